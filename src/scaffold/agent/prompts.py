@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.agent.instructions import Instructions
 from scaffold.verify.contract.review import is_review_role
 
-PROMPT_VERSION = 3
+PROMPT_VERSION = 4
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
@@ -20,7 +20,7 @@ BUILT_IN_ROLES = frozenset(
     {"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"}
 )
 """Worker roles with a built-in prompt; every other worker gets the generic one."""
-NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer"})
+NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer", "merger"})
 """Roles that plan, define contracts or score work; the rules for workers do not apply to them."""
 MAX_BYTES = 64 * 1024
 MAX_ROLE_NAME = 100

@@ -201,8 +201,8 @@ def variable(text: str) -> str:
     return text
 
 
-def area_glob(text: str) -> str:
-    """Return a glob of protected files."""
+def path_glob(text: str) -> str:
+    """Return a glob of files of the repository."""
     if not text or text.startswith("/") or ".." in text.split("/"):
         raise _bad_entry("globs from the repository's root such as `billing/**`", text)
     return text

@@ -18,6 +18,7 @@ from scaffold.core.run_settings import (
     REVIEWED_TIERS,
     EnvironmentSettings,
     GateSettings,
+    LandingSettings,
     ModelSettings,
     PlanningSettings,
     ReviewerSettings,
@@ -105,6 +106,7 @@ async def run_settings(
         environment=environment_settings(settings, _repository_trust(root, once=once, notice=notice)),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
+        landing=LandingSettings(union=settings.texts("landing.union")),
     )
 
 

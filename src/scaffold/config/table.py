@@ -28,7 +28,7 @@ from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISION
 
 MAX_AGENTS = 20
 MAX_SUBAGENTS = 20
-EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer")
+EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer", "merger")
 """The roles in a run whose effort can be set."""
 
 
@@ -203,7 +203,7 @@ _ROWS = (
         "rules TOOL:PATTERN for calls that are always denied",
         list_of("rules TOOL:PATTERN", parsers.deny_rule),
     ),
-    _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.area_glob)),
+    _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.path_glob)),
     _sum("areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)),
     _sum("areas.types", "extensions of files to protect", list_of("file endings", parsers.area_type)),
     Setting(
@@ -275,6 +275,12 @@ _ROWS = (
         "`compose ... @PORT`, `host @PORT` for services outside the sandbox",
         list_of("commands", parsers.service),
         (),
+    ),
+    _sum(
+        "landing.union",
+        "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
+        "`.gitattributes` does",
+        list_of("globs", parsers.path_glob),
     ),
     _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(

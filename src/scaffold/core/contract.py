@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
 from scaffold.core.review import Review
@@ -173,6 +174,8 @@ class Verification(Struct, frozen=True, kw_only=True):
     gates: tuple[GateResult, ...] = ()
     executed_lines: ExecutedLines | None = None
     """The changed lines that checks executed; None if there are none, or if that cannot be told."""
+    merged: tuple[FileMerge, ...] = ()
+    """What became of each file that the work and what landed meanwhile changed, if one was in conflict."""
     proof_key: str = ""
     """Hash of what was proven and how; empty if the work may have been proven in a checkout that was not clean."""
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import ContractPhase
 from scaffold.core.ids import ActionKey, Assertion, Commit
 from scaffold.core.model import FileGrantor, PlanningEvent, PlanningTurnOutcome
@@ -192,6 +193,13 @@ class ActionLanded(Struct, frozen=True, tag="action_landed"):
     commit: Commit
 
 
+class CandidateMerged(Struct, frozen=True, tag="candidate_merged"):
+    """A candidate was in conflict with what landed before it; `files` are those that both sides changed."""
+
+    action: ActionKey
+    files: tuple[FileMerge, ...]
+
+
 class FactStateChanged(Struct, frozen=True, tag="fact_state_changed"):
     """A fact became valid, stale or refuted."""
 
@@ -231,6 +239,7 @@ Event = (
     | CritiqueRecorded
     | VerificationFailed
     | ActionLanded
+    | CandidateMerged
     | FactStateChanged
     | NoticeRaised
 )

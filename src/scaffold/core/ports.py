@@ -1,9 +1,10 @@
 """Ports: the external services the package needs, as Protocols. Each has a small real second implementation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal, Protocol
 
+from scaffold.core.conflict import MergeAnswer, MergeQuestion
 from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, ignore_delta
 from scaffold.core.ids import ReservationId, Ticket
 from scaffold.core.model import Usage
@@ -109,4 +110,16 @@ class History(Protocol):
 
     def compact(self, kept: int, summary: str) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
+        ...
+
+
+MergeCheck = Callable[[Mapping[str, str]], str]
+"""Return why the texts of files, by path, are no merge of them; empty if they are one."""
+
+
+class Merger(Protocol):
+    """An agent that merges files by what both sides' changes mean."""
+
+    async def merge(self, question: MergeQuestion, check: MergeCheck, /) -> MergeAnswer:
+        """Return the merged files, or why there are none; an answer with a problem may be asked for again."""
         ...

@@ -206,6 +206,13 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Tests to run for given paths, in addition to those found automatically."""
 
 
+class LandingSettings(Struct, frozen=True, kw_only=True):
+    """How candidates are merged."""
+
+    union: tuple[str, ...] = ()
+    """Globs of files whose lines are independent of each other: where both sides add some, all of them are kept."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -218,3 +225,4 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     environment: EnvironmentSettings = EnvironmentSettings()
     permissions: PermissionSettings = PermissionSettings()
     gates: GateSettings = GateSettings()
+    landing: LandingSettings = LandingSettings()

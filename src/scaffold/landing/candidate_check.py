@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt
@@ -38,6 +39,10 @@ class Candidate(Struct, frozen=True, kw_only=True):
     base: Commit
     """The branch's tip, or the commit of the candidate that lands before it."""
     commit: Commit
+    merged: tuple[FileMerge, ...] = ()
+    """What became of each file that it and what has landed both changed, if one was in conflict."""
+    needs_all_tests: bool = False
+    """Whether every gate has to pass completely: an agent decided what both sides' changes mean."""
 
 
 class CandidateResult(Struct, frozen=True, kw_only=True):
@@ -106,6 +111,7 @@ class CandidateVerifier:
         accepted = agreed.accepted if agreed else ()
         proven = await self._proven(candidate, accepted, during, with_gates=with_gates)
         verification = _with_worker_findings(proven, candidate.attempt.verification)
+        verification = msgspec.structs.replace(verification, merged=candidate.merged)
         return verification if agreed is None else with_agreement(verification, agreed)
 
     async def _proven(
@@ -118,6 +124,7 @@ class CandidateVerifier:
         """
         setup, git = self._setup, self._context.git
         request = await setup.request(candidate.action, candidate.attempt, setup.gate_baseline, accepted)
+        request = msgspec.structs.replace(request, focused=not candidate.needs_all_tests)
         proven = candidate.attempt.verification
         if proven and proven.proof_key == await proof_key(request, git, candidate.base, candidate.commit):
             return msgspec.structs.replace(proven, commit=candidate.commit)

@@ -1,9 +1,10 @@
 """Evidence for an action's effects: check results, gates and human decisions, never an agent's claim."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
@@ -36,6 +37,15 @@ def evidence_of(
         *(_of_gate(gate, attempt, gates_at or shown_at, at) for gate in applied),
         *(_of_second_review(review, attempt, shown_at, at) for review in second),
         *(_of_human(item, attempt, shown_at) for item in approved),
+        *(_of_merge(verification.merged, attempt, shown_at, at) for _ in verification.merged[:1]),
+    )
+
+
+def _of_merge(merged: Sequence[FileMerge], attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+    files = "; ".join(each.line for each in merged)
+    detail = f"it was in conflict with what had landed, and the merge was checked: {files}"
+    return Evidence(
+        kind="merge", command=None, exit_code=None, commit=shown_at, at=at, detail=detail, attempt_id=attempt
     )
 
 

@@ -1,39 +1,67 @@
 """Integrate a candidate: make the commit that would land on a tip, without a worktree."""
 
+from collections.abc import Sequence
+from functools import partial
+
 from msgspec import Struct
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
+from scaffold.core.ports import Merger
+from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
-from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.landing.conflicts.agent_merge import ask_merger
+from scaffold.landing.conflicts.merge_ladder import Integration, TreeConflict, merge_candidate
+from scaffold.policy.path import globs
 from scaffold.run.context import RunContext
+
+MAX_TOLD = 12
+"""How many files a text names."""
 
 
 class Integrated(Struct, frozen=True, tag="integrated"):
     """The candidate's change fits the tip; `commit` is what would land: one commit on the tip."""
 
     commit: Commit
+    told: tuple[FileMerge, ...] = ()
+    """What became of each file that both sides changed, if one was in conflict."""
+    needs_all_tests: bool = False
+    """Whether every gate has to pass completely: an agent decided what both sides' changes mean."""
 
 
 class IntegrationConflict(Struct, frozen=True, tag="conflict"):
     """The candidate's change and what landed meanwhile cannot be merged in `paths` (sorted)."""
 
     paths: tuple[str, ...]
+    told: tuple[FileMerge, ...] = ()
+    """What became of each file that both sides changed."""
 
     @property
     def why(self) -> str:
         """The reason for the refusal, as text for the agent of the next attempt."""
-        return f"conflicts with work that landed earlier in {', '.join(self.paths)}"
+        return f"{_conflict_with(self.paths)}\n{_list(self.told)}".rstrip()
 
 
 async def integrate(
-    context: RunContext, run: Run, action: Action, *, head: Commit, tip: Commit
+    context: RunContext, run: Run, action: Action, *, head: Commit, tip: Commit, merger: Merger | None = None
 ) -> Integrated | IntegrationConflict:
-    """Merge a candidate into `tip` in memory and squash it to one commit on it."""
-    merged = await merge_commits(context.git, tip, head)
-    if isinstance(merged, Conflicted):
-        return IntegrationConflict(merged.paths)
+    """Merge a candidate into `tip` in memory and squash it to one commit on it.
+
+    `merger` is asked about conflicts that no program can decide; None for no agent.
+    """
     identity = run.settings.identity
+    integration = Integration(
+        git=context.git,
+        folder=context.temporary(run.id, "landing"),
+        identity=identity.committer,
+        is_union=partial(_matches_any, run.settings.landing.union),
+        ask_agent=None if merger is None else partial(ask_merger, merger, context, run, action),
+    )
+    merged = await merge_candidate(integration, tip=tip, head=head)
+    told = _printable(context, merged.told)
+    if isinstance(merged, TreeConflict):
+        return IntegrationConflict(merged.paths, told)
     commit = await commits.commit_tree(
         context.git,
         merged.tree,
@@ -42,7 +70,14 @@ async def integrate(
         author=identity.author,
         committer=identity.committer,
     )
-    return Integrated(commit)
+    return Integrated(commit, told, needs_all_tests=merged.by_agent)
+
+
+def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
+    """Return the reason for the refusal of a commit whose conflict was resolved and that does not pass: `why`."""
+    resolved = [each for each in told if each.status == "resolved"]
+    conflict = _conflict_with([each.path for each in resolved])
+    return f"{conflict}, and what was merged does not pass:\n{why}\n\n{_list(resolved)}"
 
 
 def landing_message(run: Run, action: Action) -> str:
@@ -51,3 +86,23 @@ def landing_message(run: Run, action: Action) -> str:
     subject = f"{action.key}: {first}" if first and first != action.key else action.key
     body = f"\n\n{rest.strip()}" if rest.strip() else ""
     return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
+
+
+def _printable(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerge, ...]:
+    """Return what is stored and shown: the reasons may quote lines of the files."""
+    if not told:
+        return ()
+    clean = context.redactor.clean
+    return tuple(FileMerge(utf8_safe(each.path), each.status, clean(utf8_safe(each.detail))) for each in told)
+
+
+def _matches_any(patterns: Sequence[str], path: str) -> bool:
+    return any(globs.matches(pattern, path) for pattern in patterns)
+
+
+def _conflict_with(paths: Sequence[str]) -> str:
+    return f"conflicts with work that landed earlier in {', '.join(paths)}"
+
+
+def _list(told: Sequence[FileMerge]) -> str:
+    return "\n".join(f"- {each.line}" for each in told[:MAX_TOLD])

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.ports import Merger
 from scaffold.landing.batch_check import ProvenAlone
 from scaffold.landing.candidate_check import Candidate, CandidateResult, CandidateVerifier
 from scaffold.landing.integration import IntegrationConflict, integrate
@@ -47,7 +48,11 @@ class Lane:
 class Line:
     """The lanes of a run's merge queue, in the order in which they land."""
 
-    def __init__(self, context: RunContext, run: Run, verifier: CandidateVerifier) -> None:
+    def __init__(
+        self, context: RunContext, run: Run, verifier: CandidateVerifier, merger: Merger | None = None
+    ) -> None:
+        """`merger` is asked about conflicts that no program can decide."""
+        self._merger = merger
         self._context = context
         self._run = run
         self._verifier = verifier
@@ -64,17 +69,26 @@ class Line:
         if attempt.head_sha is None:
             raise LookupError(attempt.id)
         base = self.end(tip)
-        found = await integrate(self._context, self._run, action, head=attempt.head_sha, tip=base)
+        # What lands ahead may still fall, and an agent's answer about it would have been paid for nothing.
+        merger = None if self.lanes else self._merger
+        found = await integrate(self._context, self._run, action, head=attempt.head_sha, tip=base, merger=merger)
         if isinstance(found, IntegrationConflict):
             return found
-        candidate = Candidate(action=action, attempt=attempt, base=base, commit=found.commit)
+        candidate = Candidate(
+            action=action,
+            attempt=attempt,
+            base=base,
+            commit=found.commit,
+            merged=found.told,
+            needs_all_tests=found.needs_all_tests,
+        )
         proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
         return candidate
 
     async def _prove(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
         # On the branch's own tip, what the worker has proven may be exactly what lands.
-        if alone or (first and await self._verifier.is_known(candidate)):
+        if alone or candidate.needs_all_tests or (first and await self._verifier.is_known(candidate)):
             return LaneProof(result=await self._verifier.whole(candidate), whole=True)
         verification = await self._verifier.own(candidate)
         return LaneProof(result=CandidateResult(verification=verification), whole=False)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import Verification
 from scaffold.core.errors import GitError, StaleFence
+from scaffold.core.events import CandidateMerged
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
+from scaffold.core.ports import Merger
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, worktree
 from scaffold.host.cores import usable_cores
@@ -22,16 +25,17 @@ from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
 from scaffold.landing.fact_refresh import FactRefresher
-from scaffold.landing.integration import IntegrationConflict
+from scaffold.landing.integration import IntegrationConflict, why_merge_failed
 from scaffold.landing.landed_notices import tell_running_agents
 from scaffold.landing.line import Lane, Line, end_tasks
 from scaffold.landing.order import QueueOrder
 from scaffold.landing.proof_setup import ProofSetup
 from scaffold.landing.publish import Proven, Unpublished, publish
 from scaffold.landing.record import last_landed, record_without_commit, require_landed_on_branch, session_tip
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.lease import owner_transaction
 
 MAX_LANDING_TRIES = 5
 
@@ -54,6 +58,8 @@ class CandidateRefused(Struct, frozen=True, tag="refused"):
 
     outcome: AttemptOutcome
     why: str
+    merged: tuple[FileMerge, ...] = ()
+    """What became of each file that it and what has landed both changed, if one was in conflict."""
 
 
 class BranchHeld(Struct, frozen=True, tag="held"):
@@ -95,8 +101,18 @@ class _Batch(Struct, kw_only=True):
 class MergeQueue:
     """Lands the candidates of one run; only the owner of the run's lease may use it."""
 
-    def __init__(self, context: RunContext, run: Run, arrivals: Callable[[], asyncio.Event] = asyncio.Event) -> None:
-        """`arrivals` returns an event that is set when a candidate may have been handed in or withdrawn."""
+    def __init__(
+        self,
+        context: RunContext,
+        run: Run,
+        arrivals: Callable[[], asyncio.Event] = asyncio.Event,
+        *,
+        merger: Merger | None = None,
+    ) -> None:
+        """`arrivals` returns an event that is set when a candidate may have been handed in or withdrawn.
+
+        `merger` is asked about conflicts that no program can decide.
+        """
         self._context = context
         self._run = run
         self._arrivals = arrivals
@@ -109,7 +125,7 @@ class MergeQueue:
         self._refresher = FactRefresher(context, run, self._front, lambda: setup.baseline)
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
-        self._line = Line(context, run, verifier)
+        self._line = Line(context, run, verifier, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._batch = _Batch()
         self._candidates: dict[AttemptId, Attempt] = {}
@@ -229,7 +245,7 @@ class MergeQueue:
             elif await self._order.must_wait(attempt, tip):
                 self._rearranged = True
             else:
-                return await self._refuse(attempt, tip, CandidateRefused("conflict", added.why))
+                return await self._refuse(attempt, tip, CandidateRefused("conflict", added.why, added.told))
         return None
 
     async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:
@@ -350,6 +366,9 @@ class MergeQueue:
             refused = CandidateRefused("gate_failed", result.broken_summary)
         else:
             refused = CandidateRefused(_outcome(verification), summarize_failures(verification))
+        if candidate.merged and refused.outcome != "timeout":
+            # Both sides passed by themselves, so it says nothing against the work of its agent.
+            refused = CandidateRefused("conflict", why_merge_failed(candidate.merged, refused.why), candidate.merged)
         return await self._refuse(candidate.attempt, candidate.base, refused)
 
     async def _refuse(self, attempt: Attempt, tip: Commit, refused: CandidateRefused) -> CandidateRefused | None:
@@ -364,14 +383,19 @@ class MergeQueue:
         return self._end(attempt, refused)
 
     def _end(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-        store, why = self._context.store, self._context.redactor.clean(refused.why)
+        why, store = self._context.redactor.clean(refused.why), self._context.store
+        action = store.actions.get(attempt.action_id)
+        end = AttemptEnd(refused.outcome, why)
         try:
-            end_attempt(store, self._run, attempt.id, AttemptEnd(refused.outcome, why), head=attempt.head_sha)
+            with owner_transaction(store, self._run, durable=True):
+                record_attempt_end(store, self._run, attempt.id, end, head=attempt.head_sha)
+                if action is not None and refused.merged:
+                    store.events.append(self._run.id, CandidateMerged(action.key, refused.merged))
         except StaleFence:
             if not self._was_cancelled(attempt):
                 raise
             return CANCELLED
-        return CandidateRefused(refused.outcome, why)
+        return CandidateRefused(refused.outcome, why, refused.merged)
 
     def _was_cancelled(self, attempt: Attempt) -> bool:
         """Return whether a human cancelled the candidate meanwhile; otherwise another owner has the run."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Verification
 from scaffold.core.errors import RepositoryError
-from scaffold.core.events import ActionLanded, NoticeRaised
+from scaffold.core.events import ActionLanded, CandidateMerged, NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.printable_text import utf8_safe
@@ -113,6 +113,8 @@ def _record_one(store: Store, run: Run, landing: Landing, head: Commit, now: dat
     store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded", head_sha=landing.commit)
     store.attempts.end(attempt.id, outcome="landed")
     store.actions.move(action.id, Completed(), result=attempt.result or "")
+    if attempt.verification.merged:
+        store.events.append(run.id, CandidateMerged(action.key, attempt.verification.merged))
     store.events.append(run.id, ActionLanded(action.key, landing.commit))
     approvals = approvals_of(attempt, store.inbox.approved(action.id))
     store.facts.record_all(

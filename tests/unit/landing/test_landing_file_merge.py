@@ -1,10 +1,14 @@
 """Each kind of file by its merge, and the check that is independent of it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.conflicts.file_merge import FileRefused, FileResolved, FileVersions, merge_file
-from scaffold.landing.conflicts.line_merge import invented_lines, lost_lines, merge_lines, merge_union
+from scaffold.core.conflict import FileVersions
+from scaffold.landing.conflicts.certificate import require_complete
+from scaffold.landing.conflicts.file_merge import FileRefused, FileResolved, merge_file
+from scaffold.landing.conflicts.line_merge import merge_lines, merge_union
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 NEWS = "# News\n\n- old\n"
 
@@ -23,18 +27,22 @@ def test_a_merge_that_loses_a_line_is_refused_whatever_made_it():
     base = '[tool.mypy.overrides]\na = 1\n\n[project]\nname = "x"\n'
     theirs = base + "\n[tool.mypy]\nstrict = true  # always\n"
     refused = merge_file(FileVersions("pyproject.toml", base, base.replace('"x"', '"y"'), theirs))
-    assert refused == FileRefused("the merge would have lost 1 line, e.g. 'strict = true  # always'")
+    assert refused == FileRefused("the merge would have lost 1 line, e.g. '# always'")
 
 
 LINES = st.lists(st.sampled_from("abcdefgh"), max_size=8)
 
 
 @given(LINES, LINES, LINES)
-def test_a_union_loses_no_line(base, ours, theirs):
+def test_a_union_loses_and_invents_no_line(base, ours, theirs):
     """AL-13."""
     texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs)]
-    merged = merge_union(*texts)
+    try:
+        merged = merge_union(*texts)
+    except NotMergeable:
+        return
     assert (set(ours) | set(theirs)) - set(base) <= set(merged.split())
+    assert set(merged.split()) <= {*ours, *theirs}
 
 
 @given(st.lists(st.integers(0, 40).map(str), max_size=12, unique=True), LINES, LINES)
@@ -44,6 +52,22 @@ def test_a_merge_of_lines_loses_and_invents_none(base, mine, other):
     theirs = [*(f"t{line}" for line in other), *base]
     merged = merge_lines(base, ours, theirs)
     if merged is not None:
-        texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs, merged)]
-        assert lost_lines(*texts) == ()
-        assert invented_lines(*texts) == ()
+        base_text, *texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs, merged)]
+        require_complete(FileVersions("a.txt", base_text, *texts[:2]), texts[2])
+
+
+def test_a_union_covers_added_lines_alone():
+    """AL-13: of a line that both sides change, no union knows which one holds."""
+    versions = FileVersions("NEWS", "a\nold\nb\n", "a\nmine\nold\nb\n", "a\nother\nb\n")
+    why = "both sides change lines that were there, which a union of added lines does not cover"
+    assert merge_file(versions, union=True) == FileRefused(why)
+    both = FileVersions("NEWS", "nothing yet\n", "mine\n", "other\n")
+    assert merge_file(both, union=True) == FileResolved("mine\nother\n", "union")
+
+
+@pytest.mark.parametrize("name", ["package-lock.json", "Cargo.lock", "deep/poetry.lock"])
+def test_a_lock_file_is_left_to_its_tool(name):
+    """AL-13: no merge of its lines is right, whatever is declared."""
+    assert merge_file(FileVersions(name, "", "1\n", "2\n"), union=True) == FileRefused(
+        "a lock file is made by its own tool"
+    )

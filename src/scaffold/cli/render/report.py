@@ -31,7 +31,7 @@ STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
 """In the order in which a reader should look at them."""
 AGREEMENTS = frozenset({"review", "human"})
 """Kinds of evidence for an agreement: a reviewer or a human approved the work."""
-NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
+NARRATIVE_EVIDENCE = frozenset({"change", "review", "human", "merge"})
 """Kinds of evidence that are words instead of a command."""
 EVIDENCE_INDENT = " " * 8
 

@@ -1,4 +1,4 @@
-"""Resolve one file that git leaves in conflict, and certify that no line of either side is lost. Pure."""
+"""Resolve one file that git leaves in conflict, and certify the result. Pure."""
 
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
@@ -6,17 +6,26 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import count_of
+from scaffold.core.conflict import FileVersions
+from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
 from scaffold.landing.conflicts.json_merge import merge_json
-from scaffold.landing.conflicts.line_merge import lost_lines, merge_union
+from scaffold.landing.conflicts.line_merge import merge_union
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_merge import merge_python
 from scaffold.landing.conflicts.toml_merge import merge_toml
 
 Merge = Callable[[str, str, str], str]
-Method = Literal["union", "manifest", "python"]
+Method = Literal["union", "manifest", "python", "rebase", "agent"]
 
+METHODS: Mapping[Method, str] = {
+    "union": "as a union of lines",
+    "manifest": "by its entries",
+    "python": "by its functions, classes and imports",
+    "rebase": "by its commits, one after another",
+    "agent": "by a merge agent",
+}
+"""How a file was resolved, for people."""
 MANIFESTS: Mapping[str, Merge] = {
     "package.json": merge_json,
     "composer.json": merge_json,
@@ -26,17 +35,11 @@ MANIFESTS: Mapping[str, Merge] = {
     "go.sum": merge_go_sum,
 }
 """How each manifest is merged, by the name of its file."""
-RAISED_LINES = frozenset({"go.mod"})
-"""Files in which a higher version replaces a lower one that the other side has, so that their lines may be lost."""
-
-
-class FileVersions(Struct, frozen=True):
-    """The three versions of a file that both sides changed."""
-
-    path: str
-    base: str
-    ours: str
-    theirs: str
+LOCK_FILES = frozenset({
+    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "composer.lock"),
+    *("Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "Gemfile.lock", "flake.lock"),
+})  # fmt: skip
+"""Files that a tool computes from a manifest: no merge of their lines is right."""
 
 
 class FileResolved(Struct, frozen=True, tag="resolved"):
@@ -55,16 +58,16 @@ class FileRefused(Struct, frozen=True, tag="refused"):
 def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved | FileRefused:
     """Resolve a file by the merge for its kind; `union`: its lines are declared to be independent of each other."""
     name = PurePosixPath(versions.path).name
+    if name in LOCK_FILES:
+        return FileRefused("a lock file is made by its own tool")
     how, merge = _method(name, union=union)
     if merge is None:
         return FileRefused("no merge is known for this kind of file")
     try:
         merged = merge(versions.base, versions.ours, versions.theirs)
+        require_complete(versions, merged)
     except NotMergeable as refused:
         return FileRefused(str(refused))
-    lost = () if name in RAISED_LINES else _lost(versions, merged, how)
-    if lost:
-        return FileRefused(f"the merge would have lost {count_of(len(lost), 'line')}, e.g. {lost[0].strip()[:80]!r}")
     return FileResolved(merged, how)
 
 
@@ -74,13 +77,3 @@ def _method(name: str, *, union: bool) -> tuple[Method, Merge | None]:
     if name in MANIFESTS:
         return "manifest", MANIFESTS[name]
     return "python", merge_python if name.endswith((".py", ".pyi")) else None
-
-
-def _lost(versions: FileVersions, merged: str, how: Method) -> tuple[str, ...]:
-    # In a manifest, a comma says only that another entry follows.
-    normal = _without_comma if how == "manifest" else str.rstrip
-    return lost_lines(versions.base, versions.ours, versions.theirs, merged, normal=normal)
-
-
-def _without_comma(line: str) -> str:
-    return line.strip().removesuffix(",")

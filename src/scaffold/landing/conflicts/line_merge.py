@@ -1,23 +1,36 @@
-"""Three-way merge of lines, and a check of any merge that shares nothing with how it was made. Pure."""
+"""Three-way merge of lines. Pure."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
 
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
 
 def merge_union(base: str, ours: str, theirs: str) -> str:
-    """Return the text with the lines of both sides where both changed it, ours first; a line of both comes once."""
+    """Return the text with the lines of both sides where both changed it, ours first.
+
+    What both add at the beginning or at the end of one place comes once. Each line ends in a newline.
+    """
     merged: list[str] = []
-    versions = [text.splitlines(keepends=True) for text in (base, ours, theirs)]
+    versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
     for was, mine, other in _regions(*versions):
         chosen = _choose(was, mine, other)
-        if chosen is None:
-            kept = [line for line in mine if line not in was or line in other]
-            chosen = [*kept, *(line for line in other if line not in was and line not in mine)]
-        merged += chosen
-    return "".join(line if line.endswith("\n") else line + "\n" for line in merged)
+        merged += _union(was, mine, other) if chosen is None else chosen
+    return "".join(merged)
+
+
+def _union(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+    """Return the lines that both sides added in one place, or put in the place of the same lines."""
+    if any(line.strip() and (line in mine or line in other) for line in was):
+        raise NotMergeable("both sides change lines that were there, which a union of added lines does not cover")
+    start = _same_at_start(mine, other)
+    end = _same_at_start(mine[start:][::-1], other[start:][::-1])
+    first, second = mine[: len(mine) - end], other[start:]
+    # Where an empty line ends each paragraph, it also ends the first of the two.
+    ends = [line for line in mine[len(mine) - end :] if not line.strip()]
+    return [*first, *(ends[:1] if "\n" in [*first, *second[: len(second) - end]] else ()), *second]
 
 
 class _Stable(Struct, frozen=True):
@@ -83,44 +96,16 @@ def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[s
 
 
 def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, int]]:
-    return [
-        (at, there, size)
-        for at, there, size in SequenceMatcher(None, base, side, autojunk=False).get_matching_blocks()
-        if size
-    ]
+    """Return the runs of equal lines: where they begin in each, and how many there are."""
+    start = _same_at_start(base, side)
+    end = _same_at_start(base[start:][::-1], side[start:][::-1])
+    # Most lines of a large file are at its changed part's ends; what is left is compared in quadratic time.
+    inner = base[start : len(base) - end], side[start : len(side) - end]
+    found = SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks()
+    between = [(start + at, start + there, size) for at, there, size in found]
+    runs = [(0, 0, start), *between, (len(base) - end, len(side) - end, end)]
+    return [run for run in runs if run[2]]
 
 
-def lost_lines(
-    base: str, ours: str, theirs: str, merged: str, *, normal: Callable[[str], str] = str.rstrip
-) -> tuple[str, ...]:
-    """Return the lines, each once, of which `merged` has fewer than a side has, although the other removed none.
-
-    Lines are compared as `normal` returns them, wherever they are; empty ones do not count. It knows nothing of how the
-    merge was made, so a merge that passes has lost nothing, and one that only moved lines passes, too.
-    """
-    was, mine, other, now = (_counted(text, normal) for text in (base, ours, theirs, merged))
-    return tuple(line for line in mine | other if now[line] < _least(was[line], mine[line], other[line]))
-
-
-def invented_lines(
-    base: str, ours: str, theirs: str, merged: str, *, normal: Callable[[str], str] = str.rstrip
-) -> tuple[str, ...]:
-    """Return the lines, each once, of which `merged` has more than both sides together could have brought."""
-    was, mine, other, now = (_counted(text, normal) for text in (base, ours, theirs, merged))
-    return tuple(
-        line
-        for line in now
-        if now[line] > max(was[line], mine[line], other[line], mine[line] + other[line] - was[line])
-    )
-
-
-def _counted(text: str, normal: Callable[[str], str]) -> Counter[str]:
-    lines = Counter(normal(line) for line in text.split("\n"))
-    del lines[""]
-    return lines
-
-
-def _least(base: int, ours: int, theirs: int) -> int:
-    """Return how many of a line there must be: what each side has, without those that the other side removed."""
-    removed_by_ours, removed_by_theirs = max(0, base - ours), max(0, base - theirs)
-    return max(ours - removed_by_theirs, theirs - removed_by_ours, 0)
+def _same_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

@@ -2,12 +2,13 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_source import parse_python
 
 EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
 
@@ -42,10 +43,7 @@ def entities_of(source: str) -> tuple[Entity, ...]:
     # `splitlines` also splits at characters that are no line ends for Python.
     if lines != [line + "\n" for line in source.split("\n")[:-1]]:
         raise NotMergeable("its last line has no end, or a character in it ends lines")
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise NotMergeable(f"no Python of this version: {error}") from error
+    module = parse_python(source)
     return tuple(_numbered(_split(module.body, lines, 0, len(lines))))
 
 
@@ -85,7 +83,7 @@ def _split(
         last = max(node.end_lineno or node.lineno for node in group) - offset
         text = "".join(lines[at:last])
         alone = group[0] if len(group) == 1 else None
-        yield Entity(_key(group, text, first=at == start), text, tuple(_bound(group)), alone)
+        yield Entity(_key(group, text, first=at == start), text, tuple(bound_names(group)), alone)
         at = last
     if at < end:
         yield Entity(EntityKey("tail", ""), "".join(lines[at:end]))
@@ -127,14 +125,14 @@ def _kind_and_name(node: ast.stmt, *, first: bool) -> tuple[EntityKind, str]:
         case ast.Import():
             kind, name = "import", ", ".join(sorted(each.name for each in node.names))
         case ast.Assign() | ast.AnnAssign():
-            name = ", ".join(_bound([node]))
+            name = ", ".join(bound_names([node]))
             kind = "assign" if name else "statement"
         case ast.Expr(value=ast.Constant(value=str())) if first:
             kind = "doc"
     return (kind, name) if kind != "statement" else (kind, ast.unparse(node))
 
 
-def _bound(group: Sequence[ast.stmt]) -> Iterator[str]:
+def bound_names(group: Iterable[ast.stmt]) -> Iterator[str]:
     """Yield the names that statements bind by themselves."""
     for node in group:
         match node:

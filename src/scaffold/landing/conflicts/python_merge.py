@@ -1,8 +1,11 @@
 """Merge two versions of a Python file by its functions, classes, imports and assignments, and keep the formatting."""
 
 import ast
+import builtins
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 from msgspec import structs
 
@@ -13,9 +16,19 @@ from scaffold.landing.conflicts.python_entities import (
     FUNCTIONS,
     Entity,
     EntityKey,
+    bound_names,
     entities_of,
     members_of,
 )
+from scaffold.landing.conflicts.python_source import parse_python, require_python
+
+IMPORT_ORDERS: Sequence[Callable[[EntityKey], Any]] = (
+    lambda key: (key.kind == "from", key.name),
+    lambda key: (key.kind == "from", key.name.lower()),
+    lambda key: key.name,
+    lambda key: key.name.lower(),
+)
+"""The orders in which projects keep their imports."""
 
 
 def merge_python(base: str, ours: str, theirs: str) -> str:
@@ -25,11 +38,22 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
     name, e.g. calls at the top of a module, may be changed by one side only, because their order has a meaning.
     """
     merged = "".join(each.text for each in _merge_bodies(*(entities_of(text) for text in (base, ours, theirs))))
-    try:
-        ast.parse(merged)
-    except SyntaxError as error:
-        raise NotMergeable(f"the result would be no Python: {error}") from error
+    require_python(merged)
+    _require_names(merged, base, ours, theirs)
     return merged
+
+
+def _require_names(merged: str, *versions: str) -> None:
+    """Raise NotMergeable if the merge uses a name that a side removed, e.g. an import that the other side needs now."""
+    now = parse_python(merged)
+    gone = {name for each in versions for name in bound_names(parse_python(each).body)} - {*bound_names(now.body)}
+    names = [node for node in ast.walk(now) if isinstance(node, ast.Name)]
+    loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    own |= {node.arg for node in ast.walk(now) if isinstance(node, ast.arg)}
+    own |= {*bound_names(node for node in ast.walk(now) if isinstance(node, ast.stmt)), *dir(builtins)}
+    if missing := sorted((gone & loaded) - own):
+        raise NotMergeable(f"one side removes `{missing[0]}`, the other uses it")
 
 
 def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
@@ -42,7 +66,8 @@ def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequen
         entity = _merge_entity(was.get(key), mine.get(key), other.get(key))
         if entity is not None:
             chosen[key] = entity
-    merged = [chosen[key] for key in merge_order(list(was), list(mine), list(other)) if key in chosen]
+    order = [key for key in merge_order(list(was), list(mine), list(other)) if key in chosen]
+    merged = [chosen[key] for key in sorted_imports(order, chosen, [list(mine), list(other)])]
     _require_no_new_doubles(merged, base, ours, theirs)
     return merged
 
@@ -140,6 +165,32 @@ def merge_order(base: Sequence[EntityKey], ours: Sequence[EntityKey], theirs: Se
             merged.insert(at, key)
         previous = key
     return merged
+
+
+def sorted_imports(
+    order: Sequence[EntityKey], chosen: Mapping[EntityKey, Entity], sides: Sequence[Sequence[EntityKey]]
+) -> list[EntityKey]:
+    """Return the order with each run of imports sorted that is sorted on both sides."""
+    result: list[EntityKey] = []
+    for is_run, run in groupby(order, key=lambda key: _continues_imports(chosen[key])):
+        keys = list(run)
+        result += _sorted_as_on(sides, keys) if is_run else keys
+    return result
+
+
+def _continues_imports(entity: Entity) -> bool:
+    """Return whether it is an import without empty lines or comments, which would move with it."""
+    return entity.key.kind in {"from", "import"} and entity.text.lstrip(" \t").startswith(entity.key.kind)
+
+
+def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -> list[EntityKey]:
+    there = [[key for key in side if key in keys] for side in sides]
+    if any(len(side) == len(keys) for side in there):
+        return keys
+    for by in IMPORT_ORDERS:
+        if all(len(side) > 1 and side == sorted(side, key=by) for side in there):
+            return sorted(keys, key=by)
+    return keys
 
 
 def _moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:

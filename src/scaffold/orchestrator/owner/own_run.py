@@ -9,7 +9,9 @@ from pathlib import Path
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
+from scaffold.core.ports import Merger
 from scaffold.host.sandbox.mounts import is_placeholder
+from scaffold.orchestrator.owner.merge_agent import MergeAgent
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.processes.local_engine import LocalEngine
 from scaffold.orchestrator.owner.processes.starters import ProcessStarter, ZygoteProcessStarter
@@ -37,10 +39,17 @@ async def own_run(
         if isinstance(starter, ZygoteProcessStarter):
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
-        yield await recover_run_owner(context, run, _engine(context, run, starter))
+        yield await recover_run_owner(context, run, _engine(context, run, starter), merger=_merger(context, run))
     finally:
         await starter.close()
         remove_if_empty(context, run)
+
+
+def _merger(context: RunContext, run: Run) -> Merger | None:
+    """Return the agent for conflicts; None for a run that makes no other requests than those of its workers."""
+    if not run.settings.planning.planner:
+        return None
+    return MergeAgent(context, run, partial(connect_run_model, run.settings.model))
 
 
 def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Goal, Run
+from scaffold.core.ports import Merger
 from scaffold.core.states import (
     PAUSED_BY_USER,
     Active,
@@ -91,6 +92,7 @@ class RunOwner:
         *,
         baseline: BaselineCapture = ensure_baseline,
         faults: FaultRepeater | None = None,
+        merger: Merger | None = None,
     ) -> None:
         """`baseline` captures the run's baseline before anything is spent on the run.
 
@@ -101,7 +103,7 @@ class RunOwner:
         self._engine = engine
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
-        self._queue = MergeQueue(context, run, self._wakeup.next_event)
+        self._queue = MergeQueue(context, run, self._wakeup.next_event, merger=merger)
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
@@ -110,8 +112,7 @@ class RunOwner:
         self._machine = MachineWatch(context, run, self._wakeup.notify_all)
         self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._machine)
         self._faults = faults or FaultRepeater(context, run)
-        self._exited: ProcessExit | None = None
-        """An exit that is not handled yet."""
+        self._exited: ProcessExit | None = None  # an exit that is not handled yet
         self._branch_held = False
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
@@ -482,7 +483,8 @@ async def recover_run_owner(
     *,
     baseline: BaselineCapture = ensure_baseline,
     faults: FaultRepeater | None = None,
+    merger: Merger | None = None,
 ) -> RunOwner:
     """Recover what a dead owner left and return a RunOwner for the run, which this process owns."""
     await recover_from_dead_owner(context, run)
-    return RunOwner(context, run, engine, baseline=baseline, faults=faults)
+    return RunOwner(context, run, engine, baseline=baseline, faults=faults, merger=merger)

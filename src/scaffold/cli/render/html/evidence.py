@@ -33,6 +33,7 @@ KINDS: Mapping[str, str] = {
     "gate": "gate",
     "review": "review",
     "human": "your decision",
+    "merge": "merge",
 }
 
 

@@ -21,6 +21,7 @@ from scaffold.core.events import (
     AttemptQueued,
     AttemptWaitChanged,
     BaselineCaptured,
+    CandidateMerged,
     ContractSealed,
     CritiqueRecorded,
     Event,
@@ -177,7 +178,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return f"fact     {assertion} {state} at {commit[:8]}"
         case FilesGranted(action=action, paths=paths, by=by):
             return f"files    {action}: {join_limited(paths, MAX_PATHS)} granted by {GRANTORS[by]}"
-        case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed():
+        case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed() | CandidateMerged():
             return _verification_sentence(event)
         case NoticeRaised(level=level, text=text):
             return f"{'note' if level == 'info' else 'warning':<8} {text}"
@@ -189,13 +190,17 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             assert_never(event)
 
 
-def _verification_sentence(event: ContractSealed | BaselineCaptured | CritiqueRecorded | VerificationFailed) -> str:
+def _verification_sentence(
+    event: ContractSealed | BaselineCaptured | CritiqueRecorded | VerificationFailed | CandidateMerged,
+) -> str:
     match event:
         case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
             return f"seal     {action}: {phase} contract {digest[:8]} with {count_of(checks, 'check')}"
         case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
             known = ", reused" if reused else ""
             return f"baseline {gate} at {commit[:8]}: {passed} passed, {failed} failed{known}"
+        case CandidateMerged(action=action, files=files):
+            return f"merge    {action}: {join_limited([each.line for each in files], MAX_PATHS)}"
         case CritiqueRecorded(action=action, iteration=iteration, score=score):
             return f"critic   {action}: {score}/9 after iteration {iteration}"
         case VerificationFailed(action=action, iterations=iterations, summary=summary):

@@ -1,0 +1,86 @@
+"""Have a merge agent decide what no program can, under conditions that its answer alone cannot meet."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+
+from scaffold.core.conflict import ConflictExplanation, FileMerge, FileVersions, MergeQuestion
+from scaffold.core.model import Action, Run
+from scaffold.core.ports import Merger
+from scaffold.landing.conflicts.certificate import changed_scopes, require_complete
+from scaffold.landing.conflicts.merge_ladder import AgentResolution
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_source import require_python
+from scaffold.landing.conflicts.resolution import ReadFile, resolved
+from scaffold.run.context import RunContext
+from scaffold.run.contracts import contract_in_force
+
+MAX_CHARS = 48_000
+"""Characters of the files that an agent is asked about, in all: it writes them again."""
+_MARKERS = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+
+
+async def ask_merger(
+    merger: Merger, context: RunContext, run: Run, action: Action, left: Sequence[ReadFile]
+) -> AgentResolution:
+    """Return the agent's merge of all files, certified; or why each is left."""
+    files = tuple(each.versions for each in left)
+    if why := _why_not_asked(context, run, action, files):
+        return _refused(files, f"no merge agent was asked, because {why}")
+    question = MergeQuestion(action=action.key, task=action.description, files=files)
+    answer = await merger.merge(question, lambda texts: problem_with(files, texts))
+    if isinstance(answer, ConflictExplanation):
+        return _refused(files, f"the merge agent left it: {answer.why}")
+    # The check belongs to the question, too, but only what is certified here counts.
+    if problem := await asyncio.to_thread(problem_with, files, answer.texts):
+        return _refused(files, f"the merge agent's answer does not count: {problem}")
+    return AgentResolution(
+        {each.path: each.written(answer.texts[each.path]) for each in left},
+        tuple(resolved(each.path, "agent") for each in left),
+    )
+
+
+def problem_with(files: Sequence[FileVersions], texts: Mapping[str, str]) -> str:
+    """Return why the texts are no merge of the files; empty if they are one."""
+    for file in files:
+        text = texts.get(file.path)
+        if text is None:
+            return f"{file.path} is missing"
+        try:
+            _require_merge(file, text)
+        except NotMergeable as refused:
+            return f"{file.path}: {refused}"
+    return ""
+
+
+def _require_merge(file: FileVersions, text: str) -> None:
+    if _MARKERS.search(text):
+        raise NotMergeable("it has conflict markers")
+    if file.path.endswith((".py", ".pyi")):
+        require_python(text)
+    require_complete(file, text, by_words=not changes_are_apart(file))
+
+
+def changes_are_apart(file: FileVersions) -> bool:
+    """Return whether both sides change different functions or classes, and nothing outside of them."""
+    ours, theirs = changed_scopes(file, file.ours), changed_scopes(file, file.theirs)
+    return None not in {*ours, *theirs} and not ours & theirs
+
+
+def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequence[FileVersions]) -> str:
+    """Return why no agent may decide; empty if it may."""
+    if sum(len(each.ours) + len(each.theirs) for each in files) > MAX_CHARS:
+        return "the files are too large for it"
+    if all(map(changes_are_apart, files)):
+        return ""
+    contract = contract_in_force(context.store, action.id)
+    if contract is None or not any(check.required for check in contract.commands):
+        return "no check of the action could show that its work still holds"
+    baseline = context.store.baselines.of_run(run.id)
+    if baseline is None or not any(each.gate.kind == "test" for each in baseline.runs):
+        return "the repository has no tests that could show that both sides still hold"
+    return ""
+
+
+def _refused(files: Sequence[FileVersions], why: str) -> AgentResolution:
+    return AgentResolution({}, tuple(FileMerge(each.path, "refused", why) for each in files))

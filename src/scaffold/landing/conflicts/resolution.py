@@ -1,0 +1,152 @@
+"""Resolve the conflicts of a merge file by file: read the versions, merge them, write the tree. No model is asked."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.conflict import FileMerge, FileVersions
+from scaffold.core.ids import Commit, TreeId
+from scaffold.git.command import Git
+from scaffold.git.commits import batch_contents
+from scaffold.git.merge import Conflicted, ConflictedPath, Stage
+from scaffold.git.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
+from scaffold.landing.conflicts.file_merge import METHODS, FileRefused, FileResolved, Method, merge_file
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.text_form import TextForm, merged_form, read_text, write_text
+
+UNSPECIFIED = "unspecified"
+MERGED_AS_TEXT = frozenset({"set", "text", UNSPECIFIED})
+"""Values of the attribute `merge` that say nothing against a merge of lines."""
+STAGE_ORDER: Sequence[Stage] = ("base", "ours", "theirs")
+TYPES: Mapping[str, str] = {
+    "CONFLICT (modify/delete)": "one side changes it, the other removes it",
+    "CONFLICT (binary)": "it is a binary file",
+    "CONFLICT (distinct modes)": "it is a file on one side and something else on the other",
+    "CONFLICT (file/directory)": "it is a file on one side and a folder on the other",
+    "CONFLICT (rename/delete)": "one side renames it, the other removes it",
+    "CONFLICT (rename/rename)": "both sides rename it",
+}
+"""What git's types of conflicts mean that no merge of contents resolves."""
+
+IsUnion = Callable[[str], bool]
+"""Whether the settings say that the lines of a path are independent of each other."""
+
+
+class ReadFile(Struct, frozen=True):
+    """A file in conflict whose versions are text."""
+
+    versions: FileVersions
+    mode: str
+    form: TextForm
+    union: bool
+
+    @property
+    def path(self) -> str:
+        """The file's path."""
+        return self.versions.path
+
+    def written(self, text: str) -> NewFile:
+        """Return what is to be written for a merged text."""
+        return NewFile(self.mode, write_text(text, self.form))
+
+
+class Resolution(Struct, frozen=True):
+    """What became of the files in conflict."""
+
+    files: Mapping[str, NewFile]
+    """The results by path."""
+    told: tuple[FileMerge, ...]
+    """Each file that both sides changed."""
+    readable: tuple[ReadFile, ...]
+    """The files in conflict whose versions are text."""
+
+    @property
+    def left(self) -> tuple[ReadFile, ...]:
+        """The texts that no merge without a model could resolve."""
+        return tuple(each for each in self.readable if each.path not in self.files)
+
+    @property
+    def refused(self) -> tuple[FileMerge, ...]:
+        """The files that are still in conflict."""
+        return tuple(each for each in self.told if each.status == "refused")
+
+
+async def resolve_files(
+    git: Git, index: PrivateIndex, conflicted: Conflicted, *, tip: Commit, is_union: IsUnion
+) -> Resolution:
+    """Resolve what can be resolved without a model; the tip's attributes count, whatever the candidate has."""
+    attributes = await index.attributes(tip, conflicted.paths)
+    contents = await _contents(git, conflicted.files)
+    files: dict[str, NewFile] = {}
+    told = [FileMerge(path, "merged", "by git") for path in conflicted.auto_merged]
+    readable: list[ReadFile] = []
+    for each in conflicted.files:
+        try:
+            file = _read(each, contents, attributes[each.path], is_union=is_union)
+        except NotMergeable as refused:
+            told.append(FileMerge(each.path, "refused", str(refused)))
+            continue
+        readable.append(file)
+        # In a thread: a large file takes seconds, and the owner's heartbeat must not wait for it.
+        answer = await asyncio.to_thread(merge_file, file.versions, union=file.union)
+        match answer:
+            case FileResolved(text=text, how=how):
+                files[each.path] = file.written(text)
+                told.append(resolved(each.path, how))
+            case FileRefused(why=why):
+                told.append(FileMerge(each.path, "refused", why))
+    return Resolution(files, tuple(told), tuple(readable))
+
+
+def resolved(path: str, how: Method) -> FileMerge:
+    """Return what is told of a file that was resolved."""
+    return FileMerge(path, "resolved", METHODS[how])
+
+
+async def tree_of_resolution(index: PrivateIndex, conflicted: Conflicted, files: Mapping[str, NewFile]) -> TreeId:
+    """Write the tree of a merge whose conflicts are all resolved."""
+    return await index.tree_with(conflicted.tree, files)
+
+
+async def _contents(git: Git, files: Sequence[ConflictedPath]) -> Mapping[str, bytes | None]:
+    ids = list({stage.object_id: None for each in files if each.only_contents for stage in each.stages.values()})
+    return dict(zip(ids, await batch_contents(git, ids), strict=True))
+
+
+def _read(
+    file: ConflictedPath, contents: Mapping[str, bytes | None], attributes: Attributes, *, is_union: IsUnion
+) -> ReadFile:
+    """Return the versions of a file as text; raise NotMergeable if its contents do not decide, or are no text."""
+    union = attributes.get(MERGE) == "union" or is_union(file.path)
+    if not union and attributes.get(MERGE, UNSPECIFIED) not in MERGED_AS_TEXT:
+        raise NotMergeable("its attributes say that it is not merged as text")
+    if not file.only_contents:
+        raise NotMergeable(next((TYPES[kind] for kind in file.kinds if kind in TYPES), "it is not only its contents"))
+    if attributes.get(FILTER, UNSPECIFIED) not in {UNSPECIFIED, "unset"}:
+        raise NotMergeable("a filter stores something else for it, e.g. git-lfs")
+    versions = [file.stages.get(stage) for stage in STAGE_ORDER]
+    texts: list[tuple[str, TextForm] | None] = []
+    for each in versions:
+        data = None if each is None else contents.get(each.object_id)
+        if each is not None and data is None:
+            raise NotMergeable("the repository lacks a version of it")
+        texts.append(None if data is None else read_text(data))
+    base, ours, theirs = texts
+    if ours is None or theirs is None:
+        raise NotMergeable("a side does not have it")
+    return ReadFile(
+        versions=FileVersions(file.path, base[0] if base else "", ours[0], theirs[0]),
+        mode=_merged_mode(file),
+        form=merged_form(base[1] if base else None, ours[1], theirs[1]),
+        union=union,
+    )
+
+
+def _merged_mode(file: ConflictedPath) -> str:
+    base, ours, theirs = (file.stages[stage].mode if stage in file.stages else None for stage in STAGE_ORDER)
+    if theirs in {ours, base}:
+        return ours or ""
+    if ours == base:
+        return theirs or ""
+    raise NotMergeable("both sides add it, with other permissions")

@@ -1,0 +1,182 @@
+"""The merge agent: its prompt about files that no program could merge, and how its answer is read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+
+from scaffold.agent.journal import JournalFile
+from scaffold.agent.ports import AgentIO
+from scaffold.agent.prompts import system_prompt
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.core.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
+from scaffold.core.conversation import Caller
+from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.ports import MergeCheck, Model
+from scaffold.core.printable_text import utf8_safe
+from scaffold.host.identity import own_identity
+from scaffold.llm.transport.ports import Patience
+from scaffold.orchestrator.planning.supervisor_agent import OpenModel
+from scaffold.run.context import RunContext
+from scaffold.run.failure_summary import clip
+from scaffold.run.notices import warn
+from scaffold.run.time_limit import TimeLimit
+from scaffold.store.spending.run_budget import RunBudget
+
+ROLE = "merger"
+MAX_ASKS = 3
+"""Answers that the agent may give until one can be used."""
+TASK_CHARS, EXPLANATION_CHARS = 8_000, 2_000
+_SECTION = re.compile(r"^[#*_\s]*(MERGED CODE|CONFLICT EXPLANATION)[*_:\s]*", re.MULTILINE)
+_BLOCK = re.compile(
+    r"^(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=fence)[ \t]*$", re.MULTILINE | re.DOTALL
+)
+
+
+class MergeAgent:
+    """Asks the run's model, paid by the attempt whose work is merged, in a new conversation. Implements `Merger`.
+
+    A failing model loses no work: the conflict is then left to others.
+    """
+
+    def __init__(self, context: RunContext, run: Run, open_model: OpenModel) -> None:
+        self._context = context
+        self._run = run
+        self._open_model = open_model
+
+    async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
+        """Return the merged files, or why there are none."""
+        store, redactor = self._context.store, self._context.redactor
+        action = store.actions.by_key(self._run.id, question.action)
+        attempts = store.attempts.of_action(action.id) if action else ()
+        if action is None or not attempts:
+            raise LookupError(question.action)
+        limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
+        patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
+        try:
+            async with limit.enforced(), self._open_model(patience=patience) as model:
+                answer = await self._asked(self._agent(model, action, attempts[-1]), question, check)
+        except TimeoutError:
+            if limit.left_s > 0:
+                raise
+            answer = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s")
+        except (ModelError, BudgetExceeded, UsageError) as error:
+            answer = ConflictExplanation(error.what)
+        if isinstance(answer, MergedCode):
+            return answer
+        warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
+        return ConflictExplanation(redactor.clean(utf8_safe(answer.why)))
+
+    def _agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
+        context, settings = self._context, self._run.settings
+        goal = context.store.goals.get(action.goal_id)
+        journal = JournalFile(
+            context.journal(goal.name if goal else action.key, action.key),
+            clock=context.clock,
+            fields={"run": self._run.id, "action": action.key, "attempt": attempt.number, "role": ROLE},
+            redactor=context.redactor,
+        )
+        budget = RunBudget(
+            context.store,
+            attempt,
+            limit_usd=settings.limits.budget_usd,
+            clock=context.clock,
+            owner=own_identity(),
+        )
+        return Agent(
+            model=model,
+            tools=(),
+            brief=AgentSpec(
+                caller=Caller(role=ROLE, action=action.key, attempt=attempt.number),
+                system=system_prompt(
+                    ROLE, folders=settings.planning.prompts, notice=lambda text: warn(context, self._run.id, text)
+                ),
+                max_requests=MAX_ASKS,
+                effort=settings.model.effort_of(ROLE),
+                compaction=settings.model.compaction,
+                whole_prompt=True,
+            ),
+            io=AgentIO(redactor=context.redactor),
+            records=AgentRecords(journal=journal, budget=budget),
+        )
+
+    async def _asked(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
+        prompt, problem = self._context.redactor.clean(merge_prompt(question)), ""
+        if prompt != merge_prompt(question):
+            # What it writes would land with the placeholder in the secret's place.
+            return ConflictExplanation("a version of a file has a secret in it, which no model is shown")
+        for _ in range(MAX_ASKS):
+            finish = await agent.turn(prompt)
+            if finish.stop == "refused":
+                return ConflictExplanation("the model refused")
+            answer = read_answer(finish.text, [each.path for each in question.files])
+            if isinstance(answer, ConflictExplanation):
+                return answer
+            problem = answer if isinstance(answer, str) else check(answer.texts)
+            if isinstance(answer, MergedCode) and not problem:
+                return answer
+            prompt = f"That cannot be used: {problem}.\nAnswer again: MERGED CODE, or CONFLICT EXPLANATION."
+        return ConflictExplanation(f"none of its {MAX_ASKS} answers can be used: {problem}")
+
+
+def merge_prompt(question: MergeQuestion) -> str:
+    """Return the prompt about files in conflict."""
+    parts = [f"# The task: {question.action}\n{clip(question.task, TASK_CHARS)}"]
+    for file in question.files:
+        parts += [
+            f"# {file.path}",
+            f"What has landed:\n{_fenced(file.ours)}",
+            f"What the landed work changed in it:\n{_fenced(_diff(file, file.ours))}",
+            f"What the work of the task changed in it:\n{_fenced(_diff(file, file.theirs))}",
+            f"The work:\n{_fenced(file.theirs)}",
+        ]
+    return "\n\n".join([*parts, "Merge these files."])
+
+
+def _diff(file: FileVersions, side: str) -> str:
+    lines = unified_diff(file.base.splitlines(), side.splitlines(), "before", "after", lineterm="")
+    return "\n".join(lines)
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def read_answer(text: str, paths: Sequence[str]) -> MergeAnswer | str:
+    """Return the answer in a reply about files at `paths`, or why there is none."""
+    sections = list(_SECTION.finditer(text))
+    kinds = {found[1] for found in sections}
+    if kinds == {"CONFLICT EXPLANATION"}:
+        return ConflictExplanation(clip(text[sections[0].end() :].strip(), EXPLANATION_CHARS) or "it gave no reason")
+    if kinds != {"MERGED CODE"}:
+        return "it must have exactly one of the sections MERGED CODE and CONFLICT EXPLANATION"
+    return _read_code(text[sections[0].end() :], paths)
+
+
+def _read_code(text: str, paths: Sequence[str]) -> MergedCode | str:
+    texts: dict[str, str] = {}
+    for before, info, code in _blocks(text):
+        path = _path_in(info, paths) or _path_in(before, paths)
+        if path is None and len(paths) == 1 and not texts:
+            (path,) = paths
+        if path is None or path in texts:
+            return "each block must have the path of another one of the files on the line before it"
+        texts[path] = code
+    missing = [path for path in paths if path not in texts]
+    return f"there is no whole block for {missing[0]}" if missing else MergedCode(texts)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield for each fenced block the last line before it, what is behind its fence, and its text."""
+    at = 0
+    for found in _BLOCK.finditer(text):
+        lines = [line for line in text[at : found.start()].split("\n") if line.strip()]
+        yield (lines[-1] if lines else ""), found["info"], found["text"]
+        at = found.end()
+
+
+def _path_in(line: str, paths: Sequence[str]) -> str | None:
+    words = line.strip().strip("#*`:> ")
+    return next((path for path in paths if words == path or words.endswith((f" {path}", f"`{path}"))), None)

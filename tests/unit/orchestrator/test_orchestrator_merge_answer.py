@@ -1,0 +1,47 @@
+"""How the answer of a merge agent is read."""
+
+import pytest
+
+from scaffold.core.conflict import ConflictExplanation, MergedCode
+from scaffold.orchestrator.owner.merge_agent import read_answer
+
+ONE, TWO = ["src/a.py"], ["src/a.py", "b.md"]
+
+SEVERAL = "**MERGED CODE**\n\n`src/a.py`:\n```python\nx\n```\n### b.md\n````\n```\ny\n```\n````"
+
+
+@pytest.mark.parametrize(
+    ("text", "paths", "answer"),
+    [
+        ("MERGED CODE\n\nsrc/a.py\n```python\nx = 1\n```\n", ONE, {"src/a.py": "x = 1\n"}),
+        ("I see.\n\n## MERGED CODE:\n```\nx = 1\n```", ONE, {"src/a.py": "x = 1\n"}),
+        (SEVERAL, TWO, {"src/a.py": "x\n", "b.md": "```\ny\n```\n"}),
+    ],
+    ids=["as asked", "one file without its path", "several, with fences inside"],
+)
+def test_merged_code_is_read_by_file(text, paths, answer):
+    """AL-13."""
+    assert read_answer(text, paths) == MergedCode(answer)
+
+
+def test_an_explanation_is_read_as_one():
+    """AL-13."""
+    assert read_answer("CONFLICT EXPLANATION\n\nBoth rename it.", ONE) == ConflictExplanation("Both rename it.")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = 1", "exactly one of the sections"),
+        ("MERGED CODE\n```\nx\n```\nCONFLICT EXPLANATION\nno", "exactly one of the sections"),
+        ("MERGED CODE\nx = 1", "no whole block for src/a.py"),
+        ("MERGED CODE\nsrc/a.py\n```\nx = 1\n", "no whole block for src/a.py"),
+        ("MERGED CODE\nsrc/a.py\n```\nx\n```\nsrc/a.py\n```\ny\n```", "must have the path of another one"),
+    ],
+    ids=["neither", "both", "no block", "a block that is cut off", "one file twice"],
+)
+def test_an_answer_that_cannot_be_used_says_why(text, why):
+    """AL-13: so that the agent can be asked again."""
+    answer = read_answer(text, ONE)
+    assert isinstance(answer, str)
+    assert why in answer
