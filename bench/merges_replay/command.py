@@ -1,0 +1,83 @@
+"""The command `bench/merges`."""
+
+import argparse
+import asyncio
+import os
+import random  # noqa: TID251 - seeded
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from msgspec.json import encode
+
+from merges_replay.replay import Replayed, replay
+from row import Row
+from scaffold.core.ids import Commit
+from scaffold.git.command import Git
+
+UNIONS = frozenset({"CHANGES", "CHANGES.rst", "CHANGELOG", "CHANGELOG.md", "CHANGELOG.rst", "AUTHORS", "HISTORY.md"})
+"""The files that are declared to be unions here, as a project's `landing.union` would."""
+
+
+def main(argv: list[str]) -> int:
+    """Replay a sample of the merge commits of repositories; print a JSON object for each file and then the rows."""
+    parser = argparse.ArgumentParser(prog="bench/merges", description=__doc__)
+    parser.add_argument("repositories", nargs="+", type=Path, help="clones, or git directories")
+    parser.add_argument("--sample", type=int, default=1000, help="merge commits in all, at random (default 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--files", action="store_true", help="print each file that was in conflict, too")
+    asked = parser.parse_args(argv)
+    replayed = asyncio.run(_replay_all(asked))
+    for row in rows(replayed):
+        sys.stdout.write(encode(row).decode() + "\n")
+    return 1 if any(each.lost for merge in replayed for each in merge.files) else 0
+
+
+async def _replay_all(asked: argparse.Namespace) -> list[Replayed]:
+    found = []
+    for place in asked.repositories:
+        git = Git(place, environ=os.environ)
+        listed = await git("rev-list", "--all", "--min-parents=2", "--max-parents=2")
+        found += [(git, place, Commit(line)) for line in listed.line.split()]
+    chosen = random.Random(asked.seed).sample(found, min(asked.sample, len(found)))
+    replayed = []
+    with tempfile.TemporaryDirectory() as folder:
+        for git, place, merge in chosen:
+            name = next(part for part in reversed(place.resolve().parts) if part not in {"repo", ".git"})
+            replayed.append(await replay(git, name, merge, Path(folder), unions=UNIONS))
+            if asked.files:
+                for verdict in replayed[-1].files:
+                    sys.stdout.write(encode(verdict).decode() + "\n")
+                sys.stdout.flush()
+    return replayed
+
+
+def rows(replayed: list[Replayed]) -> list[Row]:
+    """Return what the sample shows: conflicts that are left, results that are not the human's, lost lines."""
+    conflicted = [each for each in replayed if each.conflicted]
+    files = [verdict for each in conflicted for verdict in each.files if verdict.status != "merged"]
+    compared = [each for each in files if each.status == "resolved" and each.detail and not each.human_lost]
+    landed = Counter(each.landed for each in conflicted)
+    status = Counter(each.status for each in files)
+    other = Counter(each.equal for each in compared)
+    return [
+        _share("merges-conflicting", len(conflicted), len(replayed), 1),
+        _share("merges-left", landed[False], len(conflicted), 1),
+        _share("merges-files-left", status["refused"], len(files), 1),
+        _share("merges-files-unlike-human", other[False], other.total(), 1),
+        _share("merges-files-with-lost-lines", sum(bool(each.lost) for each in files), status["resolved"], 0),
+    ]
+
+
+def _share(bench: str, value: int, of: int, goal: float) -> Row:
+    ratio = value / of if of else 0.0
+    return Row(
+        bench=bench,
+        value=value,
+        unit="count",
+        reference=of,
+        ratio=float(f"{ratio:.4g}"),
+        goal=goal,
+        holds=ratio <= goal,
+    )
