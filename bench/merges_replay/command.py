@@ -6,7 +6,6 @@ import os
 import random  # noqa: TID251 - seeded
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 from msgspec.json import encode
@@ -56,17 +55,17 @@ async def _replay_all(asked: argparse.Namespace) -> list[Replayed]:
 def rows(replayed: list[Replayed]) -> list[Row]:
     """Return what the sample shows: conflicts that are left, results that are not the human's, lost lines."""
     conflicted = [each for each in replayed if each.conflicted]
-    files = [verdict for each in conflicted for verdict in each.files if verdict.status != "merged"]
-    compared = [each for each in files if each.status == "resolved" and each.detail and not each.human_lost]
-    landed = Counter(each.landed for each in conflicted)
-    status = Counter(each.status for each in files)
-    other = Counter(each.equal for each in compared)
+    files = [verdict for each in conflicted for verdict in each.files]
+    resolved = [each for each in files if each.status == "resolved"]
+    # What a human removed or rewrote in the merge itself, no merge can know.
+    compared = [each for each in resolved if not each.human_lost]
     return [
         _share("merges-conflicting", len(conflicted), len(replayed), 1),
-        _share("merges-left", landed[False], len(conflicted), 1),
-        _share("merges-files-left", status["refused"], len(files), 1),
-        _share("merges-files-unlike-human", other[False], other.total(), 1),
-        _share("merges-files-with-lost-lines", sum(bool(each.lost) for each in files), status["resolved"], 0),
+        _share("merges-left", sum(not each.landed for each in conflicted), len(conflicted), 1),
+        _share("merges-files-left", len(files) - len(resolved), len(files), 1),
+        _share("merges-files-in-another-order", sum(not each.equal for each in compared), len(compared), 1),
+        _share("merges-files-unlike-human", sum(not each.same_parts for each in compared), len(compared), 1),
+        _share("merges-files-with-lost-lines", sum(bool(each.lost) for each in resolved), len(resolved), 0),
     ]
 
 

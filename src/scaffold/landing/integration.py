@@ -53,7 +53,7 @@ async def integrate(
     identity = run.settings.identity
     integration = Integration(
         git=context.git,
-        folder=context.temporary(run.id, "landing"),
+        folder=context.temporary_folder(run.id),
         identity=identity.committer,
         is_union=partial(_matches_any, run.settings.landing.union),
         ask_agent=None if merger is None else partial(ask_merger, merger, context, run, action),

@@ -18,7 +18,7 @@ from scaffold.core.states import (
 )
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
 from scaffold.run.telling_failure import most_telling
-from scaffold.run.worker_deaths import record_death, record_loss
+from scaffold.run.worker_deaths import LOSSES, record_death, record_loss
 from scaffold.store.database import Store
 
 
@@ -99,7 +99,7 @@ def _awaited_item(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> 
     """Return the inbox item that the action waits for; None if its next attempt may start without a human."""
     if end.died:
         return record_death(store, run, attempt)
-    return record_loss(store, run, attempt) if end.outcome == "lost" else end.item
+    return record_loss(store, run, attempt) if end.outcome in LOSSES else end.item
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:

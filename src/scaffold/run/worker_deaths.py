@@ -1,18 +1,22 @@
 """Workers that die in a row: their goal rests, and says why; after too many of them, a human decides."""
 
+from collections.abc import Mapping
 from itertools import takewhile
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.states import AttemptOutcome
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import zoned_time
 from scaffold.plan.worker_deaths import TELL_AFTER, must_ask, pause_s
 from scaffold.store.database import Store
 
 MAX_LOST_IN_A_ROW = 20
-"""How many attempts of an action in a row may be lost to faults of the machine before a human is asked."""
+"""How many attempts of an action in a row may end in one of these ways, which count as no failure, unasked."""
+LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "did not fit what had landed"}
+"""Ends that are no failure of the work, and how a human is told of them."""
 REASON_CHARS = 300
 DEATHS = "deaths"
 """Key in the detail of an inbox item that asks what to do about deaths in a row; the value is their number."""
@@ -40,13 +44,15 @@ def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
 def record_loss(store: Store, run: Run, attempt: Attempt) -> str | None:
     """Return the item to wait for if so many attempts in a row were lost that the work may be the cause; else None.
 
-    Such as work that breaks git in its worktree each time.
+    Such as work that breaks git in its worktree each time, or conflicts with all that lands before it.
     """
+    if attempt.outcome is None or attempt.outcome not in LOSSES:
+        return None
     ended = store.attempts.of_action(attempt.action_id)
-    lost = sum(1 for _ in takewhile(lambda each: each.outcome == "lost", reversed(ended)))
+    lost = sum(1 for _ in takewhile(lambda each: each.outcome == attempt.outcome, reversed(ended)))
     if lost % MAX_LOST_IN_A_ROW:
         return None
-    return _ask(store, run, attempt, f"{count_of(lost, 'attempt')} were lost in a row", lost)
+    return _ask(store, run, attempt, f"{count_of(lost, 'attempt')} {LOSSES[attempt.outcome]} in a row", lost)
 
 
 def forget_deaths(store: Store, run: Run, goal_id: GoalId) -> bool:

@@ -13,7 +13,7 @@ from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
 from scaffold.orchestrator.owner.control import request_goal_control, retry_action, retry_goal
 from scaffold.plan.worker_deaths import ASK_AFTER, TELL_AFTER, pause_s
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.worker_deaths import MAX_LOST_IN_A_ROW, is_about_deaths
+from scaffold.run.worker_deaths import LOSSES, MAX_LOST_IN_A_ROW, is_about_deaths
 from scaffold.store.database import Store
 from scaffold.views.run_json import run_view_json
 from scaffold.views.run_view import read_run_view
@@ -214,18 +214,19 @@ async def test_an_action_whose_workers_die_each_time_waits_although_others_land(
     assert goal_of(harness, run).deaths == 0
 
 
-async def test_losses_without_end_are_a_question_and_no_failure(harness, clock):
+@pytest.mark.parametrize(("outcome", "how"), LOSSES.items())
+async def test_losses_without_end_are_a_question_and_no_failure(harness, outcome, how, clock):
     """SC-20: such as an agent that breaks git in its worktree each time."""
     run = await harness.own(goal("g", act("a")))
     for _ in range(MAX_LOST_IN_A_ROW - 1):
-        await dies(harness, run, end=AttemptEnd("lost", "git is broken"))
+        await dies(harness, run, end=AttemptEnd(outcome, "git is broken"))
     assert isinstance(harness.action(run, "a").state, Pending)
-    await dies(harness, run, end=AttemptEnd("lost", "git is broken"))
+    await dies(harness, run, end=AttemptEnd(outcome, "git is broken"))
     (item,) = harness.store.inbox.open_of_run(run.id)
     assert is_about_deaths(item)
-    assert item.text.startswith("20 attempts were lost in a row, the last at a: git is broken")
+    assert item.text.startswith(f"20 attempts {how} in a row, the last at a: git is broken")
     retry_action(harness.store, run, harness.action(run, "a"))
-    await dies(harness, run, end=AttemptEnd("lost", "git is broken"))
+    await dies(harness, run, end=AttemptEnd(outcome, "git is broken"))
     assert isinstance(harness.action(run, "a").state, Pending), "twenty more before it asks again"
 
 

@@ -1,11 +1,15 @@
 """Three-way merge of lines. Pure."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+
+MAX_PAIRS = 2_000_000
+"""How many pairs of equal lines two versions may have where they differ: some seconds of work."""
 
 
 def merge_union(base: str, ours: str, theirs: str) -> str:
@@ -101,6 +105,9 @@ def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, i
     end = _same_at_start(base[start:][::-1], side[start:][::-1])
     # Most lines of a large file are at its changed part's ends; what is left is compared in quadratic time.
     inner = base[start : len(base) - end], side[start : len(side) - end]
+    alike = Counter(inner[1])
+    if sum(alike[line] for line in inner[0]) > MAX_PAIRS:
+        raise NotMergeable("too many of its lines are alike")
     found = SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks()
     between = [(start + at, start + there, size) for at, there, size in found]
     runs = [(0, 0, start), *between, (len(base) - end, len(side) - end, end)]
