@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.core.conflict import ConflictExplanation, FileMerge, MergedCode
+from scaffold.core.conflict import ConflictExplanation, MergedCode
 from scaffold.core.events import CandidateMerged
 from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
 from support.harness import act, goal
@@ -190,8 +190,3 @@ async def test_an_agents_answer_counts_only_if_it_has_all_that_both_sides_have(h
     if not lands:
         assert isinstance(step, CandidateRefused)
         assert "merge agent" in step.why
-
-
-def test_a_file_is_told_in_one_line():
-    assert FileMerge("a", "resolved", "by x").line == "a: resolved by x"
-    assert FileMerge("a", "refused", "why").line == "a: why"
