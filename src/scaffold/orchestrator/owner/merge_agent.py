@@ -26,6 +26,8 @@ from scaffold.store.spending.run_budget import RunBudget
 ROLE = "merger"
 MAX_ASKS = 3
 """Answers that the agent may give until one can be used."""
+MAX_KNOWN = 20
+"""Answers that are kept: a candidate may wait, and then be merged with the same tip again."""
 TASK_CHARS, EXPLANATION_CHARS = 8_000, 2_000
 _SECTION = re.compile(r"^[#*_\s]*(MERGED CODE|CONFLICT EXPLANATION)[*_:\s]*", re.MULTILINE)
 _BLOCK = re.compile(
@@ -43,9 +45,17 @@ class MergeAgent:
         self._context = context
         self._run = run
         self._open_model = open_model
+        self._known: dict[MergeQuestion, MergeAnswer] = {}
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
-        """Return the merged files, or why there are none."""
+        """Return the merged files, or why there are none; the same question is asked once."""
+        if question not in self._known:
+            self._known[question] = await self._answer(question, check)
+            for oldest in [*self._known][:-MAX_KNOWN]:
+                del self._known[oldest]
+        return self._known[question]
+
+    async def _answer(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
         store, redactor = self._context.store, self._context.redactor
         action = store.actions.by_key(self._run.id, question.action)
         attempts = store.attempts.of_action(action.id) if action else ()
