@@ -88,6 +88,7 @@ def test_an_agent_may_merge_what_both_sides_tests_and_the_whole_suite_then_prove
         assert "shop.py: resolved by a merge agent" in next(
             each["detail"] for each in evidence if each["kind"] == "merge"
         )
+        assert "merged  CHANGES.md: resolved as a union of lines" in scenario.scaffold("attach").stdout
     else:
         (again,) = (each["key"] for each in status["actions"] if len(each["attempts"]) == 2)
         journal = scenario.journal("g", again)

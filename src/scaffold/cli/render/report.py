@@ -31,7 +31,7 @@ STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
 """In the order in which a reader should look at them."""
 AGREEMENTS = frozenset({"review", "human"})
 """Kinds of evidence for an agreement: a reviewer or a human approved the work."""
-NARRATIVE_EVIDENCE = frozenset({"change", "review", "human", "merge"})
+NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
 """Kinds of evidence that are words instead of a command."""
 EVIDENCE_INDENT = " " * 8
 
@@ -131,6 +131,8 @@ def _action(
             error = f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}"
             yield from failure_lines(error, [attempt], command, layout, most=1)
     if done and done.verification:
+        for file in done.verification.merged:
+            yield from layout.prose("      merged  ", file.line)
         where = f"which only warns: `{command}`"
         for gate in done.verification.gates:
             if gate.warns:
@@ -145,7 +147,7 @@ def _fact(fact: Fact, layout: Layout) -> Iterator[str]:
     for doubt in fact.doubts:
         yield from layout.prose(EVIDENCE_INDENT, f"{fact.strength}: {doubt.text}")
     gates = [each for each in fact.evidence if each.kind == "gate"]
-    others = [each for each in fact.evidence if each.kind != "gate"]
+    others = [each for each in fact.evidence if each.kind not in {"gate", "merge"}]
     judged = [each for each in others if each.kind in NARRATIVE_EVIDENCE]
     rules = [each for each in others if each.exit_code is None and each.kind not in NARRATIVE_EVIDENCE]
     for each in others:
