@@ -106,6 +106,10 @@ def _conflicted(staged: Sequence[str], said: Sequence[_Message]) -> Iterator[Con
         details, _, path = record.partition("\t")
         mode, object_id, stage = details.split()
         versions.setdefault(path, {})[STAGES[stage]] = StagedFile(mode, object_id)
+    # A conflict of which no version is left in the index, such as a folder that is renamed to two, is one nevertheless.
+    for each in said:
+        if each.kind.startswith("CONFLICT") and not any(path in versions for path in each.paths):
+            versions.update({path: {} for path in each.paths})
     for path in sorted(versions):
         kinds = dict.fromkeys(each.kind for each in said if path in each.paths and each.kind != AUTO_MERGED)
         yield ConflictedPath(path, versions[path], tuple(kinds))

@@ -67,7 +67,7 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
         by_agent = bool(found.left) and len(found.left) == len(found.refused)
         if by_agent and integration.ask_agent is not None:
             found = _with_answers(found, await integration.ask_agent(found.left))
-        if found.refused:
+        if found.refused or not merged.files:
             return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told)
         tree = await tree_of_resolution(index, merged, found.files)
         return TreeMerged(tree, found.told, by_agent=by_agent)
