@@ -75,8 +75,8 @@ def lost_lines(path: str, base: str, ours: str, theirs: str, merged: str) -> lis
 
 
 def _lines(path: str, text: str) -> Counter[str]:
-    if path.endswith(".toml"):
-        return Counter(_entries(tomllib.loads(text), ""))
+    if path.endswith((".toml", ".json")):
+        return Counter(_entries(tomllib.loads(text) if path.endswith(".toml") else json.loads(text), ""))
     lines = text.split("\n")
     names: list[str] = []
     if path.endswith((".py", ".pyi")):

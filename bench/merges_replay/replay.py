@@ -76,7 +76,7 @@ def _compared(verdict: Verdict, texts: list[str], result: str) -> Verdict:
     *versions, human = texts
     try:
         human_lost = tuple(lost_lines(verdict.path, *versions, human))
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
         human_lost = (str(error),)
     return structs.replace(
         verdict,

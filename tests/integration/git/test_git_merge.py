@@ -53,6 +53,25 @@ async def test_a_file_changed_on_one_side_and_deleted_on_the_other_is_a_conflict
     assert "modify/delete" in conflict.messages[0]
 
 
+async def test_a_conflict_without_a_version_in_the_index_is_one_nevertheless(repo, sides, sh):
+    """AL-13: the other side adds a file to a folder whose files went to two others."""
+    await sh("mkdir old; for i in 1 2 3 4; do seq $i 30 > old/$i; done; git add -A; git commit -qm old")
+    move = "mkdir one two; git mv old/1 old/2 one; git mv old/3 old/4 two"
+    conflict = await merge_commits(repo.git, *await sides(move, "echo x > old/x"))
+    assert isinstance(conflict, Conflicted)
+    assert conflict.paths == ("old",)
+    assert not conflict.files[0].only_contents
+
+
+async def test_each_version_of_a_path_in_conflict_is_named(repo, sides):
+    """AL-13."""
+    conflict = await merge_commits(repo.git, *await sides("echo o > a", "echo t > a; chmod +x a"))
+    assert isinstance(conflict, Conflicted)
+    (file,) = conflict.files
+    assert {*file.stages} == {"base", "ours", "theirs"}
+    assert file.only_contents
+
+
 async def test_unrelated_histories_are_an_error(repo, sides, sh):
     ours, _ = await sides("echo o > o", "echo t > t")
     await sh("git checkout -q --orphan alone; git commit -qm alone")
