@@ -254,6 +254,8 @@ class MemoryGit:
             case ("diff-tree", "-r", "-p", *rest) if "--" in rest:
                 *_, old, new = rest[: rest.index("--")]
                 return "\n".join(f"+++ {path}" for path in objects.differing(old, new))
+            case ("diff-tree", "-r", "-p", "--binary", *_):  # written to a file, for people
+                return ""
             case ("ls-tree", "-r", "-z", "--full-tree", commit):
                 found = sorted(objects.files(self._known(commit)).items())
                 return "".join(f"100644 blob {_blob(text)}\t{path}\0" for path, text in found)

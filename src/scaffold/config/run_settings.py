@@ -19,6 +19,7 @@ from scaffold.core.run_settings import (
     EnvironmentSettings,
     GateSettings,
     LandingSettings,
+    KeepSettings,
     ModelSettings,
     PlanningSettings,
     ReviewerSettings,
@@ -107,6 +108,7 @@ async def run_settings(
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
+        keep=keep_settings(settings),
     )
 
 
@@ -195,6 +197,16 @@ def gate_settings(settings: Settings) -> GateSettings:
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
+    )
+
+
+def keep_settings(settings: Settings) -> KeepSettings:
+    """Return how much is kept beside the work, and how much of the disk stays free."""
+    return KeepSettings(
+        ignored_mb=settings.number("keep.ignored_mb"),
+        days=settings.number("keep.days"),
+        logs_mb=settings.number("keep.logs_mb"),
+        free_mb=settings.number("keep.free_mb"),
     )
 
 

@@ -15,6 +15,7 @@ from scaffold.core.run_settings import (
     CompactionWriter,
     Effort,
     GateSettings,
+    KeepSettings,
     NetworkMode,
     PermissionSettings,
     PlanningSettings,
@@ -94,6 +95,7 @@ def _tier(tier: Tier) -> Iterator[Setting]:
 
 
 _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
+_KEEP = KeepSettings()
 
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
@@ -281,6 +283,31 @@ _ROWS = (
         "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
         "`.gitattributes` does",
         list_of("globs", parsers.path_glob),
+        (),
+    ),
+    _own(
+        "keep.ignored_mb",
+        "how many megabytes of the ignored files that an agent made are kept of each attempt",
+        positive("megabytes"),
+        _whole(_KEEP.ignored_mb),
+    ),
+    _own(
+        "keep.days",
+        "for how many days `cleanup` keeps logs, reports, and what is left of landed work",
+        positive("days"),
+        _whole(_KEEP.days),
+    ),
+    _own(
+        "keep.logs_mb",
+        "how many megabytes of logs and reports `cleanup` keeps of a repository, the latest",
+        positive("megabytes"),
+        _whole(_KEEP.logs_mb),
+    ),
+    _own(
+        "keep.free_mb",
+        "how many megabytes stay free on the disk: with less, unused caches are deleted and no new work starts",
+        positive("megabytes"),
+        _whole(_KEEP.free_mb),
     ),
     _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(

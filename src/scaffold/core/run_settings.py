@@ -213,6 +213,19 @@ class LandingSettings(Struct, frozen=True, kw_only=True):
     """Globs of files whose lines are independent of each other: where both sides add some, all of them are kept."""
 
 
+class KeepSettings(Struct, frozen=True, kw_only=True):
+    """How much is kept beside the work itself, and how much of the disk stays free."""
+
+    ignored_mb: float = 20.0
+    """Size in megabytes of the ignored files that are kept of one attempt."""
+    days: float = 30.0
+    """For how many days logs, reports, and what is left of landed work are kept."""
+    logs_mb: float = 500.0
+    """Size in megabytes of the logs and reports that are kept of a repository."""
+    free_mb: float = 500.0
+    """Megabytes that stay free on each disk: with less, no new work starts."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -226,3 +239,4 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     permissions: PermissionSettings = PermissionSettings()
     gates: GateSettings = GateSettings()
     landing: LandingSettings = LandingSettings()
+    keep: KeepSettings = KeepSettings()

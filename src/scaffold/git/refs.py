@@ -19,6 +19,16 @@ def rescue_ref(attempt_id: AttemptId) -> str:
     return f"{REF_PREFIX}rescue/{attempt_id}"
 
 
+def keep_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps what an attempt left in git besides its files: staged versions, abandoned commits."""
+    return f"{REF_PREFIX}keep/{attempt_id}"
+
+
+def attempt_id_of(ref: str) -> AttemptId:
+    """Return the id of the attempt whose work the ref pins."""
+    return AttemptId(ref.rpartition("/")[2])
+
+
 async def resolve(git: Git, name: str) -> Commit | None:
     """Return the commit that `name` (a ref, a short id, `HEAD~1`) resolves to; None if there is none."""
     answer = await git(

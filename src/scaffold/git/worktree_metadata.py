@@ -18,6 +18,8 @@ KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "c
 """Files in a registration without locks, own config or unfinished operations."""
 MAX_READ_BYTES = 4_096
 """Read at most this much of a file."""
+HEAD_LOG = Path("logs", "HEAD")
+_ID = re.compile("(?!0+$)(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _BRANCH = re.compile(r"ref: refs/heads/([^\s~^:?*\[\\\x00-\x20\x7f]{1,200})\s*")
 _REFTABLE_HEAD = ".invalid"
 """The branch name that HEAD holds in a repository with the reftable backend."""
@@ -100,6 +102,24 @@ def is_registration(registration: Path, common: Path) -> bool:
 def is_unmodified(registration: Path, *allowed: str) -> bool:
     """Return whether `registration` holds only known files and those `allowed`: no locks, config or unfinished work."""
     return {entry.name for entry in registration.iterdir()} <= KNOWN_FILES.union(allowed)
+
+
+def commits_of_head(registration: Path) -> tuple[str, ...]:
+    """Return the ids of the commits that HEAD of a worktree was at, by its log, each once, latest first.
+
+    Empty without a log, as with `core.logAllRefUpdates` off, and of a log that cannot be read.
+    """
+    try:
+        lines = (registration / HEAD_LOG).read_bytes().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    ids = (line.split(" ", 2)[1:2] for line in reversed(lines))
+    return tuple(dict.fromkeys(each[0] for each in ids if each and _ID.fullmatch(each[0])))
+
+
+def forget_log(registration: Path) -> None:
+    """Delete the log of a worktree's HEAD: it is of an earlier user of the worktree."""
+    delete_path(registration / HEAD_LOG)
 
 
 def registrations_under(common: Path, folder: Path) -> Iterator[Path]:

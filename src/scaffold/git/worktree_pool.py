@@ -16,7 +16,13 @@ from scaffold.git.common_dir import common_dir
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
 from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove
-from scaffold.git.worktree_metadata import find_registration, gitdir_target, is_unmodified, set_checkout
+from scaffold.git.worktree_metadata import (
+    find_registration,
+    forget_log,
+    gitdir_target,
+    is_unmodified,
+    set_checkout,
+)
 from scaffold.host.files import delete_path
 
 SPARE_PREFIX = "spare-"
@@ -83,6 +89,7 @@ class WorktreePool:
             registration = self._sound(taken, spare)
             if registration is not None:
                 set_checkout(registration, taken)
+                forget_log(registration)
                 if await recycle_worktree(self._repo.git.at(taken, git_dir=registration), commit):
                     return registration
             # Its .git may point anywhere by now, and `remove` refuses a folder that is not one of our worktrees.

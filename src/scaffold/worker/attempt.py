@@ -38,6 +38,7 @@ from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
+from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
 from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
@@ -81,7 +82,7 @@ class Worker:
         match ending:
             # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():
-                await release_workspace(run_context, attempt)
+                await release_workspace(run_context, run, attempt, ending.head)
             case AttemptEnd():
                 await self._conclude(ending)
         # A folder with thousands of cache files would block the event loop, and with it the heartbeats.
@@ -100,6 +101,7 @@ class Worker:
             head=pinned,
             fence=attempt.fence,
         )
+        await write_rescue_diff(run_context, attempt.id)
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()

@@ -19,6 +19,7 @@ from scaffold.git import commits, refs, worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import clip, summarize_failures
+from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
@@ -393,6 +394,8 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
         )
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what the base contains.
+        # Checking the work deletes them, as a new checkout would not have them.
+        await archive_ignored(context.run_context, context.task.run, context.task.attempt, git)
         if await commits.contains(git, head, base):
             return WorkCommit(head.commit, head.tree)
     except GitError as error:

@@ -15,7 +15,7 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.prompts import task_prompt
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.workspace import rescue_work
+from scaffold.worker.workspace import rescue_again
 
 
 class UnusableVerdict(Struct, frozen=True):
@@ -77,7 +77,7 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
 async def _discard_changes(context: AttemptContext) -> None:
     """Pin any changes the reviewer made and restore the worktree."""
     attempt = context.task.attempt
-    if await rescue_work(context.run_context, context.task.run, attempt.id) is None:
+    if await rescue_again(context.run_context, context.task.run, attempt.id) is None:
         return
     await worktree.restore(context.workspace.git, context.workspace.base)
     text = (

@@ -18,7 +18,9 @@ from scaffold.git.command import Git
 from scaffold.git.errors import ObjectsCollected, objects_collected
 from scaffold.git.worktree_pool import WorktreePool
 from scaffold.run.context import RunContext
+from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.notices import warn
+from scaffold.worker.stray_work import pin_stray_work
 
 UNPINNED_PHASES: frozenset[AttemptPhase] = frozenset({"executing", "verifying", "critiquing"})
 """Phases in which a worktree may hold the only copy of the work: before them there is none, after them it is pinned."""
@@ -65,8 +67,9 @@ async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Com
     await refs.delete(context.git, ref, old=work)
 
 
-async def release_workspace(context: RunContext, attempt: Attempt) -> None:
+async def release_workspace(context: RunContext, run: Run, attempt: Attempt, candidate: Commit) -> None:
     """Return the worktree to the pool; the attempt's candidate must be pinned."""
+    await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate)
     await _pool(context, attempt.run_id).give_back(attempt.id)
 
 
@@ -104,7 +107,20 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
+    await pin_stray_work(context, run, attempt, path, pinned=pinned or attempt.head_sha)
     return pinned
+
+
+async def rescue_again(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
+    """As `rescue_work`, for an attempt that goes on: what changed since the last rescue is pinned on top of that."""
+    before = await refs.resolve(context.git, refs.rescue_ref(attempt_id))
+    attempt = context.store.attempts.get(attempt_id)
+    if before is None or attempt is None:
+        return await rescue_work(context, run, attempt_id)
+    work = await _snapshot(context, run, attempt, _folder_of(context, attempt), after=before)
+    if work is not None and await commits.tree_of(context.git, work) != await commits.tree_of(context.git, before):
+        await refs.move(context.git, refs.rescue_ref(attempt_id), new=work, old=before, known=before)
+    return work
 
 
 async def _rescued(context: RunContext, attempt: Attempt) -> Commit | None:
@@ -165,10 +181,13 @@ def _folder_of(context: RunContext, attempt: Attempt) -> Path:
     return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
 
 
-async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path) -> Commit | None:
-    """Commit all files at `path` that are not ignored on top of the attempt's base; None if nothing changed.
+async def _snapshot(
+    context: RunContext, run: Run, attempt: Attempt, path: Path, *, after: Commit | None = None
+) -> Commit | None:
+    """Commit all files at `path` that are not ignored; None if nothing changed from the attempt's base.
 
-    Uses its own index, so a damaged `.git` or another checkout there does not matter.
+    The parent is `after`, or else the commit that is checked out there if it contains the base, or else the base. The
+    ignored files are archived. Uses its own index, so a damaged `.git` or another checkout there does not matter.
     """
     git, folder = context.git.at(path), context.temporary(run.id, attempt.id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -195,16 +214,25 @@ async def _snapshot(context: RunContext, run: Run, attempt: Attempt, path: Path)
         kept_out = await copied_files(context, run.id, attempt.base_sha)
         await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",), kept_out=kept_out)
         tree = (await git("write-tree", env=env)).line
+        await archive_ignored(context, run, attempt, git, env=env)
     if tree == await commits.tree_of(context.git, attempt.base_sha):
         return None
     return await commits.commit_tree(
         context.git,
         tree,
-        parents=[attempt.base_sha],
+        parents=[after or await _checked_out(registered, attempt.base_sha)],
         message=message,
         author=identity.author,
         committer=identity.committer,
     )
+
+
+async def _checked_out(git: Git | None, base: Commit) -> Commit:
+    """Return the commit at HEAD, with the agent's own commits before it; `base` if it is not based on that."""
+    with contextlib.suppress(GitError):
+        if git is not None and await commits.contains(git, head := await commits.read_commit(git, "HEAD"), base):
+            return head.commit
+    return base
 
 
 def _pool(context: RunContext, run_id: RunId) -> WorktreePool:

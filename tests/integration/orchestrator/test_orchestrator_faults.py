@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 
 import pytest
 from msgspec import structs
@@ -11,10 +12,12 @@ from scaffold.core.events import NoticeRaised
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
+from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD, GoldenRecord, write_record
 from support.harness import act, goal
 
 GIT = GitError("`git merge-tree` failed: bad object", "Retry.")
 AWAY = StoreUnavailable("the server cannot be reached", "Start it.")
+FLOOR = 500_000_000
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -95,7 +98,7 @@ async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
     harness.store._connection.driver.read_only = None
     disk.look()
     assert [text.partition(",")[0] for text in notices(harness, run)] == ["the disk is full"]
-    free[0] = MIN_FREE_BYTES
+    free[0] = FLOOR
     harness.store._connection.driver.read_only = "no room"
     with pytest.raises(StoreUnavailable):
         disk.look()
@@ -110,13 +113,30 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     disk.look()
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (True, [], "room on the disk")
-    free[0] = MIN_FREE_BYTES
+    free[0] = FLOOR
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
     assert [text.partition(",")[0] for text in notices(harness, run)] == [
         "the disk is full",
         "there is room on the disk again",
     ]
+
+
+async def test_below_the_floor_unused_caches_go_first_and_then_new_work_waits(harness):
+    """BX-3: what runs goes on, and the environment that a run uses stays."""
+    run = await harness.own(goal("g", act("a")))
+    environments = harness.context.cache / ENVIRONMENTS
+    for name in ("old", "used"):
+        write_record(environments / name, GoldenRecord("top", ()))
+    os.utime(environments / "old" / RECORD, (0, 0))
+    room = {2: FLOOR - 1, 1: FLOOR - 1}
+    left = lambda: len([*environments.glob(f"*/{RECORD}")])  # noqa: E731
+    disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: room[left()])
+    disk.look()
+    assert (disk.full, disk.waits_for, left()) == (False, "room on the disk", 1)
+    room[1] = FLOOR
+    disk.look()
+    assert (disk.waits_for, left()) == ("", 1)
 
 
 async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harness):

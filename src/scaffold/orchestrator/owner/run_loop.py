@@ -163,6 +163,8 @@ class RunOwner:
             )
             if not self._stopping.is_set():
                 await self._first(
+                    # Before anything is started: it may have no room.
+                    self._machine.watch,
                     self._wait_until_done,
                     partial(renew_lease, self._context, self.run),
                     self._supervise,
@@ -173,7 +175,6 @@ class RunOwner:
                     self._watch_control_requests,
                     self._end_overdue_workers,
                     self._models.watch,
-                    self._machine.watch,
                     self._hold_while_model_is_away,
                 )
         finally:

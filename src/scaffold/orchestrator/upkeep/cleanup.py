@@ -9,11 +9,13 @@ from msgspec import Struct
 from scaffold.core.errors import GitError, RepositoryError, RunBusy, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
+from scaffold.core.run_settings import KeepSettings
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
 from scaffold.git import refs, worktree
 from scaffold.host.files import delete_path
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.upkeep.retention import list_expired, remove_expired
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.sandbox import leftover_services
@@ -25,7 +27,7 @@ CleanupVerdict = Literal["removed", "pinned", "kept"]
 class CleanupStep(Struct, frozen=True, kw_only=True):
     """One leftover, what happens to it, and why."""
 
-    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services"]
+    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services", "logs", "patches", "ignored", "cache"]
     name: str
     verdict: CleanupVerdict
     why: str
@@ -50,15 +52,21 @@ class Leftovers(Struct, frozen=True, kw_only=True):
         return bool(self.orphans or self.worktrees or self.pins or self.folders or self.services)
 
 
-async def clean_up(context: RunContext, *, dry: bool) -> tuple[CleanupStep, ...]:
+async def clean_up(context: RunContext, *, dry: bool, keep: KeepSettings | None = None) -> tuple[CleanupStep, ...]:
     """Remove leftovers and return what was removed, pinned or kept, and why; with `dry`, only return it.
 
-    Runs with a live owner are not touched. Safe to repeat, and to be killed at any point.
+    With `keep`, also what it does not keep of the past. Runs with a live owner are not touched. Safe to repeat, and to
+    be killed at any point.
     """
     steps: list[CleanupStep] = []
     for run in context.store.runs.all():
         steps.extend(await _run(context, run, dry=dry))
     steps.extend(await _unknown_entries(context))
+    if keep is not None:
+        expired = await list_expired(context, keep)
+        if not dry:
+            await remove_expired(context, expired, keep)
+        steps.extend(CleanupStep(kind=each.kind, name=each.name, verdict="removed", why=each.why) for each in expired)
     return tuple(steps)
 
 
@@ -82,7 +90,7 @@ async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
     attempts = {attempt.id: attempt for attempt in context.store.attempts.of_run(run.id)}
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     pins = tuple(
-        (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := attempt_id_of_ref(ref)) in attempts
+        (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := refs.attempt_id_of(ref)) in attempts
     )
     folder = context.run_folder(run.id)
     return Leftovers(
@@ -153,7 +161,7 @@ async def _unknown_entries(context: RunContext) -> list[CleanupStep]:
     why = "its run is not in this database; `scaffold salvage` shows pinned work"
     unknown_folders = [path for path in _entries(folder) if path.name not in runs]
     pins = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
-    unknown_refs = [ref for ref in pins if context.store.attempts.get(attempt_id_of_ref(ref)) is None]
+    unknown_refs = [ref for ref in pins if context.store.attempts.get(refs.attempt_id_of(ref)) is None]
     return [
         *(CleanupStep(kind="folder", name=str(path), verdict="kept", why=why) for path in unknown_folders),
         *(CleanupStep(kind="ref", name=ref, verdict="kept", why=why) for ref in unknown_refs),
@@ -162,11 +170,6 @@ async def _unknown_entries(context: RunContext) -> list[CleanupStep]:
 
 def _entries(folder: Path | None) -> list[Path]:
     return sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
-
-
-def attempt_id_of_ref(ref: str) -> AttemptId:
-    """Return the id of the attempt whose work the ref pins."""
-    return AttemptId(ref.rpartition("/")[2])
 
 
 def _has_ended(run: Run) -> bool:

@@ -1,6 +1,6 @@
 """Remove Scaffold's state: of one repository, or everything of a user."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -10,15 +10,18 @@ from scaffold.core.errors import RunBusy
 from scaffold.core.model import Run
 from scaffold.git import refs
 from scaffold.git.repository import Repository
+from scaffold.host.files import delete_path
 from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
-from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref, clean_up, delete_folder
+from scaffold.orchestrator.upkeep.cleanup import clean_up, delete_folder
+from scaffold.orchestrator.upkeep.unlanded import list_archived
 from scaffold.run.context import RunContext
+from scaffold.run.ignored_archive import ARCHIVES, archive_folder, archives_folder
 from scaffold.run.projections import PROJECTIONS
 from scaffold.store.database import Store
 from scaffold.views.store_reader import executing_process
 
-PIN_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
+PIN_PREFIXES = tuple(f"{refs.REF_PREFIX}{kind}/" for kind in ("rescue", "work", "keep"))
 SCHEMA_FILE = "schema"
 """The file that names the repository's schema, if its state is on a PostgreSQL server."""
 
@@ -26,7 +29,7 @@ SCHEMA_FILE = "schema"
 class PurgeItem(Struct, frozen=True, kw_only=True):
     """One thing that Scaffold owns or created, and whether it is removed."""
 
-    kind: Literal["state", "schema", "ref", "cache", "branch", "projections", "user"]
+    kind: Literal["state", "schema", "ref", "ignored", "cache", "branch", "projections", "user"]
     name: str
     """A path, the full name of a ref, or a schema."""
     size_bytes: int | None
@@ -55,6 +58,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             *await self._refs(),
             *await self._branches(),
             *self._cache(),
+            *self._archives(),
             *self._state(),
             *self._projections(),
             *(self._user() if self.everything else ()),
@@ -79,18 +83,30 @@ class Purge(Struct, frozen=True, kw_only=True):
             require_no_live_run(self.context.store.runs.all())
             self.context.store.erase()
             self.context.store.close()
+        kept = {Path(item.name) for item in items if item.kind == "ignored" and not item.removed}
         for item in items:
-            if item.removed and item.kind in {"cache", "state", "user"}:
+            if item.removed and item.kind in {"cache", "ignored", "user"}:
                 delete_folder(Path(item.name), below=self._above(item))
+            elif item.removed and item.kind == "state":
+                self._delete_state(Path(item.name), kept)
         return items
+
+    def _delete_state(self, folder: Path, kept: Collection[Path]) -> None:
+        """Delete the folder of the state, except the archives that are kept."""
+        if not kept:
+            delete_folder(folder, below=self.repository.common_dir)
+            return
+        for entry in folder.iterdir():
+            if entry.name != ARCHIVES:
+                delete_path(entry)
 
     def _above(self, item: PurgeItem) -> Path:
         """Return the folder that an item's path must be inside of to be deleted."""
         match item.kind:
             case "cache":
                 return self.dirs.cache / "runs"
-            case "state":
-                return self.repository.common_dir
+            case "ignored":
+                return archives_folder(self.repository.common_dir)
             case _:
                 return Path(item.name).parent
 
@@ -105,7 +121,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         return [self._ref(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
 
     def _ref(self, store: Store | None, ref: str) -> PurgeItem:
-        attempt = store.attempts.get(attempt_id_of_ref(ref)) if store else None
+        attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
         kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and (attempt is None or attempt.outcome != "landed")
         why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
         return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
@@ -126,6 +142,15 @@ class Purge(Struct, frozen=True, kw_only=True):
             yield PurgeItem(
                 kind="cache", name=str(folder), size_bytes=folder_size(folder), removed=not unknown, why=why
             )
+
+    def _archives(self) -> Iterator[PurgeItem]:
+        """Yield the ignored files that are kept of each attempt: the only copies."""
+        for archive in list_archived(self.repository.common_dir, self.context.store if self.context else None):
+            kept = not self.unlanded and not archive.landed
+            why = "ignored files of work that has not landed; `--unlanded` removes them" if kept else "ignored files"
+            name = archive_folder(self.repository.common_dir, archive.attempt)
+            size = folder_size(name)
+            yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)
 
     def _state(self) -> Iterator[PurgeItem]:
         folder = self.repository.common_dir / "scaffold"

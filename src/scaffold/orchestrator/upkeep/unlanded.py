@@ -1,8 +1,9 @@
 """Work that did not land: where it is pinned, why it did not land, and how to salvage it."""
 
 from datetime import datetime
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey, AttemptId, Commit, RunId
@@ -10,12 +11,25 @@ from scaffold.core.model import Attempt
 from scaffold.git import refs
 from scaffold.git.command import Git
 from scaffold.git.commits import changed_paths
-from scaffold.orchestrator.upkeep.cleanup import attempt_id_of_ref
+from scaffold.run.ignored_archive import archived_files, archives_folder
 from scaffold.store.database import Store
 
 REF_PREFIXES = (f"{refs.REF_PREFIX}rescue/", f"{refs.REF_PREFIX}work/")
+DONE = frozenset({"landed", "recorded"})
 # Git answers 1 if there is no common commit, 128 if HEAD has none yet.
 MERGE_BASE_EXIT_CODES = frozenset({0, 1, 128})
+
+
+class ArchivedFiles(Struct, frozen=True, kw_only=True):
+    """The ignored files that are kept of one attempt; they are in no commit."""
+
+    attempt: AttemptId
+    run: RunId | None
+    action: ActionKey | None
+    """`run` and `action` are None if the attempt is not in the database."""
+    landed: bool
+    """Whether the rest of its work landed."""
+    files: tuple[str, ...]
 
 
 class UnlandedWork(Struct, frozen=True, kw_only=True):
@@ -33,17 +47,57 @@ class UnlandedWork(Struct, frozen=True, kw_only=True):
     at: datetime | None
     """When the attempt ended; None if it has not. `at`, `run` and `action` are None if it is not in the database."""
     why: str
+    also: Commit | None = None
+    """A commit of what it left in git besides its files: a merge of abandoned commits, with what was staged."""
 
 
 async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ...]:
     """Return all pinned work that has not landed, latest first; without a store, all pinned work."""
     found = []
+    also = await refs.list_refs(git, refs.keep_ref(AttemptId("")))
     for prefix in REF_PREFIXES:
         for ref, commit in (await refs.list_refs(git, prefix)).items():
-            attempt = store.attempts.get(attempt_id_of_ref(ref)) if store else None
+            attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
             if attempt is None or attempt.outcome != "landed":
-                found.append(await _describe(git, store, ref, commit, attempt))
+                work = await _describe(git, store, ref, commit, attempt)
+                found.append(structs.replace(work, also=also.pop(refs.keep_ref(work.attempt), None)))
+    # What an attempt abandoned is listed alone if the rest of its work landed, or if nothing else was changed.
+    for ref, commit in also.items():
+        attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
+        found.append(await _describe(git, store, ref, commit, attempt))
     return tuple(sorted(found, key=_ended_at_key, reverse=True))
+
+
+def list_archived(common_dir: Path, store: Store | None) -> tuple[ArchivedFiles, ...]:
+    """Return the ignored files that are kept of each attempt, in the order of the attempts' ids."""
+    top = archives_folder(common_dir)
+    found = []
+    for folder in sorted(top.iterdir()) if top.is_dir() else []:
+        name = AttemptId(folder.name)
+        attempt = store.attempts.get(name) if store else None
+        action = store.actions.get(attempt.action_id) if store and attempt else None
+        files = archived_files(common_dir, name)
+        if files:
+            found.append(
+                ArchivedFiles(
+                    attempt=name,
+                    run=attempt.run_id if attempt else None,
+                    action=action.key if action else None,
+                    landed=attempt is not None and attempt.outcome in DONE,
+                    files=files,
+                )
+            )
+    return tuple(found)
+
+
+def select_archived(found: tuple[ArchivedFiles, ...], name: str) -> ArchivedFiles:
+    """Return the archive whose attempt id starts with `name`; raises UsageError if there is none or several."""
+    matches = [each for each in found if each.attempt.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    problem = "matches several attempts" if matches else "is not an attempt with ignored files that were kept"
+    known = ", ".join(each.attempt for each in matches or found) or "none"
+    raise UsageError(f"`{name}` {problem}", f"Attempts with ignored files: {known}.")
 
 
 def select_unlanded(found: tuple[UnlandedWork, ...], name: str) -> UnlandedWork:
@@ -74,7 +128,7 @@ async def _describe(git: Git, store: Store | None, ref: str, commit: Commit, att
     base = attempt.base_sha if attempt else await _guess_base(git, commit)
     action = store.actions.get(attempt.action_id) if store and attempt else None
     return UnlandedWork(
-        attempt=attempt_id_of_ref(ref),
+        attempt=refs.attempt_id_of(ref),
         ref=ref,
         commit=commit,
         base=base,

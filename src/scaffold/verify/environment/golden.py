@@ -1,6 +1,7 @@
 """Golden environments: run the set-up commands once per lock files and machine, and keep the result for copies."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -129,12 +130,49 @@ def load_record(folder: Path) -> GoldenRecord | None:
 def forget_unused(newest: Path) -> None:
     """Delete the environments other than `newest` that were not used for `MAX_UNUSED_S` before it was built."""
     now = (newest / RECORD).stat().st_mtime
-    for record in newest.parent.glob(f"*/{RECORD}"):
-        if now - record.stat().st_mtime > MAX_UNUSED_S:
-            delete_path(record.parent)
+    delete_unused(newest.parent, before=now - MAX_UNUSED_S)
     for left in newest.parent.glob(f"{STAGING_FOLDER}/*"):
         if now - left.lstat().st_mtime > MAX_UNUSED_S:
             delete_path(left)
+
+
+def unused(environments: Path, *, before: float) -> tuple[Path, ...]:
+    """Return the folders of the environments that were last used before this time (epoch seconds)."""
+    found = list[Path]()
+    for record in sorted(environments.glob(f"*/{RECORD}")):
+        with contextlib.suppress(OSError):  # deleted meanwhile
+            if record.stat().st_mtime < before:
+                found.append(record.parent)
+    return tuple(found)
+
+
+def delete_unused(environments: Path, *, before: float) -> tuple[Path, ...]:
+    """Delete the environments that were last used before this time (epoch seconds); return their folders.
+
+    One that is being built or looked up is not touched. A run notes the use of its own as long as it lives.
+    """
+    deleted = list[Path]()
+    for folder in unused(environments, before=before):
+        record = folder / RECORD
+        with contextlib.suppress(OSError), _lock_of(folder).open("ab") as lock:
+            if try_lock(lock.fileno()) and record.stat().st_mtime < before:
+                # The record first: without it, what a kill leaves counts as incomplete.
+                record.unlink()
+                delete_path(folder)
+                deleted.append(folder)
+    return tuple(deleted)
+
+
+def note_use(environments: Path, environment: CheckEnvironment) -> None:
+    """Note the use of the prepared folders and files that a run copies, so that no other process deletes them."""
+    files = (*environment.files, *environment.built)
+    paths = [Path(each.source) for each in environment.copies] + [Path(each.source) for each in files]
+    used = {
+        environments / path.relative_to(environments).parts[0] for path in paths if path.is_relative_to(environments)
+    }
+    for folder in used:
+        with contextlib.suppress(OSError):
+            os.utime(folder / RECORD)
 
 
 def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:

@@ -12,10 +12,12 @@ from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permissions import detect_sandbox_level
+from scaffold.config.run_settings import keep_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
-from scaffold.core.ids import RunId
+from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.printable_text import count_of
+from scaffold.git import refs
 from scaffold.git.command import Git
 from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
 from scaffold.git.worktree import Worktree, list_worktrees, remove
@@ -25,6 +27,7 @@ from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.trial.workspace import dead_trials
+from scaffold.orchestrator.upkeep.retention import logs_size
 from scaffold.policy.trust import TrustStatus
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
@@ -202,7 +205,19 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
     finally:
         store.close()
     healthy = DoctorCheck("database", "ok", f"{store.name}, {count_of(len(runs), 'run')}")
-    return [healthy, await _worktrees(repository, runs)]
+    return [healthy, await _worktrees(repository, runs), await _kept(repository, environ)]
+
+
+async def _kept(repository: Repository, environ: Mapping[str, str]) -> DoctorCheck:
+    """Report what is kept of the past, and check that it is no more than configured."""
+    keep = keep_settings(load_settings(repository.root, environ, {}))
+    size_mb = logs_size(repository.root, repository.common_dir) / 1e6
+    rescued = await refs.list_refs(repository.git, refs.rescue_ref(AttemptId("")))
+    work = f"unlanded work of {count_of(len(rescued), 'attempt')}" if rescued else "no unlanded work"
+    message = f"{work}; {size_mb:.1f} MB of logs and reports"
+    if size_mb > keep.logs_mb:
+        return DoctorCheck("kept", "warn", message, "`scaffold cleanup` removes the oldest logs and reports.")
+    return DoctorCheck("kept", "ok", message)
 
 
 async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> DoctorCheck:

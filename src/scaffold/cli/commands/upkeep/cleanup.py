@@ -9,6 +9,8 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
+from scaffold.config.run_settings import keep_settings
+from scaffold.config.settings import load_settings
 from scaffold.core.printable_text import count_of
 from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
@@ -21,9 +23,10 @@ dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what 
 @dry_run_option
 @json_option
 def cleanup(*, dry: bool, as_json: bool) -> None:
-    """Remove leftovers of ended and interrupted runs.
+    """Remove leftovers of ended and interrupted runs, and what is too old or too large to keep.
 
-    Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched.
+    Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched. The settings
+    `keep.days` and `keep.logs_mb` say for how long logs, reports, and what is left of landed work are kept.
     """
     steps = run_async(_cleanup(dry=dry, quiet=as_json))
     if as_json:
@@ -40,7 +43,8 @@ async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
             return ()
         work = Work(label="looks for leftovers" if dry else "looks for leftovers and removes them")
         async with WorkLine(context.clock, quiet=quiet).during(work):
-            return await clean_up(context, dry=dry)
+            settings = load_settings(context.repository.root, context.environ, {})
+            return await clean_up(context, dry=dry, keep=keep_settings(settings))
 
 
 def _verb(step: CleanupStep, *, dry: bool) -> str:

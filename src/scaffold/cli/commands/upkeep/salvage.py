@@ -19,31 +19,50 @@ from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.upkeep.unlanded import UnlandedWork, create_salvage_branch, list_unlanded, select_unlanded
+from scaffold.orchestrator.upkeep.unlanded import (
+    ArchivedFiles,
+    UnlandedWork,
+    create_salvage_branch,
+    list_archived,
+    list_unlanded,
+    select_archived,
+    select_unlanded,
+)
+from scaffold.run.ignored_archive import restore_archive
 from scaffold.views.text_format import local_time
 
 
 @click.command()
 @click.argument("attempt", required=False)
 @click.option("--patch", is_flag=True, help="Print the work as a patch instead of making a branch.")
+@click.option("--ignored", metavar="DIR", help="Copy the kept ignored files of ATTEMPT into the new folder DIR.")
 @dry_run_option
 @json_option
-def salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
+def salvage(attempt: str | None, *, patch: bool, ignored: str | None, dry: bool, as_json: bool) -> None:
     """List unlanded work that is pinned, or make a branch of the work of ATTEMPT.
 
-    No checkout is touched; use the branch with `git switch salvage-ATTEMPT` or `git merge salvage-ATTEMPT`.
+    No checkout is touched; use the branch with `git switch salvage-ATTEMPT` or `git merge salvage-ATTEMPT`. Files that
+    git ignores are in no branch: `--ignored` copies them.
     """
-    if patch and attempt is None:
-        raise UsageError("`--patch` needs an attempt", "Pass one; `scaffold salvage` lists them.")
-    run_async(_salvage(attempt, patch=patch, dry=dry, as_json=as_json))
+    if (patch or ignored) and attempt is None:
+        name = "--patch" if patch else "--ignored"
+        raise UsageError(f"`{name}` needs an attempt", "Pass one; `scaffold salvage` lists them.")
+    if patch and ignored:
+        raise UsageError("`--patch` and `--ignored` exclude each other", "Call it once with each.")
+    run_async(_salvage(attempt, patch=patch, ignored=ignored, dry=dry, as_json=as_json))
 
 
-async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool) -> None:
-    git = (await open_repository(Path.cwd(), environ=os.environ)).git
+async def _salvage(attempt: str | None, *, patch: bool, ignored: str | None, dry: bool, as_json: bool) -> None:
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    git = repository.git
     async with context_if_any() as context:
-        found = await list_unlanded(git, context.store if context else None)
+        store = context.store if context else None
+        found, archives = await list_unlanded(git, store), list_archived(repository.common_dir, store)
     if attempt is None:
-        _list(found, as_json=as_json)
+        _list(found, archives, as_json=as_json)
+        return
+    if ignored is not None:
+        _restore(repository.common_dir, select_archived(archives, attempt), Path(ignored), dry=dry, as_json=as_json)
         return
     work = select_unlanded(found, attempt)
     if patch:
@@ -59,19 +78,47 @@ async def _salvage(attempt: str | None, *, patch: bool, dry: bool, as_json: bool
     else:
         print_text(f"{'would create' if dry else 'created'} the branch {branch} at {work.commit[:12]}")
         print_text(f"  merge it with `git merge {branch}`, or read it with `git log -p {branch}`")
+        if any(each.attempt == work.attempt for each in archives):
+            print_text(f"  it has ignored files, too: `scaffold salvage {work.attempt} --ignored DIR`")
 
 
-def _list(found: Sequence[UnlandedWork], *, as_json: bool) -> None:
+def _restore(common_dir: Path, archive: ArchivedFiles, target: Path, *, dry: bool, as_json: bool) -> None:
+    if os.path.lexists(target) or not target.absolute().parent.is_dir():
+        exists = os.path.lexists(target)
+        problem = f"{target} exists" if exists else f"the folder above {target} does not exist"
+        raise UsageError(problem, "Name a new folder for the files.")
+    if not dry:
+        restore_archive(common_dir, archive.attempt, target)
     if as_json:
-        print_json({"unlanded": [_unlanded_json(work) for work in found]})
+        print_json({"dry_run": dry, "folder": str(target.absolute()), "ignored": _archive_json(archive)})
+    else:
+        verb = "would copy" if dry else "copied"
+        print_text(f"{verb} {count_of(len(archive.files), 'ignored file')} of {archive.attempt} to {target}")
+
+
+def _list(found: Sequence[UnlandedWork], archives: Sequence[ArchivedFiles], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "unlanded": [_unlanded_json(work) for work in found],
+                "ignored": [_archive_json(archive) for archive in archives],
+            }
+        )
         return
     now, layout = SystemClock().now(), layout_for(sys.stdout)
     for work in found:
         when = local_time(work.at, now) if work.at else "not ended"
         head = layout.wrap("", f"{work.attempt}  {work.action or '?'}  run {work.run or '?'}  {when}", hang=4)
         files = layout.cut(f"{count_of(len(work.files), 'file')}: {', '.join(work.files)}", 4)
-        click.echo("\n".join([*head, f"    {files}", *layout.prose("    ", work.why)]))
+        also = layout.prose("    ", f"{work.also} has commits or staged files that it left behind") if work.also else ()
+        click.echo("\n".join([*head, f"    {files}", *layout.prose("    ", work.why), *also]))
     print_text("make a branch of one with `scaffold salvage ATTEMPT`" if found else "no unlanded work")
+    for archive in archives:
+        head = layout.wrap("", f"{archive.attempt}  {archive.action or '?'}  run {archive.run or '?'}", hang=4)
+        names = f"{count_of(len(archive.files), 'ignored file')}: {', '.join(archive.files)}"
+        click.echo("\n".join([*head, f"    {layout.cut(_printable(names), 4)}"]))
+    if archives:
+        print_text("copy those of one with `scaffold salvage ATTEMPT --ignored DIR`")
 
 
 def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
@@ -83,9 +130,24 @@ def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
         "commit": work.commit,
         "base": work.base,
         "ended_at": work.at,
-        "files": [os.fsencode(path).decode(errors="replace") for path in work.files],
+        "files": [_printable(path) for path in work.files],
         "why": work.why,
+        "also": work.also,
     }
+
+
+def _archive_json(archive: ArchivedFiles) -> dict[str, object]:
+    return {
+        "attempt": archive.attempt,
+        "action": archive.action,
+        "run": archive.run,
+        "landed": archive.landed,
+        "files": [_printable(path) for path in archive.files],
+    }
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode(errors="replace")
 
 
 async def _patch(git: Git, work: UnlandedWork) -> bytes:

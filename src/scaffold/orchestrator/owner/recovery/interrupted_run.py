@@ -16,6 +16,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.workspace import rescue_and_remove
 
 
@@ -82,6 +83,7 @@ async def release_attempt(
     # Read again: the worker may have handed its candidate in just before it was killed.
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
         end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error, died=died), head=pinned)
+        await write_rescue_diff(context, attempt.id)
 
 
 async def remove_stale_worktrees(context: RunContext, run: Run) -> None:

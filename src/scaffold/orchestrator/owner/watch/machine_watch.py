@@ -11,10 +11,15 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.verify.environment.golden import ENVIRONMENTS, delete_unused, note_use
 
 WATCH_POLL_S = 2.0
 MIN_FREE_BYTES = 50_000_000
-"""With less, not even a small checkout and what its agent writes have room."""
+"""With less, not even a small checkout and what its agent writes have room: the disk counts as full."""
+USE_S = 600.0
+"""How often the use of the run's prepared environment is noted."""
+UNUSED_S = 3_600.0
+"""After so long without a use, an environment is deleted where there is no room."""
 LOCK = "packed-refs.lock"
 """Made by `git gc` for a moment. One that was killed leaves it, and then no ref can be deleted."""
 MAX_LOCKED_S = 10.0
@@ -38,9 +43,10 @@ class MachineWatch:
         self._notify = notify
         self._free = free
         self.full = False
-        """Whether there was no room at the last look."""
+        """Whether there was hardly any room at the last look: what fails then says nothing about the work."""
         self.waits_for = ""
         """What was missing at the last look; empty if nothing was."""
+        self._used_at = -USE_S
         self._lock: tuple[int, int] | None = None
         self._locked_since = 0.0
         self._untold: NoticeRaised | None = None
@@ -55,7 +61,6 @@ class MachineWatch:
     def look(self) -> None:
         """Look at the machine now."""
         full, locked, before = self._full_text(), self._locked_text(), self.waits_for
-        self.full = bool(full)
         self.waits_for = "room on the disk" if full else "a lock of git" if locked else ""
         if self.waits_for and self.waits_for != before:
             self._untold = NoticeRaised("warning", full or locked)
@@ -67,13 +72,39 @@ class MachineWatch:
             # The database may be on that disk: then this fails, and is tried again at the next look.
             self._tell(self._untold)
             self._untold = None
+        self._note_use()
 
     def _full_text(self) -> str:
-        """Return the notice about a disk without room; empty if all have some."""
-        folders = [each for each in (self._context.repository.common_dir, self._context.cache) if each.is_dir()]
-        free, folder = min(((self._free(each), each) for each in folders), default=(MIN_FREE_BYTES, Path("/")))
+        """Return the notice about a disk without room; empty if all have some. Unused caches are deleted first."""
+        floor = max(MIN_FREE_BYTES, int(self._run.settings.keep.free_mb * 1e6))
+        free, folder = self._least_room(floor)
+        deleted = self._delete_caches() if free < floor else 0
+        if deleted:
+            free, folder = self._least_room(floor)
+        self.full = free < MIN_FREE_BYTES
+        if free >= floor:
+            return ""
+        state = "the disk is full" if self.full else "the disk is nearly full"
         room = f"{free / 1e6:.0f} MB left at {folder}"
-        return "" if free >= MIN_FREE_BYTES else f"the disk is full, {room}: nothing new starts until there is room"
+        return f"{state}, {room}: nothing new starts until there are {floor / 1e6:.0f} MB (`keep.free_mb`)"
+
+    def _least_room(self, otherwise: int) -> tuple[int, Path]:
+        folders = [each for each in (self._context.repository.common_dir, self._context.cache) if each.is_dir()]
+        return min(((self._free(each), each) for each in folders), default=(otherwise, Path("/")))
+
+    def _delete_caches(self) -> int:
+        """Delete the prepared environments that no run uses; return how many there were."""
+        before = self._context.clock.now().timestamp() - UNUSED_S
+        return len(delete_unused(self._context.cache / ENVIRONMENTS, before=before))
+
+    def _note_use(self) -> None:
+        """Note the use of the run's environment: a long run prepares it once."""
+        now = self._context.clock.monotonic()
+        if now - self._used_at >= USE_S:
+            self._used_at = now
+            baseline = self._context.store.baselines.of_run(self._run.id)
+            if baseline is not None:
+                note_use(self._context.cache / ENVIRONMENTS, baseline.environment)
 
     def _locked_text(self) -> str:
         """Return the notice about a stale lock; empty if there is none."""

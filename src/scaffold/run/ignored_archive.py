@@ -1,0 +1,200 @@
+"""Keep the ignored files that an agent made: as private files next to the store, never as objects of git.
+
+Nothing that git ignores lands, so for such a file the attempt's worktree is the only place. A file may hold a secret,
+and an object of git is readable for everyone who can fetch; so each is a file with mode 0600 in a folder with 0700.
+What tools can make again is left out: see `is_reproducible`.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+
+from scaffold.core.ids import AttemptId
+from scaffold.core.model import Attempt, Run
+from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.git.command import Git
+from scaffold.host.files import delete_path, read_untrusted, write_atomic
+from scaffold.host.folder_tree import walk
+from scaffold.host.leftovers import made_by_dead_process
+from scaffold.policy.secret.files import secret_entry
+from scaffold.run.context import RunContext
+from scaffold.run.notices import inform
+
+LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+"""Names a folder without anything to commit instead of the files in it."""
+ARCHIVES = "ignored"
+MOST_FILES = 1_000
+MOST_LOOKED_AT = 20_000
+"""Files looked at in one worktree; a folder of so many is the output of a program."""
+OUTPUT_FOLDERS = frozenset(
+    {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist", "target", ".tox", ".nox"}
+    | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".gradle", ".next", "htmlcov", "coverage"}
+)
+"""Names of folders that package managers, compilers and test runners fill, and fill again."""
+OUTPUT_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
+"""Files by which programs mark a cache, and a virtual environment, whatever its folder's name."""
+PRIVATE_FOLDER = 0o700
+
+
+class _Found(Struct, frozen=True):
+    path: str
+    size: int
+    secret: bool
+
+
+def archives_folder(common_dir: Path) -> Path:
+    """Return the folder of all archives, each named after its attempt; it may not exist."""
+    return common_dir / "scaffold" / ARCHIVES
+
+
+def archive_folder(common_dir: Path, attempt_id: AttemptId) -> Path:
+    """Return the folder with the ignored files of an attempt; it may not exist."""
+    return archives_folder(common_dir) / attempt_id
+
+
+def archived_files(common_dir: Path, attempt_id: AttemptId) -> tuple[str, ...]:
+    """Return the paths of the files that are kept of an attempt, sorted."""
+    top = archive_folder(common_dir, attempt_id)
+    found = (Path(folder, name) for folder, _, names in walk(top) for name in names if not made_by_dead_process(name))
+    return tuple(sorted(path.relative_to(top).as_posix() for path in found))
+
+
+async def archive_ignored(
+    context: RunContext, run: Run, attempt: Attempt, git: Git, *, env: Mapping[str, str] | None = None
+) -> None:
+    """Keep the ignored files in the attempt's worktree, at which `git` works, as they are now.
+
+    Call it before they are deleted. Files that the run copied there are kept only if they were changed. A later version
+    replaces an earlier one. The run is told of what is too large; secrets are kept first, then the smallest.
+    """
+    listed = (await git(*LIST_IGNORED, env=env)).records
+    if not listed:
+        return
+    baseline = context.store.baselines.of_run(run.id)
+    environment = baseline.environment if baseline else None
+    folders = [copied.target for copied in environment.copies] if environment else []
+    sources = (
+        {file.target: Path(file.source) for file in (*environment.files, *environment.built)} if environment else {}
+    )
+    top, archive = git.cwd, archive_folder(context.repository.common_dir, attempt.id)
+    limit = int(run.settings.keep.ignored_mb * 1e6)
+    left_out = await asyncio.to_thread(_archive, top, listed, archive, folders, sources, limit)
+    if left_out:
+        shown = ", ".join(f"{utf8_safe(each.path)} ({each.size / 1e6:.1f} MB)" for each in left_out[:3])
+        inform(
+            context,
+            run.id,
+            f"{count_of(len(left_out), 'ignored file')} of attempt {attempt.id} will go with its worktree: {shown}"
+            f"{', ...' if len(left_out) > 3 else ''}. `keep.ignored_mb` ({run.settings.keep.ignored_mb:g}) is the "
+            f"limit, and {MOST_FILES} files.",
+        )
+
+
+def is_reproducible(top: Path, path: str) -> bool:
+    """Return whether a file at `path` is in a folder that tools fill: by its name, or by their mark in it."""
+    return any(
+        folder.name in OUTPUT_FOLDERS or any(os.path.lexists(top / folder / mark) for mark in OUTPUT_MARKS)
+        for folder in PurePosixPath(path).parents
+        if folder.name
+    )
+
+
+def restore_archive(common_dir: Path, attempt_id: AttemptId, target: Path) -> tuple[str, ...]:
+    """Copy the files kept of an attempt into the new folder `target`, with mode 0600; return their paths.
+
+    Raises FileExistsError if `target` exists.
+    """
+    target.mkdir(mode=PRIVATE_FOLDER)
+    source, paths = archive_folder(common_dir, attempt_id), archived_files(common_dir, attempt_id)
+    for path in paths:
+        write_atomic(target / path, (source / path).read_bytes())
+    return paths
+
+
+def _archive(
+    top: Path,
+    listed: Sequence[str],
+    archive: Path,
+    folders: Sequence[str],
+    sources: Mapping[str, Path],
+    limit: int,
+) -> list[_Found]:
+    """Copy what is to be kept; return what was left out because of its size or number."""
+    found = sorted(_candidates(top, listed, folders, sources), key=lambda each: (not each.secret, each.size, each.path))
+    left_out = list[_Found]()
+    kept = 0
+    for each in found:
+        data = read_untrusted(top / each.path, max(0, limit)) if kept < MOST_FILES else "too many"
+        if isinstance(data, str):
+            left_out.append(each)
+            continue
+        limit -= len(data)
+        kept += 1
+        _put(archive, each.path, data)
+    return left_out
+
+
+def _candidates(
+    top: Path, listed: Sequence[str], folders: Sequence[str], sources: Mapping[str, Path]
+) -> Iterator[_Found]:
+    looked_at = 0
+    for path in _paths(top, listed, folders):
+        looked_at += 1
+        try:
+            size = _regular_size(top / path)
+            if size is not None and not (path in sources and _same(sources[path], top / path)):
+                yield _Found(path, size, secret_entry(path) is not None)
+        except OSError:
+            continue  # a process of the agent's that was left behind deleted it
+        if looked_at >= MOST_LOOKED_AT:
+            return
+
+
+def _paths(top: Path, listed: Sequence[str], folders: Sequence[str]) -> Iterator[str]:
+    """Yield each file once that is listed, or in a folder that is listed, and that no tool makes again."""
+    seen = set[str]()
+    for entry in listed:
+        for path in _files_of(top, entry):
+            skipped = any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
+            if path not in seen and not skipped and not is_reproducible(top, path):
+                seen.add(path)
+                yield path
+
+
+def _files_of(top: Path, entry: str) -> Iterator[str]:
+    """Yield the paths of the files that an entry of git's list stands for: itself, or those in its folder."""
+    if not entry.endswith("/"):
+        yield entry
+    elif not is_reproducible(top, f"{entry}x"):
+        for folder, below, names in walk(top / entry):
+            here = Path(folder).relative_to(top)
+            # Not entered: a folder of a package manager may have 100,000 files.
+            below[:] = [name for name in below if not is_reproducible(top, f"{here.as_posix()}/{name}/x")]
+            yield from (f"{here.as_posix()}/{name}" for name in names)
+
+
+def _regular_size(path: Path) -> int | None:
+    """Return the size of a regular file, reached by no link; None for anything else."""
+    return None if path.is_symlink() or not path.is_file() else path.stat().st_size
+
+
+def _same(source: Path, copy: Path) -> bool:
+    return source.stat().st_size == copy.stat().st_size and source.read_bytes() == copy.read_bytes()
+
+
+def _put(archive: Path, path: str, data: bytes) -> None:
+    """Write a file of the archive, unless it is there already with this content."""
+    archive.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    archive.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    target = archive / path
+    # What was a file may be a folder by now, and the other way round.
+    for above in PurePosixPath(path).parents:
+        if (archive / above).is_file():
+            delete_path(archive / above)
+    if target.is_dir():
+        delete_path(target)
+    if not (target.is_file() and target.read_bytes() == data):
+        write_atomic(target, data)

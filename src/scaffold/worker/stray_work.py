@@ -1,0 +1,74 @@
+"""What an agent left in git besides the files of its worktree: staged versions, and commits that HEAD has left.
+
+The rescue ref holds the files. These would be lost with the worktree's index and its log of HEAD.
+"""
+
+import contextlib
+from collections.abc import Collection
+from pathlib import Path
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt, Run
+from scaffold.git import commits, refs, worktree
+from scaffold.git.command import Git
+from scaffold.git.worktree_metadata import commits_of_head
+from scaffold.run.context import RunContext
+
+
+async def pin_stray_work(
+    context: RunContext, run: Run, attempt: Attempt, path: Path, *, pinned: Commit | None
+) -> Commit | None:
+    """Pin what neither the base nor `pinned` has under the attempt's keep ref; return that commit, None if nothing.
+
+    `path` is the attempt's worktree. The commit's parents are the abandoned commits, and its tree is what was staged.
+    Call it only after the attempt's processes have ended.
+    """
+    git = worktree.find_worktree(context.repository, path)
+    if git is None:
+        return None
+    known = [attempt.base_sha, *([pinned] if pinned else [])]
+    left = await _left_commits(git, known)
+    staged = await _staged_tree(git)
+    # What is checked out is among the commits that are left, or in the history of what is pinned.
+    trees = {await commits.tree_of(context.git, each) for each in (*known, *left)} | await _head_tree(git)
+    if not left and (staged is None or staged in trees):
+        return None
+    identity = run.settings.identity
+    tip = await commits.commit_tree(
+        context.git,
+        staged or await commits.tree_of(context.git, left[0]),
+        parents=left or (attempt.base_sha,),
+        message=f"Commits and staged files of attempt {attempt.id} that are not in its worktree\n",
+        author=identity.author,
+        committer=identity.committer,
+    )
+    await refs.pin(context.git, refs.keep_ref(attempt.id), tip, known=attempt.base_sha)
+    return tip
+
+
+async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ...]:
+    """Return the commits that HEAD was at and that no known one contains, without those that another contains."""
+    seen = [each for each in commits_of_head(git.registration) if each not in known]
+    if not seen:
+        return ()
+    args = ("rev-list", "--topo-order", "--parents", "--ignore-missing", "--stdin")
+    names = "\n".join([*seen, *(f"^{each}" for each in known), ""])
+    lines = [line.split() for line in (await git(*args, stdin=names.encode())).line.splitlines()]
+    parents = {parent for _, *above in lines for parent in above}
+    return tuple(Commit(commit) for commit, *_ in lines if commit not in parents)
+
+
+async def _head_tree(git: Git) -> set[str]:
+    """Return the tree of HEAD; none if it cannot be read."""
+    with contextlib.suppress(GitError):
+        return {(await commits.read_commit(git, "HEAD")).tree}
+    return set()
+
+
+async def _staged_tree(git: Git) -> str | None:
+    """Return the tree of the index; None if it has unmerged or damaged entries, which are no version of a file."""
+    with contextlib.suppress(GitError):
+        await worktree.remove_locks(git)
+        return (await git("write-tree")).line
+    return None

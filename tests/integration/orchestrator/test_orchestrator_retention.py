@@ -1,0 +1,75 @@
+"""What is kept of the past for a while, and what only `purge` removes."""
+
+import os
+from datetime import timedelta
+
+import pytest
+from msgspec import structs
+
+from scaffold.core.run_settings import KeepSettings
+from scaffold.git import refs
+from scaffold.host.clock import SystemClock
+from scaffold.orchestrator.upkeep.cleanup import clean_up
+from scaffold.orchestrator.upkeep.unlanded import list_archived
+from scaffold.worker.contract.projections import ignore_projections
+from support.harness import act, goal
+
+KEEP = KeepSettings(days=30, logs_mb=1)
+
+
+class Later(SystemClock):
+    """A clock that is ahead."""
+
+    def __init__(self, days):
+        self.days = days
+
+    def now(self):
+        return super().now() + timedelta(days=self.days)
+
+
+@pytest.fixture
+async def past(harness):
+    """A run in which `good` landed and `bad` failed; both left an ignored file."""
+    await harness.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore")
+    ignore_projections(harness.context)
+    run = await harness.open_run(goal("g", act("good", check="test -f good"), act("bad", check="false")), attempts=1)
+    await harness.run_to_end(run, good=["touch good; echo x > x.log"], bad=["touch bad; echo x > x.log"])
+    (good,), (bad,) = harness.attempts(run, "good"), harness.attempts(run, "bad")
+    await refs.pin(harness.context.git, refs.keep_ref(good.id), run.base_sha)
+    await refs.pin(harness.context.git, refs.keep_ref(bad.id), run.base_sha)
+    (harness.repo / ".scaffold" / "reports").mkdir(exist_ok=True)
+    (harness.repo / ".scaffold" / "reports" / "r.html").write_text("report")
+    return good, bad
+
+
+async def cleaned(harness, days, *, dry=False):
+    context = structs.replace(harness.context, clock=Later(days))
+    return {step.kind for step in await clean_up(context, dry=dry, keep=KEEP) if step.verdict == "removed"}
+
+
+async def test_only_what_is_old_and_has_landed_goes(harness, past):
+    """BX-3, AL-15: logs, reports and patches go by age, work that has not landed never."""
+    _, bad = past
+    assert await cleaned(harness, 29) <= {"folder", "worktree"}
+    planned = await cleaned(harness, 31, dry=True)
+    assert planned == {"logs", "patches", "ref", "ignored"}
+    assert len(list_archived(harness.context.repository.common_dir, harness.store)) == 2
+    assert await cleaned(harness, 31) == planned
+    assert await cleaned(harness, 31) == set()
+    (archive,) = list_archived(harness.context.repository.common_dir, harness.store)
+    assert archive.attempt == bad.id
+    left = await refs.list_refs(harness.context.git, refs.REF_PREFIX)
+    assert set(left) == {refs.rescue_ref(bad.id), refs.keep_ref(bad.id)}
+    assert not (harness.repo / ".scaffold" / "reports" / "r.html").exists()
+
+
+@pytest.mark.usefixtures("past")
+async def test_the_oldest_logs_go_first_where_all_are_too_large(harness):
+    """BX-3: not those of the last day, which a run may be writing."""
+    logs = harness.repo / ".scaffold" / "logs"
+    for age, name in enumerate(("new", "middle", "old")):
+        (logs / name).write_bytes(bytes(600_000))
+        at = SystemClock().now().timestamp() - age * 2 * 86_400
+        os.utime(logs / name, (at, at))
+    assert "logs" in await cleaned(harness, 0)
+    assert [(logs / name).exists() for name in ("new", "middle", "old")] == [True, False, False]

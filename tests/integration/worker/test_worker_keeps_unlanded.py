@@ -1,0 +1,154 @@
+"""What an attempt leaves is kept before its worktree is cleaned: ignored files, staged versions, abandoned commits."""
+
+import stat
+
+import pytest
+
+from scaffold.core.events import NoticeRaised
+from scaffold.git import refs
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
+from scaffold.run.ignored_archive import archive_folder, restore_archive
+from scaffold.worker.contract.projections import ignore_projections
+from scaffold.worker.workspace import open_workspace, rescue_again, rescue_and_remove
+from support.harness import DEAD_PROCESS, act, goal
+
+IGNORED = "printf '%s\\n' .env '*.log' 'build/' 'data/' '.venv*/' > .gitignore; git add .; git commit -qm ignore"
+MAKE = (
+    'test "$1" && head -c 25000000 /dev/zero > big.log;'
+    "echo TOKEN=$((6*7)) > .env; echo note > a.log;"
+    "mkdir -p build data/deep .venv2; echo o > build/o; echo d > data/deep/d;"
+    "echo home > .venv2/pyvenv.cfg; echo lib > .venv2/lib; ln -s /etc/passwd data/link; mkfifo data/pipe"
+)
+KEPT = (".env", "a.log", "data/deep/d")
+
+
+async def ready(harness, *actions, **settings):
+    (harness.repo / "make.sh").write_text(MAKE)
+    await harness.sh(IGNORED)
+    return await harness.own(goal("g", *(actions or (act("a", check="test -f a"),))), **settings)
+
+
+def archived(harness):
+    return list_archived(harness.context.repository.common_dir, harness.store)
+
+
+async def begun(harness, run, key="a"):
+    """Return an attempt whose agent works, and its worktree."""
+    attempt = await harness.queue(run, key)
+    workspace = await open_workspace(harness.context, attempt)
+    with harness.store.transaction():
+        harness.store.attempts.claim(
+            attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(workspace.path), log_file="log"
+        )
+        harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    return harness.attempt(attempt.id), workspace.path
+
+
+@pytest.mark.parametrize("done", ["touch a; ", "true; "], ids=["landing", "failing"])
+async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harness, tmp_path, done):
+    """BX-3, BX-10: before the checks clean the worktree; what tools make again is left out, links and pipes too."""
+    run = await ready(harness, iterations=1)
+    await harness.work(run, "a", f"{done}sh make.sh")
+    (archive,) = archived(harness)
+    assert archive.files == KEPT
+    folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
+    assert (folder / ".env").read_text() == "TOKEN=42\n"
+    assert stat.S_IMODE((folder / ".env").stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    everything = await harness.sh("git cat-file --batch --batch-all-objects --buffer | strings")
+    assert "TOKEN=42" not in everything
+    assert restore_archive(harness.context.repository.common_dir, archive.attempt, tmp_path / "back") == KEPT
+    assert (tmp_path / "back" / "data" / "deep" / "d").read_text() == "d\n"
+
+
+async def test_a_later_version_of_an_ignored_file_replaces_the_earlier_one(harness):
+    """BX-3: also where a file has become a folder."""
+    run = await ready(harness, iterations=2)
+    await harness.work(
+        run, "a", "touch b; echo 1 > a.log; echo old > x.log", "touch a; echo 2 > a.log; mkdir x.log; echo in > x.log/y"
+    )
+    (archive,) = archived(harness)
+    folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
+    assert archive.files == ("a.log", "x.log/y")
+    assert (folder / "a.log").read_text() == "2\n"
+
+
+async def test_what_is_too_large_is_told_and_secrets_come_first(harness):
+    """BX-3"""
+    run = await ready(harness, iterations=1)
+    await harness.work(run, "a", "sh make.sh large")
+    (archive,) = archived(harness)
+    assert archive.files == KEPT
+    told = [e.event.text for e in harness.store.events.since(run.id, 0) if isinstance(e.event, NoticeRaised)]
+    assert any("big.log (25.0 MB)" in text and "keep.ignored_mb" in text for text in told)
+
+
+async def test_staged_versions_and_abandoned_commits_are_pinned(harness):
+    """BX-3: neither is in the files of the worktree."""
+    run = await ready(harness)
+    attempt, path = await begun(harness, run)
+    await harness.sh(
+        "echo one > f; git add f; git commit -qm lost; git reset -q --hard HEAD^;"
+        "echo staged > s; git add s; echo edited > s; echo new > n",
+        path,
+    )
+    pinned = await rescue_and_remove(harness.context, run, attempt.id)
+    show = harness.sh
+    assert await show(f"git show {pinned}:s") == "edited"
+    assert await show(f"git show {pinned}:n") == "new"
+    keep = refs.keep_ref(attempt.id)
+    assert await show(f"git show {keep}:s") == "staged"
+    assert await show(f"git show {keep}^:f") == "one"
+    (work,) = await list_unlanded(harness.context.git, harness.store)
+    assert work.also == (await show(f"git rev-parse {keep}"))
+    assert not path.exists()
+
+
+async def test_the_agents_own_commits_are_in_the_history_of_what_is_pinned(harness):
+    """BX-3, DR-9: the patch against the base has them, and new files, too."""
+    run = await ready(harness)
+    ignore_projections(harness.context)
+    attempt, path = await begun(harness, run)
+    await harness.sh("echo one > f; git add f; git commit -qm mine; echo two > g; printf 'a\\0b' > bin", path)
+    await recover_run(harness.context, run)
+    pinned = harness.attempt(attempt.id).head_sha
+    assert (await harness.sh(f"git log --format=%s {run.base_sha}..{pinned}")).splitlines()[-1] == "mine"
+    assert await harness.sh("git for-each-ref refs/scaffold/keep/") == ""
+    patch = harness.repo / ".scaffold" / "restarts" / "g-a-1.diff"
+    assert stat.S_IMODE(patch.stat().st_mode) == 0o600
+    await harness.sh(f"git worktree add -q --detach ../again {run.base_sha}")
+    again = harness.repo.parent / "again"
+    assert await harness.sh(f"git apply '{patch}'; cat f g; wc -c < bin", again) == "one\ntwo\n3"
+
+
+async def test_work_that_fails_for_good_leaves_its_patch_in_failures(harness):
+    """DR-9"""
+    run = await ready(harness, iterations=1, attempts=1)
+    await harness.work(run, "a", "echo wrong > b")
+    assert harness.action(run, "a").state.__class__.__name__ == "Failed"
+    assert "+wrong" in (harness.repo / ".scaffold" / "failures" / "g-a.diff").read_text()
+
+
+async def test_each_change_that_a_reviewer_makes_is_pinned(harness):
+    """BX-3: a second one on top of the first."""
+    run = await ready(harness)
+    attempt, path = await begun(harness, run)
+    first = await rescue_of(harness, run, attempt, path, "echo one > f")
+    second = await rescue_of(harness, run, attempt, path, "rm f; echo two > g")
+    assert await harness.sh(f"git show {second}:g") == "two"
+    assert await harness.sh(f"git rev-parse {second}^") == first
+    assert await refs.resolve(harness.context.git, refs.rescue_ref(attempt.id)) == second
+
+
+async def rescue_of(harness, run, attempt, path, change):
+    await harness.sh(change, path)
+    return await rescue_again(harness.context, run, attempt.id)
+
+
+async def test_the_log_of_an_earlier_attempt_is_not_taken_for_the_next_ones(harness):
+    """BX-3: worktrees are reused."""
+    run = await ready(harness, act("a", check="test -f a"), act("b", check="false"), iterations=1)
+    await harness.work(run, "a", "touch a")
+    await harness.work(run, "b", "touch b")
+    assert await harness.sh("git for-each-ref refs/scaffold/keep/") == ""
