@@ -14,6 +14,7 @@ from scaffold.git.command import Git
 from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
 from scaffold.git.submodule import check_out_submodules, empty_submodules, forget_submodules, gitlinks
 from scaffold.git.worktree_metadata import (
+    branches_of_operations,
     checkout_of,
     find_registration,
     gitdir_target,
@@ -104,10 +105,19 @@ async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
 
 
 async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
-    """Return the worktrees that have `branch` (short name) checked out; runs git only if some HEAD names it."""
-    if not _may_be_on_branch(repo.common_dir, branch):
+    """Return the worktrees that have `branch` (short name) checked out; runs git only if one may have it.
+
+    Also those in the middle of a rebase or bisect of it, whose HEAD is detached: git moves it, or goes back to it, at
+    the end, and refuses to move it itself meanwhile.
+    """
+    busy = tuple(each for each in _git_dirs(repo.common_dir) if branch in branches_of_operations(each))
+    if not busy and not _may_be_on_branch(repo.common_dir, branch):
         return ()
-    return tuple(worktree for worktree in await list_worktrees(repo) if worktree.branch == branch)
+    main, *linked = await list_worktrees(repo)
+    within = {None if each == repo.common_dir else checkout_of(each) for each in busy}
+    found = [main] if main.branch == branch or None in within else []
+    places = {path.resolve() for path in within if path is not None}
+    return (*found, *(each for each in linked if each.branch == branch or each.path.resolve() in places))
 
 
 async def restore(git: Git, commit: Commit) -> None:
@@ -188,8 +198,13 @@ def _drop(git: Git, names: tuple[str, ...]) -> None:
 
 def _may_be_on_branch(common: Path, branch: str) -> bool:
     """Return whether some HEAD may be on `branch`; True with the reftable backend, which we cannot read."""
-    heads = (common / "HEAD", *common.glob("worktrees/*/HEAD"))
+    heads = (git_dir / "HEAD" for git_dir in _git_dirs(common))
     return (common / "reftable").is_dir() or any(_head_has(head, f"ref: refs/heads/{branch}") for head in heads)
+
+
+def _git_dirs(common: Path) -> tuple[Path, ...]:
+    """Return the git directory itself, which is that of the main worktree, and those of linked worktrees."""
+    return (common, *sorted(common.glob("worktrees/*")))
 
 
 def _head_has(head: Path, content: str) -> bool:

@@ -18,6 +18,8 @@ KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "c
 """Files in a registration without locks, own config or unfinished operations."""
 MAX_READ_BYTES = 4_096
 """Read at most this much of a file."""
+HEADS = "refs/heads/"
+OPERATION_FILES = ("rebase-merge/head-name", "rebase-apply/head-name")
 HEAD_LOG = Path("logs", "HEAD")
 _ID = re.compile("(?!0+$)(?:[0-9a-f]{40}|[0-9a-f]{64})")
 _BRANCH = re.compile(r"ref: refs/heads/([^\s~^:?*\[\\\x00-\x20\x7f]{1,200})\s*")
@@ -102,6 +104,27 @@ def is_registration(registration: Path, common: Path) -> bool:
 def is_unmodified(registration: Path, *allowed: str) -> bool:
     """Return whether `registration` holds only known files and those `allowed`: no locks, config or unfinished work."""
     return {entry.name for entry in registration.iterdir()} <= KNOWN_FILES.union(allowed)
+
+
+def branches_of_operations(git_dir: Path) -> frozenset[str]:
+    """Return the short names of the branches that an unfinished rebase or bisect in a worktree will move or return to.
+
+    `git_dir` is the worktree's own. Git keeps a branch in these files while HEAD is detached.
+    """
+    lines = [line for name in OPERATION_FILES for line in _lines(git_dir / name)]
+    # A rebase with --update-refs lists each branch that it will move, followed by two commits.
+    lines += _lines(git_dir / "rebase-merge" / "update-refs")[::3]
+    # A bisect notes the short name of the branch, or a commit.
+    bisected = _lines(git_dir / "BISECT_START")
+    branches = [line.removeprefix(HEADS) for line in lines if line.startswith(HEADS)]
+    return frozenset(branches + [line.removeprefix(HEADS) for line in bisected])
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return os.fsdecode(file.read_bytes()).splitlines()
+    except OSError:
+        return []
 
 
 def commits_of_head(registration: Path) -> tuple[str, ...]:

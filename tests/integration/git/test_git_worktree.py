@@ -207,6 +207,62 @@ async def test_the_checkout_of_a_branch_is_found(repo, sh, tmp_path):
     assert await worktree.worktrees_on_branch(repo, "free") == ()
 
 
+STOPPED = {
+    "rebase": "git rebase -q main || true",
+    "rebase by patches": "git rebase -q --apply main || true",
+    "bisect": "git bisect start HEAD HEAD~4 > /dev/null 2>&1",
+    "bisect that went on": "git bisect start HEAD HEAD~4 > /dev/null 2>&1; git bisect good > /dev/null 2>&1",
+}
+
+
+@pytest.mark.parametrize("stopped", STOPPED.values(), ids=STOPPED)
+@pytest.mark.parametrize("place", ["linked", "main"])
+async def test_a_branch_in_the_middle_of_an_operation_counts_as_checked_out(repo, sh, tmp_path, stopped, place):
+    """BX-3: HEAD is detached then, and git itself refuses to move the branch."""
+    there = tmp_path / "elsewhere" if place == "linked" else repo.root
+    await sh("for each in 1 2 3; do echo $each >> b/c; git commit -qam $each; done; git branch topic HEAD~1")
+    await sh("git switch -q topic; echo other > b/c; git commit -qam other; git commit -q --allow-empty -m 5")
+    if place == "linked":
+        await sh(f"git switch -q main; git worktree add -q '{there}' topic")
+    await sh(stopped, cwd=there)
+    (found,) = await worktree.worktrees_on_branch(repo, "topic")
+    assert (found.path, found.branch) == (there, None)
+    refusal = await sh("git branch -f topic HEAD~1 2>&1", ok=False)
+    assert "topic" in refusal, "git moves it"
+    assert "Force" not in refusal
+    assert [each.path for each in await worktree.worktrees_on_branch(repo, "main")] == (
+        [repo.root] if place == "linked" else []
+    )
+
+
+async def test_a_branch_that_a_rebase_will_move_with_others_counts_as_checked_out(repo, sh):
+    """BX-3: `rebase --update-refs`."""
+    await sh("echo 1 > b/c; git commit -qam 1; git switch -qc low HEAD~1; echo 2 > b/c; git commit -qam 2")
+    await sh("git switch -qc high; echo 3 > d; git add d; git commit -qm 3; git rebase -q --update-refs main || true")
+    for branch in ("low", "high"):
+        assert [each.path for each in await worktree.worktrees_on_branch(repo, branch)] == [repo.root]
+
+
+async def test_the_checkout_of_a_bare_repository_is_found(sh, tmp_path, environ, repo):
+    """BX-3: its own HEAD is no checkout."""
+    await sh(
+        f"git clone -q --bare . '{tmp_path}/bare'; git -C '{tmp_path}/bare' worktree add -q -b one '{tmp_path}/one'"
+    )
+    opened = await open_repository(tmp_path / "one", environ=environ)
+    assert [each.path for each in await worktree.worktrees_on_branch(opened, "one")] == [tmp_path / "one"]
+    assert await worktree.worktrees_on_branch(opened, "main") == ()
+
+
+async def test_the_checkout_of_a_submodule_is_found(sh, tmp_path, environ, repo):
+    """BX-3: its git directory is in that of the repository around it."""
+    await sh(
+        f"git init -q '{tmp_path}/top'; cd '{tmp_path}/top';"
+        f"git -c protocol.file.allow=always submodule --quiet add '{repo.root}' sub"
+    )
+    opened = await open_repository(tmp_path / "top" / "sub", environ=environ)
+    assert len(await worktree.worktrees_on_branch(opened, "main")) == 1
+
+
 MESS = (
     "echo x > a; rm b/c; git rm -q --cached run; echo u > unknown; mkdir d; echo u > d/u; echo l > x.log;"
     "git init -q inner; echo i > inner/i; git checkout -q -b theirs; echo y > y; git add y; git commit -qm theirs;"
