@@ -215,6 +215,7 @@ def environment_settings(settings: Settings, trust: TrustStatus) -> EnvironmentS
     setup = settings.texts("setup")
     return EnvironmentSettings(
         variables=settings.texts("environment"),
+        source=settings.text("env.from") or "",
         setup=None if not setup else () if setup == (OFF,) else setup,
         services=settings.texts("services"),
         include=pattern_lines(trust.content(INCLUDE_FILE) or b""),

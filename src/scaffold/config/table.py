@@ -243,6 +243,14 @@ _ROWS = (
         project=NEVER,
         local=NEVER,
     ),
+    Setting(
+        "env.from",
+        "a command for `/bin/sh` that prints more variables for workers and checks, as lines KEY=VALUE; values are "
+        "secrets",
+        parsers.command,
+        project=NEVER,
+        local=NEVER,
+    ),
     *(
         Setting(
             f"quality_gates.{kind}",

@@ -155,6 +155,8 @@ class EnvironmentSettings(Struct, frozen=True, kw_only=True):
 
     variables: tuple[str, ...] = ()
     """Names of environment variables passed to commands in addition to the default ones."""
+    source: str = ""
+    """The user's command that prints more variables, run at each start of the run's owner; empty for none."""
     setup: tuple[str, ...] | None = None
     """Commands that prepare a checkout for its checks; None means detect them."""
     services: tuple[str, ...] = ()

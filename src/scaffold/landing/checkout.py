@@ -16,6 +16,7 @@ from scaffold.git.command import Git
 from scaffold.git.submodule import check_out_submodules
 from scaffold.git.worktree import recycle_worktree
 from scaffold.host.environment import agent_variables
+from scaffold.run.attempt_resources import held_resources
 from scaffold.run.context import RunContext
 from scaffold.run.environment import worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
@@ -80,7 +81,13 @@ class Checkout:
         async with reprovision(environment, self._folder):
             git = await self._check_out(commit)
         await self._remove_temporary()  # caches that another candidate's checks left behind
-        bare = self.tree_without_checkout(base, commit, marks)
+        with held_resources(self._context, self._run.id, self._name) as resources:
+            bare = self.tree_without_checkout(base, commit, {**(marks or {}), **resources.variables})
+            async with self._sandboxed(bare, git, environment) as tree:
+                yield tree
+
+    @asynccontextmanager
+    async def _sandboxed(self, bare: Tree, git: Git, environment: CheckEnvironment | None) -> AsyncIterator[Tree]:
         async with open_sandbox(self._context, self._run, git.cwd, name=self._name) as sandbox:
             own = folders_without_sandbox(self._context, self._run, sandbox, name=self._name)
             yield msgspec.structs.replace(

@@ -44,6 +44,8 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     step: Step | None = None
     """The command or wait that it is busy with, recorded after half a second; None if there is none."""
     last_activity: Activity | None = None
+    worktree: str | None = None
+    """The worktree that a worker works in."""
 
     @property
     def name(self) -> str:
@@ -168,6 +170,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
         usage=attempt.usage,
         waits_on=MERGE_QUEUE if not works else _human(item) if item else SLOT if attempt.waits_for else "",
         last_activity=_attempt_activity(action, attempt),
+        worktree=attempt.worktree if works and alive else None,
     )
 
 

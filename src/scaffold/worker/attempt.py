@@ -22,8 +22,10 @@ from scaffold.core.states import COUNTED_FAILURES
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempt_resources import held_resources
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
+from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.review import is_review_role
@@ -128,6 +130,11 @@ class Worker:
             return _ending_of(error)
 
     async def _work(self) -> CandidateReady | AttemptEnd:
+        """Run the work with what the attempt has for itself on this machine."""
+        with held_resources(self._run_context, self._task.run.id, self._task.attempt.id) as resources:
+            return await self._work_with(resources)
+
+    async def _work_with(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
         self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
@@ -139,7 +146,7 @@ class Worker:
             )
             environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
-            context = self._context(workspace, sandbox, environment)
+            context = msgspec.structs.replace(self._context(workspace, sandbox, environment), resources=resources)
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
             if is_review_role(task.action.role):

@@ -17,6 +17,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.declaration import Declaration, read_declaration
 from scaffold.run.environment import worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
+from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
@@ -45,6 +46,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The run's baseline; None if none was captured."""
     environment: CheckEnvironment | None = None
     """The environment of the agent's commands, and of the checks of the attempt's base; None without a baseline."""
+    resources: AttemptResources = AttemptResources()
+    """What the attempt has for itself on this machine."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 
@@ -57,7 +60,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         """Return the user's variables without secrets, the attempt's marks, and the variables of the environment."""
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
-        own = worktree_environment(context, task.run, self.workspace.path, marks=marks | agent_variables(attempt.id))
+        marks |= agent_variables(attempt.id) | self.resources.variables
+        own = worktree_environment(context, task.run, self.workspace.path, marks=marks)
         return check_environ(environment, self.workspace.path, own)
 
     @property

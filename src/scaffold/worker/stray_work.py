@@ -17,11 +17,12 @@ from scaffold.run.context import RunContext
 
 
 async def pin_stray_work(
-    context: RunContext, run: Run, attempt: Attempt, path: Path, *, pinned: Commit | None
+    context: RunContext, run: Run, attempt: Attempt, path: Path, *, pinned: Commit | None, staged: bool = True
 ) -> Commit | None:
     """Pin what neither the base nor `pinned` has under the attempt's keep ref; return that commit, None if nothing.
 
-    `path` is the attempt's worktree. The commit's parents are the abandoned commits, and its tree is what was staged.
+    `path` is the attempt's worktree. The commit's parents are the abandoned commits, and its tree is what was staged;
+    not `staged` if all files have been committed, index and all.
     Call it only after the attempt's processes have ended.
     """
     git = worktree.find_worktree(context.repository, path)
@@ -29,15 +30,13 @@ async def pin_stray_work(
         return None
     known = [attempt.base_sha, *([pinned] if pinned else [])]
     left = await _left_commits(git, known)
-    staged = await _staged_tree(git)
-    # What is checked out is among the commits that are left, or in the history of what is pinned.
-    trees = {await commits.tree_of(context.git, each) for each in (*known, *left)} | await _head_tree(git)
-    if not left and (staged is None or staged in trees):
+    tree = await _staged_tree(context, git, (*known, *left)) if staged else None
+    if not left and tree is None:
         return None
     identity = run.settings.identity
     tip = await commits.commit_tree(
         context.git,
-        staged or await commits.tree_of(context.git, left[0]),
+        tree or await commits.tree_of(context.git, left[0]),
         parents=left or (attempt.base_sha,),
         message=f"Commits and staged files of attempt {attempt.id} that are not in its worktree\n",
         author=identity.author,
@@ -59,16 +58,15 @@ async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ..
     return tuple(Commit(commit) for commit, *_ in lines if commit not in parents)
 
 
-async def _head_tree(git: Git) -> set[str]:
-    """Return the tree of HEAD; none if it cannot be read."""
-    with contextlib.suppress(GitError):
-        return {(await commits.read_commit(git, "HEAD")).tree}
-    return set()
+async def _staged_tree(context: RunContext, git: Git, known: Collection[Commit]) -> str | None:
+    """Return the tree of the index; None if a known commit has it, or if it is no version of the files.
 
-
-async def _staged_tree(git: Git) -> str | None:
-    """Return the tree of the index; None if it has unmerged or damaged entries, which are no version of a file."""
+    It is none with unmerged or damaged entries. What is checked out is among the known commits, or in their history.
+    """
     with contextlib.suppress(GitError):
         await worktree.remove_locks(git)
-        return (await git("write-tree")).line
+        tree = (await git("write-tree")).line
+        trees = {await commits.tree_of(context.git, each) for each in known}
+        if tree not in {*trees, (await commits.read_commit(git, "HEAD")).tree}:
+            return tree
     return None

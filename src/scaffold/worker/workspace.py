@@ -69,7 +69,7 @@ async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Com
 
 async def release_workspace(context: RunContext, run: Run, attempt: Attempt, candidate: Commit) -> None:
     """Return the worktree to the pool; the attempt's candidate must be pinned."""
-    await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate)
+    await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate, staged=False)
     await _pool(context, attempt.run_id).give_back(attempt.id)
 
 

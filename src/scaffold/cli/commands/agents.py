@@ -11,6 +11,8 @@ from scaffold.cli.render.goals_tasks_agents import format_agents
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
+from scaffold.run.resources import resources_in_use
+from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_json import agent_json
 from scaffold.views.run_view import read_processes
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
@@ -29,9 +31,13 @@ def agents(run_name: str | None, *, as_json: bool) -> None:
             return
         rows = read_processes(reader, run)
         if as_json:
-            print_json({"run": run.id, "agents": [agent_json(row) for row in rows]})
+            print_json({"run": run.id, "agents": [_row_json(row) for row in rows]})
         else:
             click.echo(format_agents(rows, reader.clock.now(), layout_for(sys.stdout)))
+
+
+def _row_json(row: AgentRow) -> dict[str, object]:
+    return {**agent_json(row), **resources_in_use(row.worktree).fields}
 
 
 def _show_nothing(*, as_json: bool) -> None:

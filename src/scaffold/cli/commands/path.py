@@ -11,6 +11,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git.refs import rescue_ref, work_ref
+from scaffold.run.resources import resources_in_use
 from scaffold.views.lookup import find_action
 from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
 
@@ -31,7 +32,8 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     if folder is None:
         raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts[-1:]))
     if as_json:
-        print_json({"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder})
+        shown = {"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder}
+        print_json({**shown, **resources_in_use(folder).fields})
     else:
         # As bytes: a path need not be UTF-8, and the shell needs it as it is.
         click.echo(os.fsencode(folder))

@@ -19,6 +19,7 @@ from scaffold.cli.render.report import report
 from scaffold.cli.render.style import note_printer, print_json
 from scaffold.cli.verbose_log import showing_others
 from scaffold.cli.wiring import processes_of
+from scaffold.config.environment_command import environment_from
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
@@ -55,6 +56,10 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
     try:
         async with AsyncExitStack() as stack:
             shown = WorkLine(context.clock, told=True, quiet=quiet or as_json)
+            command = require_run(context.store, run_id).settings.environment.source
+            if command:
+                async with shown.during(Work(label="asks for variables", command=command)):
+                    os.environ.update(await environment_from(command, root=context.repository.root, environ=os.environ))
             async with shown.during(Work(label=f"takes run {run_id} over")):
                 own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
                 owner = await stack.enter_async_context(own)

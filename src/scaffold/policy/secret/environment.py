@@ -8,7 +8,14 @@ from pathlib import Path
 from scaffold.host.environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, path_without_ours
 from scaffold.host.files import write_atomic
 from scaffold.policy.secret.patterns import SECRET_PATTERNS
-from scaffold.policy.secret.sources import CREDENTIAL_LOCATIONS, is_secret_setting, secret_values
+from scaffold.policy.secret.sources import (
+    CREDENTIAL_LOCATIONS,
+    KEPT,
+    PROVIDED,
+    is_secret_setting,
+    provided_names,
+    secret_values,
+)
 
 AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKPASS", "SUDO_ASKPASS")
 """Variables that lead to programs that use the user's keys for any caller."""
@@ -17,9 +24,15 @@ TOLD_VARIABLES = "left-out.txt"
 GIT_IDENTITY = frozenset(f"GIT_{role}_{field}" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL"))
 """Who commits. Git's other variables could make a command work on another repository."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
-KEPT = "SCAFFOLD_KEPT_"
-"""Begins the name of a variable that is meant for commands, not for our process."""
 OUR_PREFIXES = ("SCAFFOLD_", "RALPH_")
+
+
+def provided_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what to add to the environment of our processes, so that commands get these variables as they are.
+
+    Their values count as secrets, whatever they look like.
+    """
+    return {**kept_for_commands(variables), PROVIDED: ",".join(variables)}
 
 
 def command_environment(
@@ -54,7 +67,7 @@ def _changes_our_code(name: str) -> bool:
 
 def secret_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the sorted names of the variables that commands do not get because they hold or lead to secrets."""
-    wanted = {name for name in names if not is_never_inherited(name)}
+    wanted = {name for name in (*names, *provided_names(environ)) if not is_never_inherited(name)}
     return tuple(
         sorted(
             name

@@ -73,12 +73,28 @@ MAX_FILES, MAX_ENTRIES = 200, 50_000
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
+KEPT = "SCAFFOLD_KEPT_"
+"""Begins the name of a variable that is meant for commands, not for our process."""
+PROVIDED = "SCAFFOLD_PROVIDED"
+"""The variable with the names of those that a command of the user's has provided, separated by commas."""
+
+
+def provided_names(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables that a command of the user's has provided for workers and checks."""
+    return tuple(name for name in environ.get(PROVIDED, "").split(",") if name)
+
+
+def _provided_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: environ.get(name) or environ.get(f"{KEPT}{name}", "") for name in provided_names(environ)}
+
+
 def redactor_for(environ: Mapping[str, str], *folders: Path) -> Redactor:
     """Return a redactor for the secrets in `environ`, in secret files of `folders`, and in the user's logins.
 
     An unreadable file is skipped: our agents cannot read it either.
     """
-    return Redactor(secret_values(environ), *map(_secrets_of, _files(environ, folders)))
+    known = {**secret_values(environ), **_provided_secrets(environ)}
+    return Redactor(known, *map(_secrets_of, _files(environ, folders)))
 
 
 def _files(environ: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Path]:

@@ -1,0 +1,78 @@
+"""`env.from`: variables for workers and checks from a command of the user's, such as a token from a vault."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from scaffold.config.parsers import variable
+from scaffold.core.errors import ScaffoldError
+from scaffold.host.environment import loads_code, path_outside
+from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.policy.secret.environment import OUR_PREFIXES, provided_for_commands
+from scaffold.policy.secret.sources import redactor_for
+
+SETTING = "env.from"
+TIMEOUT_S = 60.0
+OUTPUT_BYTES = 1_000_000
+ERROR_CHARS = 500
+CHANGE = "Change or unset it: `scaffold config env.from --unset`."
+
+
+async def environment_from(command: str, *, root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Run the command in `root` with the user's whole environment; return what to add to that of our processes.
+
+    Each line of its output is `KEY=VALUE`; blank lines and those with `#` are ignored, as is `export` before a key.
+    Workers and checks get the variables, and their values are secrets. Raises ScaffoldError if the command fails, takes
+    longer than a minute, or prints anything else; no message shows a value.
+    """
+    ended = await run_command(
+        ["/bin/sh", "-c", command],
+        cwd=root,
+        env={**environ, "PATH": path_outside(environ, root)},
+        timeout_s=TIMEOUT_S,
+        output=OutputCapture(limit_bytes=OUTPUT_BYTES),
+        containment=Containment(),
+    )
+    if ended.timed_out:
+        raise ScaffoldError(f"the command of `{SETTING}` did not end within {TIMEOUT_S:g} s", CHANGE)
+    if ended.exit_code != 0:
+        how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
+        said = redactor_for(environ).clean(ended.stderr.decode(errors="replace")).strip()[:ERROR_CHARS]
+        raise ScaffoldError(f"the command of `{SETTING}` failed with {how}{': ' if said else ''}{said}", CHANGE)
+    if ended.truncated:
+        raise ScaffoldError(f"the command of `{SETTING}` printed more than {OUTPUT_BYTES:,} bytes", CHANGE)
+    return provided_for_commands(_parsed(ended.stdout))
+
+
+def _parsed(output: bytes) -> dict[str, str]:
+    try:
+        lines = output.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise ScaffoldError(f"the command of `{SETTING}` printed something that is not UTF-8", CHANGE) from error
+    found = dict[str, str]()
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = text.removeprefix("export ").lstrip().partition("=")
+        if not equals or "\0" in value:
+            raise ScaffoldError(f"line {number} of what `{SETTING}` printed is not KEY=VALUE", CHANGE)
+        found[_checked(name, number)] = _unquoted(value)
+    return found
+
+
+def _checked(name: str, number: int) -> str:
+    """Return the name; ScaffoldError if no variable may have it, as it would change what our own programs run."""
+    try:
+        variable(name)
+    except ValueError as error:
+        raise ScaffoldError(
+            f"line {number} of what `{SETTING}` printed does not begin with a usable name", CHANGE
+        ) from error
+    if loads_code(name) or name.startswith(OUR_PREFIXES) or name in {"PATH", "HOME"}:
+        raise ScaffoldError(f"`{SETTING}` cannot set {name}", CHANGE)
+    return name
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value

@@ -1,0 +1,62 @@
+"""TCP ports of this machine that one holder has for itself: bound sockets, which the kernel closes when it dies.
+
+A held port is bound without SO_REUSEADDR, which fails if anything has the port, and then gets SO_REUSEADDR without
+listening: so another holder still fails, and a server that sets SO_REUSEADDR, as all common ones do, can listen there.
+"""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from hashlib import sha256
+
+from scaffold.core.errors import ScaffoldError
+
+FIRST, COUNT = 20_000, 10_000
+"""The range: below the one from which Linux and macOS choose ports for outgoing connections."""
+
+
+class HeldPorts:
+    """Ports that belong to this process until `close`."""
+
+    def __init__(self, name: str, count: int) -> None:
+        """Hold `count` ports: the same ones for the same `name`, unless others have them.
+
+        Raises ScaffoldError if there are not so many.
+        """
+        self.ports: tuple[int, ...] = ()
+        with ExitStack() as held:
+            for port in _candidates(name):
+                if (bound := _bind(port)) is not None:
+                    held.enter_context(bound)
+                    self.ports += (port,)
+                if len(self.ports) == count:
+                    break
+            else:
+                raise ScaffoldError(
+                    f"no TCP port from {FIRST} to {FIRST + COUNT - 1} is free", "Stop a program that listens."
+                )
+            self._held = held.pop_all()
+
+    def close(self) -> None:
+        """Give the ports back; safe to repeat."""
+        self._held.close()
+
+
+def _candidates(name: str) -> Iterator[int]:
+    """Yield all ports of the range once, in an order that depends on the name."""
+    digest = sha256(name.encode()).digest()
+    # Odd, and no multiple of 5: such a step through 10,000 numbers meets each of them.
+    start, step = int.from_bytes(digest[:8]), int.from_bytes(digest[8:16]) // 10 * 10 + 7
+    return ((start + step * number) % COUNT + FIRST for number in range(COUNT))
+
+
+def _bind(port: int) -> socket.socket | None:
+    """Return a socket that has the port on all addresses; None if any program has it on one."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.bind(("", port))
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    except OSError:
+        bound.close()
+        return None
+    return bound
