@@ -40,7 +40,7 @@ def remove_if_empty(context: RunContext, run: Run) -> None:
         return
     folder = context.run_folder(run.id)
     _remove_empty([context.zygote_log(run.id)])
-    for path in (folder / "logs", folder / "attempts", folder):
+    for path in (folder / "logs", folder / "attempts", folder / "resources", folder):
         with suppress(OSError):
             path.rmdir()
 
