@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import msgspec
 
 from scaffold.core.ids import RunId
-from scaffold.host.files import delete_path, write_atomic
 from scaffold.host.ports import HeldPorts
 from scaffold.run.context import RunContext
 from scaffold.run.resources import AttemptResources, note_of
@@ -21,10 +20,11 @@ PORTS = 4
 
 
 @contextmanager
-def held_resources(context: RunContext, run_id: RunId, name: str) -> Iterator[AttemptResources]:
+def held_resources(context: RunContext, run_id: RunId, name: str, *, noted: bool = False) -> Iterator[AttemptResources]:
     """Hold the resources of an attempt, by its id, or of a checkout, by its `name`, while the block runs.
 
-    No other holder on this machine has the same ports meanwhile. After a kill they are free at once.
+    No other holder on this machine has the same ports meanwhile. After a kill they are free at once. If `noted`, other
+    processes can see them.
     """
     held = HeldPorts(f"{run_id}/{name}", PORTS)
     note = note_of(context.run_folder(run_id), name)
@@ -34,11 +34,14 @@ def held_resources(context: RunContext, run_id: RunId, name: str) -> Iterator[At
             database_name=database_name(run_id, name),
             scratch=str(context.temporary(run_id, name)),
         )
-        write_atomic(note, msgspec.json.encode(found))
+        if noted:
+            # Neither whole nor safe from a power cut: it decides nothing, and a part of it counts as none.
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_bytes(msgspec.json.encode(found))
         yield found
     finally:
         held.close()
-        delete_path(note)
+        note.unlink(missing_ok=True)
 
 
 def database_name(run_id: RunId, name: str) -> str:

@@ -131,7 +131,7 @@ class Worker:
 
     async def _work(self) -> CandidateReady | AttemptEnd:
         """Run the work with what the attempt has for itself on this machine."""
-        with held_resources(self._run_context, self._task.run.id, self._task.attempt.id) as resources:
+        with held_resources(self._run_context, self._task.run.id, self._task.attempt.id, noted=True) as resources:
             return await self._work_with(resources)
 
     async def _work_with(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:

@@ -157,7 +157,7 @@ class RunOwner:
         try:
             # The baseline comes before any supervisor: what it cannot show is found before a model costs money.
             await self._first(
-                partial(self._ensure_baseline, self._context, self.run),
+                partial(self._machine.when_free, partial(self._ensure_baseline, self._context, self.run)),
                 partial(renew_lease, self._context, self.run),
                 self._watch_control_requests,
             )

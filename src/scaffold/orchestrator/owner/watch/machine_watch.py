@@ -4,7 +4,7 @@ While something is missing, no attempt starts: each would be paid for and then l
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from scaffold.core.events import NoticeRaised
@@ -57,6 +57,14 @@ class MachineWatch:
         while True:
             self.look()
             await self._context.clock.sleep(WATCH_POLL_S)
+
+    async def when_free(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Look until nothing is missing, then do the work."""
+        self.look()
+        while self.waits_for:
+            await self._context.clock.sleep(WATCH_POLL_S)
+            self.look()
+        await work()
 
     def look(self) -> None:
         """Look at the machine now."""
