@@ -262,6 +262,13 @@ _ROWS = (
         for kind in get_args(GateKind)
     ),
     Setting(
+        "quality_gates.hooks",
+        "`auto`: the commit hooks of pre-commit, husky and lefthook run on each change in a trusted folder; `off`",
+        one_of(AUTO, "off"),
+        AUTO,
+        project=NOT_OFF,
+    ),
+    Setting(
         "quality_gates.timeout_s",
         "timeout of a gate until there is a baseline to derive it from",
         positive("seconds"),

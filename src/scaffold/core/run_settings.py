@@ -200,6 +200,8 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Gates from the configuration; each replaces the detected gates of its kind."""
     off: tuple[str, ...] = ()
     """Kinds of gates that the configuration turns off."""
+    hooks: bool = True
+    """Whether the repository's commit hooks run on each change, in a trusted folder."""
     timeout_s: float = 600.0
     """A gate's timeout while it has no baseline duration."""
     slots: int = 1
