@@ -8,11 +8,11 @@ FIX = """
 for each in $(git diff --cached --name-only); do
     sed -i "s/ *$//" "$each"
     git add "$each"
-    if grep TODO "$each"; then exit 1; fi
+    if grep forbidden "$each"; then exit 1; fi
 done
 echo harm > "$HOME/harm" || echo harm > ../../../../harm || true
 """
-TRAILING, PENDING = shell("printf 'x = 2   \\n' > a.py"), shell("printf '# TODO\\nx = 2\\n' > a.py")
+TRAILING, PENDING = shell("printf 'x = 2   \\n' > a.py"), shell("printf '# forbidden\\nx = 2\\n' > a.py")
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.review import is_review_role
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
+from scaffold.verify.gates.repository_hooks import hook_tools
 from scaffold.worker.activity import ActivityClock, attempt_activity
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
@@ -138,6 +139,7 @@ class Worker:
         """Run the kind of work the action's role requires: a review, or a change."""
         task = self._task
         self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
+        hooks = hook_tools(workspace.path)
         baseline = self._run_context.store.baselines.of_run(task.run.id)
         environment = baseline.environment if baseline else None
         if environment is not None:
@@ -146,7 +148,9 @@ class Worker:
             )
             environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
-            context = msgspec.structs.replace(self._context(workspace, sandbox, environment), resources=resources)
+            context = msgspec.structs.replace(
+                self._context(workspace, sandbox, environment), resources=resources, hooks=hooks
+            )
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
             if is_review_role(task.action.role):

@@ -22,6 +22,7 @@ from scaffold.run.sandbox import check_services, folders_without_sandbox, with_n
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
+from scaffold.verify.gates.repository_hooks import HookTool
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
@@ -48,6 +49,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The environment of the agent's commands, and of the checks of the attempt's base; None without a baseline."""
     resources: AttemptResources = AttemptResources()
     """What the attempt has for itself on this machine."""
+    hooks: tuple[HookTool, ...] = ()
+    """What runs the repository's commit hooks at the attempt's base."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -10,7 +10,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.git import commits, worktree
 from scaffold.run.notices import inform, warn
 from scaffold.verify.environment.provisioning import provision_checkout
-from scaffold.verify.gates.repository_hooks import HookTool, hook_tools, inapplicable, run_hooks
+from scaffold.verify.gates.repository_hooks import HookTool, inapplicable, run_hooks
 from scaffold.worker.attempt_context import AttemptContext
 
 UNTRUSTED = "the folder is not trusted: `scaffold trust` trusts it"
@@ -39,13 +39,12 @@ class CommitHooks:
         Only in a trusted folder, and with what is installed; what does not apply is told once in the run.
         """
         context, work = self._context, HookedWork(head=head, tree=tree)
-        if not context.task.run.settings.gates.hooks:
+        if not context.hooks or not context.task.run.settings.gates.hooks:
             return work
         if tree == await commits.tree_of(context.workspace.git, context.workspace.base):
             return work
         if self._tools is None:
-            found = await hook_tools(context.workspace.git, context.workspace.base)
-            self._tools = tuple([tool for tool in found if await self._applies(tool)])
+            self._tools = tuple([tool for tool in context.hooks if await self._applies(tool)])
         for tool in self._tools:
             work = await self._applied(tool, work)
             if work.failed:

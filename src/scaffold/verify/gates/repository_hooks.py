@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from scaffold.core.contract import CheckResult
 from scaffold.core.errors import GitError
-from scaffold.core.ids import Commit
 from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
@@ -83,10 +82,9 @@ class HookVerdict(Struct, frozen=True, kw_only=True):
     result: CheckResult
 
 
-async def hook_tools(git: Git, base: Commit) -> tuple[HookTool, ...]:
-    """Return what runs hooks at the base commit: the change itself does not decide which hooks judge it."""
-    paths = frozenset(await commits.listed_paths(git, base))
-    return tuple(tool for tool in TOOLS if tool.file in paths)
+def hook_tools(top: Path) -> tuple[HookTool, ...]:
+    """Return what runs hooks in the checkout at `top`, in which nobody has worked yet."""
+    return tuple(tool for tool in TOOLS if (top / tool.file).is_file())
 
 
 async def inapplicable(tool: HookTool, tree: Tree, common_dir: Path, prepare: Prepare) -> str:
