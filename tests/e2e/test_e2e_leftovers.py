@@ -20,9 +20,9 @@ KEPT = re.compile(
     home/scaffold(/cache(/runs/?[^/]*|/t|/sandbox\.json|/slots(/0\.lock)?)?)?  # folders, and what all runs share
     | home/scaffold/cache/runs/[^/]+/[^/]+(/logs(/[^/]+\.txt)?)?               # what a process printed
     | repo/\.git/(logs|objects|refs)/.*                                        # commits, branches, pinned work
-    | repo/\.git/scaffold(/state\.db(-wal|-shm)?|/worktree\.lock)?
+    | repo/\.git/scaffold(/state\.db(-wal|-shm)?|/worktree\.lock|/ignored(/[^.][^/]*)*)?
     | repo/\.git/(packed-refs|worktrees)
-    | repo/\.scaffold(/\.gitignore|/(baselines|contracts|logs|reports)(/[^.][^/]*)*)?
+    | repo/\.scaffold(/\.gitignore|/(baselines|contracts|failures|logs|reports|restarts)(/[^.][^/]*)*)?
     """,
     re.VERBOSE,
 )

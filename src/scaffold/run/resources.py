@@ -43,6 +43,11 @@ def resources_in_use(worktree: str | None) -> AttemptResources:
         return AttemptResources()
 
 
+def resource_notes(run_folder: Path) -> Path:
+    """Return the folder of all notes of a run; a worker that was killed leaves its own."""
+    return run_folder / "resources"
+
+
 def note_of(run_folder: Path, name: str) -> Path:
     """Return the file in which the resources of this name are noted while they are held."""
-    return run_folder / "resources" / f"{name}.json"
+    return resource_notes(run_folder) / f"{name}.json"

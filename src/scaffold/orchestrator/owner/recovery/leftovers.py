@@ -11,6 +11,8 @@ from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
+from scaffold.run.ignored_archive import archives_folder
+from scaffold.run.resources import resource_notes
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
 from scaffold.verify.environment.provisioning import forget_copies
 
@@ -40,7 +42,7 @@ def remove_if_empty(context: RunContext, run: Run) -> None:
         return
     folder = context.run_folder(run.id)
     _remove_empty([context.zygote_log(run.id)])
-    for path in (folder / "logs", folder / "attempts", folder / "resources", folder):
+    for path in (folder / "logs", folder / "attempts", resource_notes(folder), folder):
         with suppress(OSError):
             path.rmdir()
 
@@ -49,10 +51,12 @@ def _remove_files(context: RunContext, run: Run) -> None:
     environments = context.cache / ENVIRONMENTS
     # Not below these: an environment has thousands of files, none of which is written atomically.
     written = (context.cache, environments, *environments.glob("*"))
-    mirrors = (Path(folder) for folder, _, _ in walk(context.projections))
+    kept = (context.projections, archives_folder(context.repository.common_dir))
+    mirrors = (Path(folder) for top in kept for folder, _, _ in walk(top))
     for path in (
         context.temporary_folder(run.id),
         context.wake_fifo(run.id).parent,
+        resource_notes(context.run_folder(run.id)),
         *left_by_dead_processes((*written, *mirrors)),
     ):
         delete_folder_if_possible(path)
