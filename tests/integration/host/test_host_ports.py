@@ -22,10 +22,10 @@ HOLD = (
 @pytest.fixture
 def other():
     """Another process that holds ports under the name `x`, and these ports."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    yield process, tuple(map(int, process.stdout.readline().split()))
-    process.kill()
-    process.wait()
+    argv = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process, tuple(map(int, process.stdout.readline().split()))
+        process.kill()
 
 
 def test_two_processes_never_hold_the_same_port(other):
