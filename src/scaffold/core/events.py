@@ -200,6 +200,22 @@ class CandidateMerged(Struct, frozen=True, tag="candidate_merged"):
     files: tuple[FileMerge, ...]
 
 
+class ActionReverted(Struct, frozen=True, tag="action_reverted"):
+    """The session branch moved to a commit that undoes an action's work."""
+
+    action: ActionKey
+    commit: Commit
+
+
+class WorkTaken(Struct, frozen=True, tag="work_taken"):
+    """Work of the run was taken to a branch of the user, or a pull request shows it."""
+
+    how: Literal["ff", "squash", "pr"]
+    branch: str
+    commit: Commit
+    url: str = ""
+
+
 class FactStateChanged(Struct, frozen=True, tag="fact_state_changed"):
     """A fact became valid, stale or refuted."""
 
@@ -240,6 +256,8 @@ Event = (
     | VerificationFailed
     | ActionLanded
     | CandidateMerged
+    | ActionReverted
+    | WorkTaken
     | FactStateChanged
     | NoticeRaised
 )

@@ -13,6 +13,7 @@ from scaffold.store.reservations import Reservations
 from scaffold.store.run.actions import Actions
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.baselines import Baselines
+from scaffold.store.run.branch_moves import BranchMoves
 from scaffold.store.run.control_requests import ControlRequests
 from scaffold.store.run.events import Events
 from scaffold.store.run.facts import Facts
@@ -50,6 +51,7 @@ class Store(BaseStore):
         self.control_requests = ControlRequests(connection, clock)
         self.intents = Intents(connection, clock)
         self.merge_queues = MergeQueues(connection, clock)
+        self.branch_moves = BranchMoves(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.steps = Steps(connection, clock)
         self.waiting_turns = WaitingTurns(connection, clock)

@@ -12,7 +12,7 @@ from scaffold.core.contract import Contract, Doubt, Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
-from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, Usage
+from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, TakenCommit, Usage
 from scaffold.core.ports import NO_USAGE
 from scaffold.core.run_settings import RunSettings
 from scaffold.store.driver.connection import ColumnValue, Row
@@ -97,5 +97,6 @@ VERIFICATION = JsonColumn[Verification | None](Verification | None)
 SCORE = JsonColumn[CriticScore | None](CriticScore | None)
 EVIDENCE = JsonColumn[tuple[Evidence, ...]](tuple[Evidence, ...])
 DOUBTS = JsonColumn[tuple[Doubt, ...]](tuple[Doubt, ...])
+TAKEN_COMMITS = JsonColumn[tuple[TakenCommit, ...]](tuple[TakenCommit, ...])
 EVENT = JsonColumn[Event](Event)
 OBJECT = JsonColumn[Mapping[str, Any]](dict[str, Any])

@@ -14,6 +14,7 @@ from scaffold.cli.render.live.agent_rows import row_subject, work_sentence
 from scaffold.cli.render.style import print_json
 from scaffold.core.events import (
     ActionLanded,
+    ActionReverted,
     ActionStatusChanged,
     AssertionProposed,
     AttemptEnded,
@@ -39,6 +40,7 @@ from scaffold.core.events import (
     SupervisorEnded,
     SupervisorStarted,
     VerificationFailed,
+    WorkTaken,
 )
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import FileGrantor
@@ -162,8 +164,8 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
             why = _first_line(error, f"scaffold contract {quote(action)}")
             return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(why)}"
-        case ActionLanded(action=action, commit=commit):
-            return f"landed   {action} as {commit[:8]}"
+        case ActionLanded() | ActionReverted() | WorkTaken():
+            return _branch_sentence(event)
         case PlanExtended(goal=goal, actions=()):
             return f"plan     a goal: {goal}"
         case PlanExtended(goal=goal, under=under, actions=actions):
@@ -186,6 +188,18 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return None
         case AttemptWaitChanged() | PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded():
             return None
+        case _:
+            assert_never(event)
+
+
+def _branch_sentence(event: ActionLanded | ActionReverted | WorkTaken) -> str:
+    match event:
+        case ActionLanded(action=action, commit=commit):
+            return f"landed   {action} as {commit[:8]}"
+        case ActionReverted(action=action, commit=commit):
+            return f"reverted {action} by {commit[:8]}"
+        case WorkTaken(how=how, branch=branch, commit=commit, url=url):
+            return f"taken    as {commit[:8]} to {branch} ({how})" + (f": {url}" if url else "")
         case _:
             assert_never(event)
 
