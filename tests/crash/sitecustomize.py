@@ -16,7 +16,9 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-CHANGING = frozenset({"update-ref", "worktree", "commit-tree", "checkout", "clean", "add", "reset", "write-tree"})
+CHANGING = frozenset(
+    {"update-ref", "worktree", "commit-tree", "checkout", "clean", "add", "reset", "write-tree", "merge"}
+)
 
 
 def point(name: str) -> None:

@@ -49,7 +49,7 @@ def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_
     page = Page(report_of(scenario).read_text())
     assert page.sections == ["next", "evidence", "plan", "timeline", "cost"]
     tip = scenario.git("rev-parse", run["session_branch"])[:8]
-    for part in (f"grep -q model api.py exit 0 at {tip}", "1 passed", f"git merge --ff-only {run['session_branch']}"):
+    for part in (f"grep -q model api.py exit 0 at {tip}", "1 passed", "scaffold land"):
         assert part in page.text
     assert f"cassette:{scenario.home}" in page.text
     assert scenario.checkout() == before

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "scaffold.cli.commands.run.run:run",
     "status": "scaffold.cli.commands.status:status",
     "inbox": "scaffold.cli.commands.inbox:inbox",
+    "land": "scaffold.cli.commands.taking.land:land",
     "stop": "scaffold.cli.commands.run.control:stop",
     "resume": "scaffold.cli.commands.run.resume:resume",
     "doctor": "scaffold.cli.commands.doctor.doctor:doctor",

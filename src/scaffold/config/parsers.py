@@ -133,6 +133,29 @@ def command(given: object) -> ConfigValue:
     raise ValueError("a command for /bin/sh")
 
 
+def message(given: object) -> ConfigValue:
+    """Return the template of a commit message."""
+    if isinstance(given, str) and given.strip() and "\0" not in given:
+        return given.strip()
+    raise ValueError("the text of a commit message")
+
+
+def switch(given: object) -> ConfigValue:
+    """Return `on` or `off`."""
+    # YAML 1.1 reads both words as truth values.
+    word = {True: "on", False: OFF}.get(given, given) if isinstance(given, bool) else given
+    if word not in {"on", OFF}:
+        raise ValueError("`on` or `off`")
+    return str(word)
+
+
+def branch(text: str) -> str:
+    """Return the short name of a branch."""
+    if not text or text.startswith(("-", "refs/")) or any(each in " ~^:?*[\\" for each in text):
+        raise _bad_entry("names of branches such as `release`", text)
+    return text
+
+
 def gate(given: object) -> ConfigValue:
     """Return `auto`, `off` or a command."""
     return OFF if given is False else command(given)

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.config import parsers
 from scaffold.config.merge_rules import ADD, FREE, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
-from scaffold.config.parsers import AUTO, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
+from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     BUILDER,
@@ -323,6 +323,32 @@ _ROWS = (
         "how many megabytes stay free on the disk: with less, unused caches are deleted and no new work starts",
         positive("megabytes"),
         _whole(_KEEP.free_mb),
+    ),
+    Setting(
+        "publish",
+        "what a plain `scaffold land` does: `ff` (fast-forward the base branch), `squash` (one commit on it) or `pr` "
+        "(push, and open a pull request); with `pr` a run that completes opens its pull request by itself",
+        one_of("ff", "squash", "pr"),
+        "ff",
+        project=NEVER,
+        local=NEVER,
+    ),
+    _sum(
+        "protected_branches",
+        "base branches, besides `main`, `master` and `dev`, that `scaffold land` moves only after a question, if there "
+        "is a terminal to ask at",
+        list_of("names of branches", parsers.branch),
+    ),
+    Setting(
+        "land.sign_off",
+        "whether `scaffold land` adds `Signed-off-by:` to the commits: `on` or `off`",
+        parsers.switch,
+        OFF,
+    ),
+    Setting(
+        "land.message",
+        "the message of a squashed commit; `{request}`, `{actions}` and `{run}` in it are replaced",
+        parsers.message,
     ),
     _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(

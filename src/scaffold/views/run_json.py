@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.ids import Assertion
-from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem
+from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.core.step import Step
 from scaffold.views.agent_list import AgentRow
@@ -49,6 +49,19 @@ def run_json(summary: RunSummary) -> Json:
             "tokens": summary.spent.tokens,
             "confidence": 1.0,
         },
+        "taken": [taken_json(move) for move in summary.taken],
+    }
+
+
+def taken_json(move: BranchMove) -> Json:
+    """Return an entry of `taken`: the branch that has work of the run, and each commit with what was made of it."""
+    return {
+        "how": move.purpose,
+        "branch": move.branch,
+        "commit": move.new,
+        "url": move.url or None,
+        "at": move.resolved_at,
+        "commits": [_fields(each, ("old", "new", "action")) for each in move.commits],
     }
 
 

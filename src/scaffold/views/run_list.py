@@ -25,6 +25,8 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     actions: int
     landed: int
     """How many of its actions are completed."""
+    taken: bool
+    """Whether work of it was taken to its base branch, or by a pull request."""
     tokens: int
     cost_usd: float | None
 
@@ -52,6 +54,7 @@ def _listed(reader: StoreAccess, run: Run) -> ListedRun:
         goals=len(goals),
         actions=sum(sum(tally.values()) for tally in tallies),
         landed=sum(tally.get("completed", 0) for tally in tallies),
+        taken=any(move.purpose != "revert" for move in store.branch_moves.done_of_run(run.id)),
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

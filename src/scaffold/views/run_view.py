@@ -13,6 +13,7 @@ from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
 from scaffold.core.model import (
     Action,
     Attempt,
+    BranchMove,
     Fact,
     FileGrant,
     Goal,
@@ -74,6 +75,8 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """Open items, oldest first."""
     is_live: bool
     """Whether a living process owns the run."""
+    taken: tuple[BranchMove, ...] = ()
+    """What was taken of its work: to its base branch, or by a pull request; oldest first."""
 
     @property
     def waits_for(self) -> str:
@@ -160,6 +163,13 @@ class RunView(Struct, frozen=True, kw_only=True):
     def last_change(self) -> datetime:
         """Return when the run, or one of its actions, last changed."""
         return max((self.run.updated_at, *(action.updated_at for action in self.actions)))
+
+    @property
+    def is_taken(self) -> bool:
+        """Return whether the base branch has all that landed."""
+        whole = [move.created_at for move in self.summary.taken if move.purpose != "pr" and move.action_id is None]
+        landed = [each.ended_at for own in self.attempts.values() for each in own if each.outcome == "landed"]
+        return bool(whole) and all(at is not None and at <= whole[-1] for at in landed)
 
     @property
     def requesters(self) -> RequestersByItem:
@@ -264,6 +274,7 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
         agents=tuple(agent_rows(store, open_work)),
         inbox=inbox,
         is_live=is_executed(run),
+        taken=tuple(move for move in store.branch_moves.done_of_run(run.id) if move.purpose != "revert"),
     )
 
 

@@ -54,6 +54,7 @@ def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffo
         "goals": 1,
         "actions": 2,
         "landed": 0,
+        "taken": False,
         "tokens": 0,
         "cost_usd": 0.0,
     }

@@ -79,6 +79,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "tokens": 2000,
                 "confidence": 1.0,
             },
+            "taken": [],
         },
         "goals": [
             {
@@ -401,7 +402,7 @@ def test_leaving_the_watch_is_no_error_and_does_not_affect_the_run(context, plan
 @pytest.mark.parametrize(
     ("state", "command"),
     [
-        (Completed(), "git merge --ff-only session-{run}"),
+        (Completed(), "scaffold land"),
         (Failed("shop: no way on"), "scaffold retry"),
         (Cancelled(), 'scaffold run "TASK"'),
     ],

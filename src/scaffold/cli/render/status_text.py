@@ -11,7 +11,7 @@ from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt, Fact, Goal
+from scaffold.core.model import Action, Attempt, BranchMove, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
@@ -94,6 +94,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
         lines.append(
             f"landing holds the run back: {count_of(backlog, 'candidate')} {'waits' if backlog == 1 else 'wait'}"
         )
+    lines += [taken_text(move) for move in view.summary.taken]
     first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
 
@@ -108,6 +109,14 @@ def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: boo
         place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
         commands[f"scaffold open {view.run.id}"] = f"the report as a page: {place}"
     return [heading("Next"), *_commands(commands, layout)]
+
+
+def taken_text(move: BranchMove) -> str:
+    """Return where work of a run was taken, in a line."""
+    what = "work" if move.action_id is None else "a part of the work"
+    if move.purpose == "pr":
+        return f"{what} is in the pull request {move.url}"
+    return f"{what} was taken to {move.branch} as {move.new[:8]}"
 
 
 def _needs_you(view: RunView, layout: Layout) -> str:
@@ -326,7 +335,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
             return {
                 f"scaffold tasks{of}": "every action with its evidence",
                 f"scaffold diff {run.id}": "everything that landed",
-                f"git merge --ff-only {run.session_branch}": "take it",
+                **_taking(view, named),
             }
         case "failed":
             again = {f"scaffold retry{named}": f"try again, then `scaffold resume{named}`"}
@@ -341,6 +350,16 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
                 f"scaffold resume {run.id}": "continue",
                 f"scaffold diff {run.id}": "what has landed so far",
             }
+
+
+def _taking(view: RunView, named: str) -> Mapping[str, str]:
+    """Return the command that takes the work; none if the base branch has it."""
+    run = view.run
+    if view.is_taken:
+        return {}
+    if run.base_branch is None:
+        return {f"git merge --ff-only {run.session_branch}": "take it"}
+    return {f"scaffold land{named}": f"take it to {run.base_branch}"}
 
 
 def _commands(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Commands that take the work of a run, or undo it."""

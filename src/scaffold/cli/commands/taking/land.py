@@ -1,0 +1,197 @@
+"""`land`: take the work of a run to its base branch, or open a pull request for it."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import click
+
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.exit_codes import OK, WAITING
+from scaffold.cli.render.layout import Layout, layout_for, print_text
+from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.cli.render.pull_request import pull_request_of
+from scaffold.cli.render.style import is_terminal, print_json, print_note, status_mark
+from scaffold.cli.wiring import context_with_run
+from scaffold.config.folder_trust import folder_trust
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.errors import GitError, RunBusy
+from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of, printable
+from scaffold.core.states import Completed, status_of
+from scaffold.core.step import Work as Step
+from scaffold.host.process.async_runner import run_async
+from scaffold.landing.taking.land import LandHow, LandWish, Work, place_of, prepare, settle_moves, take
+from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
+from scaffold.landing.taking.remake import CommitStyle, wants_signature
+from scaffold.run.context import RunContext
+from scaffold.views.lookup import find_action
+from scaffold.views.run_view import read_run_view
+from scaffold.views.store_reader import executing_process
+
+VERBS: Mapping[LandHow, str] = {
+    "ff": "fast-forward",
+    "squash": "one commit on",
+    "pr": "pull request into",
+}
+PROTECTED_BRANCHES = ("main", "master", "dev")
+SQUASH_MESSAGE = "{request}\n\n{actions}"
+UNPROVEN = "nothing was run on this combination of commits: the evidence is that of the whole session branch"
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--ff", "how", flag_value="ff", help="Fast-forward the base branch.")
+@click.option("--squash", "how", flag_value="squash", help="Take everything as one commit.")
+@click.option("--pr", "how", flag_value="pr", help="Push the work and open a pull request with `gh`.")
+@click.option("--only", metavar="ACTION", help="Take this action alone, with what it needs.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def land(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
+    """Take the work of RUN (default: the latest) from its session branch to the branch that the run started from.
+
+    Without --ff, --squash or --pr the setting `publish` decides, which is `ff` by default. The branch only ever moves
+    forward, and your checkout is written only if the branch is checked out in it without uncommitted changes. At a
+    terminal you are asked before a protected branch moves, and before anything is pushed.
+    """
+    return run_async(_land(run_name, how, only, yes=yes, as_json=as_json))
+
+
+async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
+    async with context_with_run(run_name) as (context, run):
+        settings = load_settings(context.repository.root, context.environ, {})
+        for note in settings.notes:
+            print_note(note)
+        _require_at_rest(run)
+        await settle_moves(context, run)
+        wish = await _wish(context, run, settings, how, only)
+        work = await prepare(context, run, wish)
+        if work.is_taken:
+            return _print_taken_before(run, work, as_json=as_json)
+        if not isinstance(run.state, Completed):
+            print_note(f"run {run.id} is {status_of(run.state)}: this takes what has landed so far")
+        if work.how == "pr":
+            return await _open(context, run, work, yes=yes, as_json=as_json)
+        place = await place_of(context, run, work)
+        if place.obstacle:
+            raise GitError(place.obstacle, place.fix)
+        protected = work.branch in {*PROTECTED_BRANCHES, *settings.texts("protected_branches")}
+        layout = layout_for(sys.stderr if as_json else sys.stdout)
+        click.echo("\n".join(_plan_lines(run, work, layout)), err=as_json)
+        if not yes and protected and _declined(f"{work.branch} is a protected branch. Move it?"):
+            return WAITING
+        await take(context, run, work)
+        if as_json:
+            print_json(_json(run, work, taken=True))
+        else:
+            click.echo(f"{status_mark('ok')} {printable(work.branch)} is at {work.new[:8]} now")
+            print_text(f"  undo it: git reset --keep {work.old[:12]}" if place.where == "here" else _undo(work))
+        return OK
+
+
+def _undo(work: Work) -> str:
+    return f"  undo it: git update-ref refs/heads/{work.branch} {work.old[:12]} {work.new[:12]}"
+
+
+def _require_at_rest(run: Run) -> None:
+    if (owner := executing_process(run)) is not None:
+        raise RunBusy(
+            f"process {owner.pid} is executing run {run.id}, and more may land",
+            f"Wait for its end with `scaffold attach {run.id}`, or stop it with `scaffold stop {run.id}`.",
+        )
+
+
+async def _wish(context: RunContext, run: Run, settings: Settings, how: LandHow | None, only: str | None) -> LandWish:
+    style = CommitStyle(sign=await wants_signature(context), sign_off=settings.text("land.sign_off") == "on")
+    return LandWish(
+        how=how or cast("LandHow", settings.text("publish")),  # the parser checked it
+        only=find_action(context, run, only) if only is not None else None,
+        style=style,
+        message=settings.text("land.message") or SQUASH_MESSAGE,
+    )
+
+
+def _declined(question: str) -> bool:
+    """Return whether there is a user to ask, who says no."""
+    return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
+
+
+def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
+    if as_json:
+        print_json(_json(run, work, taken=True))
+    else:
+        what = f"`{work.only.key}`" if work.only else f"everything on {run.session_branch}"
+        print_text(f"{work.branch} has {what} already")
+    return OK
+
+
+async def _open(context: RunContext, run: Run, work: Work, *, yes: bool, as_json: bool) -> int:
+    async with WorkLine(context.clock, quiet=as_json).during(Step(label="asks the remote for its branches")):
+        target = await find_target(context, run, work)
+    content = pull_request_of(read_run_view(context, run), work, context.redactor)
+    layout = layout_for(sys.stderr if as_json else sys.stdout)
+    click.echo("\n".join(_plan_lines(run, work, layout, target)), err=as_json)
+    force = await would_overwrite(context, work, target)
+    if force:
+        _require_force(target)
+    elif not yes and _declined(f"Push to {target.remote}?"):
+        return WAITING
+    trust = folder_trust(context.repository.root)
+    async with WorkLine(context.clock, quiet=as_json).during(Step(label=f"pushes to {target.remote}")):
+        url = await open_pull_request(context, run, work, target, content, force=force, trust=trust)
+    if as_json:
+        print_json({**_json(run, work, taken=False), "url": url})
+    else:
+        click.echo(f"{status_mark('ok')} {printable(url)}")
+    return OK
+
+
+def _require_force(target: Target) -> None:
+    """Ask whether other commits on the pushed branch may be replaced; raise GitError unless the user says so."""
+    there = f"{target.remote} has other commits on {target.branch}"
+    at_terminal = is_terminal(sys.stdin, sys.stderr)
+    if not at_terminal or not click.confirm(f"{there}. Replace them?", err=True):
+        raise GitError(
+            there,
+            f"Look at them: `git fetch {target.remote} {target.branch} && git log FETCH_HEAD`. At a terminal "
+            "`scaffold land --pr` offers to replace them. Nothing was pushed.",
+        )
+
+
+def _plan_lines(run: Run, work: Work, layout: Layout, target: Target | None = None) -> Iterator[str]:
+    """Yield what is about to be done: the commits, why each comes along, and where to."""
+    commits = {each.new: each for each in work.commits} if work.how != "squash" else {}
+    made = "" if work.how == "squash" or all(each.old == each.new for each in work.commits) else ", made again"
+    count = count_of(len(work.commits), "commit")
+    via = f", pushed to {target.remote} as {target.branch}" if target else f" to {work.new[:8]}"
+    since = "" if target else f" from {work.old[:8]}"
+    yield from layout.prose("", f"run {run.id}: {VERBS[work.how]} {work.branch}{since}{via}: {count}{made}", hang=2)
+    for each in work.commits:
+        shown = each.new if commits else each.old
+        because = work.reasons.get(each.old)
+        yield from layout.prose(f"  {shown[:8]}  ", each.subject + (f"  ({because})" if because else ""))
+    if not work.is_proven:
+        yield from layout.prose(f"  {status_mark('warn')} ", UNPROVEN)
+
+
+def _json(run: Run, work: Work, *, taken: bool) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "how": work.how,
+        "branch": work.branch,
+        "old": work.old,
+        "new": work.new,
+        "taken": taken,
+        "proven": work.is_proven,
+        "commits": [
+            {
+                "old": each.old,
+                "new": each.new,
+                "action": each.action,
+                "subject": each.subject,
+                "because": work.reasons.get(each.old) or None,
+            }
+            for each in work.commits
+        ],
+        "url": None,
+    }

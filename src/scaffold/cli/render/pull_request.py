@@ -1,0 +1,63 @@
+"""The text of a pull request: what was asked, what landed, and with what evidence; weak facts first."""
+
+from collections.abc import Iterator
+
+from scaffold.cli.render.goals_tasks_agents import evidence_source
+from scaffold.core.contract import Strength
+from scaffold.core.model import Fact, TakenCommit
+from scaffold.core.printable_text import count_of, printable
+from scaffold.landing.taking.land import Work
+from scaffold.landing.taking.pull_request import PullRequest, title_of
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.views.run_view import RunView
+
+MARKS: dict[Strength, str] = {"weak": "⚠️ weak", "reviewed": "reviewed", "proven": "proven"}
+MAX_BODY_CHARS = 60_000
+"""GitHub takes 65,536 characters."""
+MAX_EVIDENCE = 6
+
+
+def pull_request_of(view: RunView, work: Work, redactor: Redactor) -> PullRequest:
+    """Return the pull request of what is taken, without secrets."""
+    body = redactor.clean("\n".join(_body(view, work)))
+    if len(body) > MAX_BODY_CHARS:
+        body = f"{body[:MAX_BODY_CHARS]}\n\n(shortened; `scaffold review {view.run.id}` shows the rest)"
+    return PullRequest(title=redactor.clean(printable(title_of(view.run, view.goals, work))), body=body)
+
+
+def _body(view: RunView, work: Work) -> Iterator[str]:
+    keys = {each.action for each in work.commits}
+    ids = {action.id: action for action in view.actions if action.key in keys}
+    effects = {(action.goal_id, effect) for action in ids.values() for effect in action.effects}
+    facts = [fact for own in view.facts.values() for fact in own if (fact.goal_id, fact.assertion) in effects]
+    weak = [fact for fact in facts if fact.state == "holds" and fact.strength == "weak"]
+    yield view.run.request.strip()
+    if weak:
+        yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
+        for fact in weak:
+            yield f"- `{fact.assertion}`: {'; '.join(doubt.text for doubt in fact.doubts)}"
+    yield "\n## Commits\n"
+    for each in work.commits:
+        yield f"- {_line(each.subject)}"
+        yield from _facts(view, each, facts)
+    if not work.is_proven:
+        yield "\nNothing was run on this combination of commits."
+    yield f"\nRun `{view.run.id}` of Scaffold; base `{work.old[:12]}`."
+
+
+def _facts(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterator[str]:
+    action = next((each for each in view.actions if each.key == commit.action), None)
+    for fact in facts if action else ():
+        if action and fact.goal_id == action.goal_id and fact.assertion in action.effects:
+            state = MARKS[fact.strength] if fact.state == "holds" else fact.state
+            yield f"  - `{fact.assertion}` ({state})"
+            for each in fact.evidence[:MAX_EVIDENCE]:
+                shown = f"`{_line(each.command)}` exited with {each.exit_code}" if each.exit_code is not None else ""
+                yield f"    - {shown or _line(evidence_source(each))}"
+            if len(fact.evidence) > MAX_EVIDENCE:
+                yield f"    - and {len(fact.evidence) - MAX_EVIDENCE} more"
+
+
+def _line(text: str | None) -> str:
+    """Return a text as a part of one line of Markdown."""
+    return " ".join((text or "").replace("`", "'").split())

@@ -1,0 +1,140 @@
+"""Move a branch of the user forward, the only way in which a checkout of the user is ever written."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.git import refs, worktree
+from scaffold.git.repository import Repository, checkout_status
+
+CHECKOUT_TIMEOUT_S = 900.0
+FILTER_SETTINGS = r"^filter\..*\.(clean|smudge|process)$"
+HEAD_NAMES = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
+"""Files of a worktree's git directory that name the branch to which an unfinished operation returns."""
+
+
+class BranchPlace(Struct, frozen=True, kw_only=True):
+    """Where a branch is checked out, and why it cannot be moved there."""
+
+    where: Literal["nowhere", "here", "elsewhere"]
+    """In no worktree | in the checkout in which the command works | in another one."""
+    obstacle: str = ""
+    """Why it cannot be moved; empty if it can."""
+    fix: str = ""
+
+
+async def find_branch(repository: Repository, branch: str, run: Run, paths: Sequence[str]) -> BranchPlace:
+    """Return where the branch is checked out, and whether it can be moved there so that `paths` change.
+
+    RepositoryError if an operation is unfinished in the checkout.
+    """
+    ref = quote(run.session_branch)
+    for each in await worktree.worktrees_on_branch(repository, branch):
+        if each.path.resolve() == repository.root.resolve():
+            return await _checked_out_here(repository, branch, run, paths)
+        # Git's lock is for worktrees on disks that are not always mounted; a deleted folder holds nothing.
+        if each.locked or each.path.exists():
+            return BranchPlace(
+                where="elsewhere",
+                obstacle=f"{branch} is checked out in {each.path}, and a branch is never moved under its user",
+                fix=f"Take it there: `git -C {quote(str(each.path))} merge --ff-only {ref}`.",
+            )
+    if (busy := _unfinished(repository, branch)) is not None:
+        return BranchPlace(
+            where="elsewhere",
+            obstacle=f"a rebase or bisect of {branch} is unfinished in {busy}",
+            fix="Finish or abort it, then try again.",
+        )
+    return BranchPlace(where="nowhere")
+
+
+async def _checked_out_here(repository: Repository, branch: str, run: Run, paths: Sequence[str]) -> BranchPlace:
+    await checkout_status(repository)  # refuses an unfinished operation
+    git, command = repository.git, f"`git merge --ff-only {quote(run.session_branch)}`"
+    # Untracked files are no obstacle: git refuses to overwrite them, and they stay.
+    args = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
+    if changed := [record[3:] for record in (await git(*args)).records]:
+        shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
+        return BranchPlace(
+            where="here",
+            obstacle=f"{branch} is checked out in {repository.root} with uncommitted changes: {shown}",
+            fix="Commit or stash them (`git stash`), then try again.",
+        )
+    # Our git ignores sparse checkouts and the user's filters, and would write other files than theirs does.
+    filtered = await _has_own_filters(repository, paths)
+    if filtered or await _is_sparse(repository):
+        what = "filters of your own" if filtered else "only some of its files"
+        return BranchPlace(
+            where="here",
+            obstacle=f"{branch} is checked out in {repository.root} with {what}, so only your git can update its files",
+            fix=f"Take it there: {command}.",
+        )
+    return BranchPlace(where="here")
+
+
+async def _is_sparse(repository: Repository) -> bool:
+    # The last value is the one that our own commands get.
+    found = await repository.git("config", "--type=bool", "--get-all", "core.sparseCheckout", ok=frozenset({0, 1}))
+    return found.line.split("\n")[-2:-1] == ["true"]
+
+
+async def _has_own_filters(repository: Repository, paths: Sequence[str]) -> bool:
+    """Return whether one of the paths has a filter that is configured, and is not that of git-lfs."""
+    git = repository.git
+    configured = await git("config", "--name-only", "--get-regexp", FILTER_SETTINGS, ok=frozenset({0, 1}))
+    names = {line.partition(".")[2].rpartition(".")[0] for line in configured.line.split("\n")} - {"lfs", ""}
+    if not names:
+        return False
+    listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    found = (await git("check-attr", "-z", "--stdin", "filter", stdin=listed)).records
+    return not names.isdisjoint(found[2::3])
+
+
+def _unfinished(repository: Repository, branch: str) -> Path | None:
+    """Return the git directory of a worktree in which an unfinished operation returns to the branch."""
+    for folder in (repository.common_dir, *repository.common_dir.glob("worktrees/*")):
+        for name in HEAD_NAMES:
+            try:
+                text = (folder / name).read_text(errors="replace").strip()
+            except OSError:
+                continue
+            if text.removeprefix("refs/heads/") == branch:
+                return folder
+    return None
+
+
+async def advance(repository: Repository, place: BranchPlace, branch: str, *, old: Commit, new: Commit) -> None:
+    """Move the branch from `old` forward to `new`, with the checkout if it is checked out here.
+
+    GitError, and nothing is changed, if that overwrites a file of the user or another process moved the branch.
+    """
+    if place.where == "here":
+        await _merge(repository, branch, old=old, new=new)
+    elif not await refs.move(repository.git, f"refs/heads/{branch}", new=new, old=old, known=old):
+        raise _moved(branch)
+
+
+async def _merge(repository: Repository, branch: str, *, old: Commit, new: Commit) -> None:
+    status = await checkout_status(repository)
+    if status.branch != branch or status.head not in {old, new}:
+        raise _moved(branch)
+    # Ignored files of the user may be in the way, too; by default git overwrites them silently.
+    args = ("merge", "--ff-only", "--no-overwrite-ignore", "--no-verify-signatures", "--no-stat", "--quiet", new)
+    done = await repository.git(*args, timeout_s=CHECKOUT_TIMEOUT_S, ok=frozenset({0, 1, 2, 128}))
+    if done.exit_code != 0:
+        text = " | ".join(line.strip() for line in done.err.decode(errors="replace").splitlines() if line.strip())
+        raise GitError(
+            f"git did not fast-forward {branch} in {repository.root}: {text}",
+            "Move the files out of the way, or commit them, then try again; nothing was changed.",
+        )
+
+
+def _moved(branch: str) -> GitError:
+    return GitError(f"another process has just moved {branch}", "Nothing was changed. Try again.")

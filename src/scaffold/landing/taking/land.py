@@ -1,0 +1,304 @@
+"""Take the work of a run to its base branch: what would move, the commits made for it, and the move itself.
+
+The tree that was proven is the tree that is taken: a squashed or signed commit has the tree of the commit that it
+replaces. Only a selection of actions, or a base branch with other commits, can lead to a tree that nothing was run on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError, ScaffoldError, UsageError
+from scaffold.core.events import WorkTaken
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, BranchMove, Run, TakenCommit
+from scaffold.core.printable_text import count_of
+from scaffold.core.run_settings import RunIdentity
+from scaffold.git import refs
+from scaffold.git.commits import changed_paths, is_ancestor, tree_of
+from scaffold.git.merge import Conflicted
+from scaffold.host.random_ids import new_id
+from scaffold.landing.record import session_tip
+from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
+from scaffold.landing.taking.remake import (
+    CommitStyle,
+    CommitText,
+    apply_change,
+    read_text,
+    remake,
+    remake_all,
+    squash_message,
+)
+from scaffold.landing.taking.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
+from scaffold.run.context import RunContext
+
+LandHow = Literal["ff", "squash", "pr"]
+"""Fast-forward the base branch | one commit on it | push the session branch and open a pull request."""
+TAKING = frozenset({"ff", "squash"})
+"""The purposes of moves after which the base branch has the work."""
+
+
+class LandWish(Struct, frozen=True, kw_only=True):
+    """How the user wants to take work."""
+
+    how: LandHow
+    only: Action | None = None
+    """The action to take, with what it needs; None for everything."""
+    style: CommitStyle = CommitStyle()
+    message: str
+    """The template of the message of a squashed commit."""
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What would be taken, and where to."""
+
+    how: LandHow
+    only: Action | None
+    branch: str
+    """The base branch."""
+    old: Commit
+    """Its tip."""
+    new: Commit
+    """The commit that has the work; `old` if it has all of it."""
+    head: Commit
+    """The session branch's tip."""
+    commits: tuple[TakenCommit, ...]
+    reasons: Mapping[Commit, str]
+    """Why commits of the session branch come along with `only`."""
+    is_proven: bool
+    """Whether the run's evidence is about the very tree of `new`."""
+
+    @property
+    def is_taken(self) -> bool:
+        """Return whether the branch has the work already."""
+        return not self.commits
+
+
+async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
+    """Return what a wish would do; the commits that it needs are made, and no ref points to them yet.
+
+    Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
+    with the work, or if a commit cannot be signed.
+    """
+    branch, old = await base_of(context, run)
+    head = await session_tip(context, run)
+    left = await _left(context, run, branch, old=old, head=head)
+    reasons = await _selected(context, run, wish.only, left) if wish.only else {}
+    chosen = [each for each in left if wish.only is None or each.commit in reasons]
+    taken, new = await _made(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
+    known = {each.tree for each in await commits_between(context.git, context.store, run, old=run.base_sha, new=head)}
+    return Work(
+        how=wish.how,
+        only=wish.only,
+        branch=branch,
+        old=old,
+        new=new,
+        head=head,
+        commits=tuple(
+            TakenCommit(old=each.commit, new=taken[each.commit], action=each.action, subject=each.subject)
+            for each in chosen
+        ),
+        reasons=reasons,
+        is_proven=await tree_of(context.git, new) in known,
+    )
+
+
+async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
+    """Return the run's base branch and its tip; UsageError if there is none."""
+    branch = run.base_branch
+    if branch is None:
+        raise UsageError(
+            f"run {run.id} started from a detached HEAD, so there is no branch to take its work to",
+            f"Take it where you want it: `git merge --ff-only {run.session_branch}`.",
+        )
+    tip = await refs.resolve(context.git, f"refs/heads/{branch}")
+    if tip is None:
+        raise UsageError(
+            f"the branch {branch}, from which run {run.id} started, no longer exists",
+            f"Restore it with `git branch {branch} {run.base_sha[:12]}`, or use {run.session_branch} as it is.",
+        )
+    return branch, tip
+
+
+async def _left(context: RunContext, run: Run, branch: str, *, old: Commit, head: Commit) -> tuple[SessionCommit, ...]:
+    """Return the commits of the session branch that the base branch does not have, in any form."""
+    git, store = context.git, context.store
+    if head == run.base_sha:
+        raise UsageError(
+            f"nothing has landed on {run.session_branch}, so there is nothing to take",
+            f"`scaffold status {run.id}` shows how far the run is.",
+        )
+    left = await commits_between(git, store, run, old=old, new=head)
+    if not left or await is_ancestor(git, old, head):
+        return left
+    # The branch has the tree of one of our commits: it was taken as another commit, e.g. squashed by a server.
+    tree = await tree_of(git, old)
+    since = next((at for at in range(len(left), 0, -1) if left[at - 1].tree == tree), 0)
+    had = {
+        commit.old
+        for move in store.branch_moves.done_of_run(run.id)
+        if move.purpose in TAKING and move.branch == branch and await is_ancestor(git, move.new, old)
+        for commit in move.commits
+    }
+    return tuple(each for each in left[since:] if each.commit not in had)
+
+
+async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]) -> Mapping[Commit, str]:
+    """Return the commits of one action and those it needs, each with the reason; UsageError if it has not landed."""
+    attempts = context.store.attempts.of_action(only.id)
+    if not any(each.outcome == "landed" for each in attempts):
+        raise UsageError(
+            f"`{only.key}` has not landed, so it cannot be taken",
+            f"`scaffold status {run.id}` shows what has; a compound is taken by its children.",
+        )
+    paths = await paths_by_commit(context.git, left)
+    return needed_for(only.key, left, paths, context.store.actions.of_run(run.id))
+
+
+async def _made(
+    context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, old: Commit, head: Commit
+) -> tuple[Mapping[Commit, Commit], Commit]:
+    """Return {commit: what is taken in its place}, and the commit that has all of them."""
+    whole = wish.only is None
+    if whole and (wish.how == "pr" or await is_ancestor(context.git, old, head)):
+        if wish.how == "squash":
+            return await _squashed(context, run, wish, chosen, tree=chosen[-1].tree, onto=old)
+        if not wish.style.changes_commits:
+            return {each.commit: each.commit for each in chosen}, head
+        made = await remake_all(context, chosen, wish.style)
+        return made, made[head]
+    # Only the commits that stay are signed; a passphrase is asked for once.
+    style = CommitStyle() if wish.how == "squash" else wish.style
+    made, tree = await _picked(context, run, chosen, onto=old, style=style, whole=whole)
+    if whole and tree != await tree_of(context.git, head):
+        raise await _base_moved(context, run, old)
+    if wish.how == "squash":
+        return await _squashed(context, run, wish, chosen, tree=tree, onto=old)
+    return made, made[chosen[-1].commit]
+
+
+async def _squashed(
+    context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, tree: str, onto: Commit
+) -> tuple[Mapping[Commit, Commit], Commit]:
+    identity: RunIdentity = run.settings.identity
+    message = squash_message(run, context.store.goals.of_run(run.id), chosen, wish.message)
+    text = CommitText(author=identity.author, authored_at="", committer=identity.committer, message=message)
+    new = await remake(context, tree, text, parents=[onto], style=wish.style)
+    return {each.commit: new for each in chosen}, new
+
+
+async def _picked(
+    context: RunContext, run: Run, chosen: Sequence[SessionCommit], *, onto: Commit, style: CommitStyle, whole: bool
+) -> tuple[dict[Commit, Commit], str]:
+    """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree."""
+    made: dict[Commit, Commit] = {}
+    start, tree = onto, str(await tree_of(context.git, onto))
+    for each in chosen:
+        if len(each.parents) != 1:
+            raise await _base_moved(context, run, start)
+        if each.parents == (onto,) and not style.changes_commits:
+            onto, tree = each.commit, each.tree
+        else:
+            trees = {
+                onto: tree,
+                each.commit: each.tree,
+                each.parents[0]: str(await tree_of(context.git, each.parents[0])),
+            }
+            applied = await apply_change(context, old=each.parents[0], new=each.commit, onto=onto, trees=trees)
+            if isinstance(applied, Conflicted):
+                raise await (
+                    _base_moved(context, run, start) if whole else _does_not_apply(context, run, each, applied, start)
+                )
+            # A change that is there already leaves no commit.
+            if applied != tree:
+                tree = applied
+                onto = await remake(context, tree, await read_text(context, each.commit), parents=[onto], style=style)
+        made[each.commit] = onto
+    return made, tree
+
+
+async def _base_moved(context: RunContext, run: Run, tip: Commit) -> ScaffoldError:
+    theirs = (await context.git("rev-list", "--count", tip, f"^{run.session_branch}")).line
+    return GitError(
+        f"{run.base_branch} has moved on: {count_of(int(theirs), 'commit')} there "
+        f"{'is' if theirs == '1' else 'are'} not on {run.session_branch}, and nothing was checked together with them",
+        f"Merge them yourself (`git switch {run.base_branch} && git merge {run.session_branch}`) and run your tests, "
+        f"or open a pull request: `scaffold land {run.id} --pr`. Nothing was changed.",
+    )
+
+
+async def _does_not_apply(
+    context: RunContext, run: Run, commit: SessionCommit, conflict: Conflicted, tip: Commit
+) -> ScaffoldError:
+    moved = await is_ancestor(context.git, tip, Commit(run.session_branch))
+    why = "without the rest" if moved else f"because {run.base_branch} has moved on"
+    return GitError(
+        f"`{commit.action or commit.commit[:8]}` does not apply to {run.base_branch} {why}: "
+        f"it conflicts in {', '.join(conflict.paths)}",
+        f"Take everything: `scaffold land {run.id}`. Nothing was changed.",
+    )
+
+
+async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
+    """Return where the base branch is checked out, and whether it can be moved there."""
+    paths = await changed_paths(context.git, work.old, work.new)
+    return await find_branch(context.repository, work.branch, run, paths)
+
+
+async def take(context: RunContext, run: Run, work: Work) -> None:
+    """Move the base branch to the work; GitError, and nothing is changed, if that is not possible.
+
+    What is about to move is stored first: after a crash `settle_moves` finds out whether it moved.
+    """
+    place = await place_of(context, run, work)
+    if place.obstacle:
+        raise GitError(place.obstacle, place.fix)
+    move = begin_move(context, run, work, branch=work.branch)
+    try:
+        await advance(context.repository, place, work.branch, old=work.old, new=work.new)
+    except GitError:
+        await settle_moves(context, run)
+        raise
+    finish_move(context, move)
+
+
+def begin_move(context: RunContext, run: Run, work: Work, *, branch: str) -> BranchMove:
+    """Store what is about to be moved or pushed, and return it."""
+    move = BranchMove(
+        id=new_id(12),
+        run_id=run.id,
+        purpose=work.how,
+        branch=branch,
+        head=work.head,
+        old=work.old if work.how != "pr" else None,
+        new=work.new,
+        action_id=work.only.id if work.only else None,
+        commits=work.commits,
+        created_at=context.clock.now(),
+    )
+    with context.store.transaction(durable=True):
+        context.store.branch_moves.add(move)
+    return move
+
+
+def finish_move(context: RunContext, move: BranchMove, *, url: str = "") -> None:
+    """Store that the work was taken, with its event."""
+    if move.purpose == "revert":
+        raise ValueError(move.purpose)
+    with context.store.transaction(durable=True):
+        context.store.branch_moves.settle(move.id, done=True, url=url)
+        context.store.events.append(move.run_id, WorkTaken(move.purpose, move.branch, move.new, url))
+
+
+async def settle_moves(context: RunContext, run: Run) -> None:
+    """Find out whether the moves happened whose process died: the base branch shows it. A push is repeated instead."""
+    for move in context.store.branch_moves.open_of_run(run.id):
+        if move.purpose == "revert":
+            continue
+        tip = await refs.resolve(context.git, f"refs/heads/{move.branch}") if move.purpose in TAKING else None
+        if tip is not None and await is_ancestor(context.git, move.new, tip):
+            finish_move(context, move)
+        else:
+            with context.store.transaction(durable=True):
+                context.store.branch_moves.settle(move.id, done=False)

@@ -1,0 +1,149 @@
+"""Make commits again: on another parent, signed off, signed as the user's git is configured; their trees stay."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.model import Goal, Run
+from scaffold.core.run_settings import Signature
+from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.landing.taking.session_commits import SessionCommit
+from scaffold.landing.taking.user_programs import run_as_user, told
+from scaffold.run.context import RunContext
+
+TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
+PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")
+IDENTITY_FORMAT = "%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
+HELPER = Signature("Scaffold", "scaffold@localhost")
+"""Author of the commits that only lead `merge-tree` to the right base; no ref ever points to them."""
+
+
+class CommitStyle(Struct, frozen=True, kw_only=True):
+    """What the user's commits have in addition to a tree and a message."""
+
+    sign: bool = False
+    """Signed as the user's git is configured (`commit.gpgSign`)."""
+    sign_off: bool = False
+    """`Signed-off-by:` with the name and address of the committer."""
+
+    @property
+    def changes_commits(self) -> bool:
+        """Return whether commits that agents made have to be made again."""
+        return self.sign or self.sign_off
+
+
+class CommitText(Struct, frozen=True, kw_only=True):
+    """Who made a commit, when, and its message."""
+
+    author: Signature
+    authored_at: str
+    """ISO-8601; empty for the time at which it is made again."""
+    committer: Signature
+    message: str
+
+
+async def wants_signature(context: RunContext) -> bool:
+    """Return whether the user's git signs commits."""
+    asked = await run_as_user(context, "git", "config", "--type=bool", "--get", "commit.gpgSign")
+    return asked.exit_code == 0 and asked.stdout.strip() == b"true"
+
+
+async def read_text(context: RunContext, commit: Commit) -> CommitText:
+    """Return who made a commit, when, and its message."""
+    args = ("rev-list", "--max-count=1", "--no-commit-header", f"--format={IDENTITY_FORMAT}")
+    name, address, at, committer, their_address, message = (await context.git(*args, commit)).line.split("\0", 5)
+    author, by = Signature(name, address), Signature(committer, their_address)
+    return CommitText(author=author, authored_at=at, committer=by, message=message.rstrip("\n") + "\n")
+
+
+async def remake(
+    context: RunContext, tree: str, text: CommitText, *, parents: Sequence[Commit], style: CommitStyle
+) -> Commit:
+    """Return a new commit of `tree`, in the user's style; GitError if it cannot be signed. No ref points to it yet."""
+    message = signed_off(text.message, text.committer) if style.sign_off else text.message
+    env = {
+        "GIT_AUTHOR_NAME": text.author.name,
+        "GIT_AUTHOR_EMAIL": text.author.email,
+        "GIT_COMMITTER_NAME": text.committer.name,
+        "GIT_COMMITTER_EMAIL": text.committer.email,
+        **({"GIT_AUTHOR_DATE": text.authored_at} if text.authored_at else {}),
+    }
+    flags = [word for parent in parents for word in ("-p", parent)]
+    content = message.encode(errors="surrogateescape")
+    if not style.sign:
+        return Commit((await context.git("commit-tree", *flags, "-F", "-", tree, stdin=content, env=env)).line)
+    argv = ("git", "-c", "i18n.commitEncoding=UTF-8", "commit-tree", "-S", *flags, "-F", "-", tree)
+    made = await run_as_user(context, *argv, stdin=content, env=env)
+    if made.exit_code != 0:
+        raise GitError(
+            f"git could not sign a commit: {told(made)}",
+            "Your git signs commits (`commit.gpgSign`). Unlock the key in its agent and try again; nothing was moved.",
+        )
+    return Commit(made.stdout.decode().strip())
+
+
+async def remake_all(context: RunContext, commits: Sequence[SessionCommit], style: CommitStyle) -> dict[Commit, Commit]:
+    """Return {commit: the commit made from it}, with the same trees and the same shape of history."""
+    made: dict[Commit, Commit] = {}
+    for each in commits:
+        parents = [made.get(parent, parent) for parent in each.parents]
+        made[each.commit] = await remake(
+            context, each.tree, await read_text(context, each.commit), parents=parents, style=style
+        )
+    return made
+
+
+async def apply_change(
+    context: RunContext, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
+) -> str | Conflicted:
+    """Return the tree of `onto` with the change from `old` to `new` applied, in memory; or where that conflicts.
+
+    `trees` are the trees of all three.
+    """
+    if trees[onto] == trees[old]:
+        return trees[new]
+    # `merge-tree` finds its base in the history only, so a history is made in which `old` is the base.
+    base = await _helper_commit(context, trees[old])
+    ours = await _helper_commit(context, trees[onto], base)
+    theirs = await _helper_commit(context, trees[new], base)
+    merged = await merge_commits(context.git, ours, theirs)
+    return merged if isinstance(merged, Conflicted) else merged.tree
+
+
+async def _helper_commit(context: RunContext, tree: str, *parents: Commit) -> Commit:
+    text = CommitText(author=HELPER, authored_at="", committer=HELPER, message="base of a merge\n")
+    return await remake(context, tree, text, parents=parents, style=CommitStyle())
+
+
+def signed_off(message: str, who: Signature) -> str:
+    """Return the message with a `Signed-off-by:` line, in its last paragraph if that has such lines only."""
+    line = f"Signed-off-by: {who.name} <{who.email}>"
+    body = message.rstrip("\n")
+    if line in body.split("\n"):
+        return message
+    last = body.rpartition("\n\n")[2] if "\n\n" in body else ""
+    joined = "\n" if last and all(map(TRAILER.fullmatch, last.split("\n"))) else "\n\n"
+    return f"{body}{joined}{line}\n"
+
+
+def request_line(run: Run, goals: Sequence[Goal]) -> str:
+    """Return what a run was asked for, on one line: the request, or of a plan that was given its goals."""
+    given = run.settings.planning.plan_path
+    text = ", ".join(goal.name for goal in goals) if given else run.request.strip().partition("\n")[0]
+    return text or f"run {run.id}"
+
+
+def squash_message(run: Run, goals: Sequence[Goal], commits: Sequence[SessionCommit], template: str) -> str:
+    """Return the message of the commit that takes a run's work as one.
+
+    In the template `{request}` is what was asked for, `{actions}` a line for each commit, `{run}` the run.
+    """
+    actions = "\n".join(f"- {each.subject}" for each in commits)
+    values = {"request": request_line(run, goals), "actions": actions, "run": run.id}
+    text = PLACEHOLDER.sub(lambda found: values[found[1]], template)
+    keys = dict.fromkeys(each.action for each in commits if each.action)
+    trailers = [f"Scaffold-Run: {run.id}", *(f"Scaffold-Action: {key}" for key in keys)]
+    return f"{text.strip()}\n\n" + "\n".join(trailers) + "\n"

@@ -1,0 +1,118 @@
+"""The commits of a session branch: which action each one landed, and which of them need each other."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionId, ActionKey, Commit
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.git.command import Git
+from scaffold.git.commits import changed_paths
+from scaffold.store.database import Store
+
+LOG_FORMAT = "%H%x00%T%x00%P%x00%s"
+FIELDS = 4
+
+
+class SessionCommit(Struct, frozen=True, kw_only=True):
+    """One commit of a session branch."""
+
+    commit: Commit
+    tree: str
+    parents: tuple[Commit, ...]
+    subject: str
+    action: ActionKey | None
+    """The action that it landed; None for a commit of the user's, and for one that undoes an action."""
+
+
+async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new: Commit) -> tuple[SessionCommit, ...]:
+    """Return the commits that `new` contains and `old` does not, parents before their children."""
+    keys = {action.id: action.key for action in store.actions.of_run(run.id)}
+    landed = landed_commits(store.attempts.of_run(run.id))
+    args = ("rev-list", "--reverse", "--topo-order", "--no-commit-header", f"--format={LOG_FORMAT}%x00")
+    # Each commit's fields end in NUL and a newline; a subject has neither.
+    records = (await git(*args, new, f"^{old}")).out.decode(errors="replace").split("\0")[:-1]
+    fields = [each.removeprefix("\n") for each in records]
+    found = [fields[at : at + FIELDS] for at in range(0, len(fields), FIELDS)]
+    return tuple(
+        SessionCommit(
+            commit=Commit(commit),
+            tree=tree,
+            parents=tuple(map(Commit, parents.split())),
+            subject=subject,
+            action=keys.get(landed[Commit(commit)]) if Commit(commit) in landed else None,
+        )
+        for commit, tree, parents, subject in found
+    )
+
+
+def landed_commits(attempts: Sequence[Attempt]) -> dict[Commit, ActionId]:
+    """Return the commits that attempts landed, with their actions."""
+    return {each.head_sha: each.action_id for each in attempts if each.outcome == "landed" and each.head_sha}
+
+
+async def paths_by_commit(git: Git, commits: Sequence[SessionCommit]) -> dict[Commit, frozenset[str]]:
+    """Return the paths that each commit changes against its first parent; none for one without parents."""
+    return {
+        each.commit: frozenset(await changed_paths(git, each.parents[0], each.commit) if each.parents else ())
+        for each in commits
+    }
+
+
+def needed_for(
+    key: ActionKey,
+    commits: Sequence[SessionCommit],
+    paths: Mapping[Commit, Collection[str]],
+    actions: Sequence[Action],
+) -> dict[Commit, str]:
+    """Return the commits of an action and all that they need, each with the reason; in the order of `commits`.
+
+    A commit needs the commits of the actions whose facts its own action builds on, and earlier ones that change a path
+    that it changes. Empty if the action has no commit among them.
+    """
+    needs = _needed_actions(actions)
+    reasons = {each.commit: "" for each in commits if each.action == key}
+    # Each pass looks from the end: a commit needs only earlier ones.
+    for at in range(len(commits) - 1, -1, -1):
+        wanted = commits[at]
+        if wanted.commit not in reasons:
+            continue
+        name = wanted.action or wanted.commit[:8]
+        touched = frozenset(paths[wanted.commit])
+        for earlier in commits[:at]:
+            if earlier.commit in reasons:
+                continue
+            shared = sorted(touched & frozenset(paths[earlier.commit]))
+            if facts := needs.get((wanted.action, earlier.action)):
+                reasons[earlier.commit] = f"{name} builds on {', '.join(sorted(facts))}"
+            elif shared:
+                reasons[earlier.commit] = f"{name} also changes {', '.join(shared)}"
+    return {each.commit: reasons[each.commit] for each in commits if each.commit in reasons}
+
+
+def _needed_actions(actions: Sequence[Action]) -> dict[tuple[ActionKey | None, ActionKey | None], set[str]]:
+    """Return {(action, action it builds on): the facts it builds on}; what a compound needs, its children need."""
+    by_id = {action.id: action for action in actions}
+    providers: dict[tuple[str, str], set[ActionKey]] = {}
+    for action in actions:
+        for effect in action.effects:
+            providers.setdefault((action.goal_id, effect), set()).add(action.key)
+    found: dict[tuple[ActionKey | None, ActionKey | None], set[str]] = {}
+    for action in actions:
+        above: Action | None = action
+        while above is not None:
+            for need in above.preconditions:
+                for provider in providers.get((action.goal_id, need), ()):
+                    for each in _below(provider, actions):
+                        found.setdefault((action.key, each), set()).add(need)
+            above = by_id.get(above.parent_id) if above.parent_id else None
+    return found
+
+
+def _below(key: ActionKey, actions: Sequence[Action]) -> set[ActionKey]:
+    """Return the action and all below it, if it is a compound: its children prove what it provides."""
+    found = {action.id for action in actions if action.key == key}
+    for action in actions:  # in plan order, parents first
+        if action.parent_id in found:
+            found.add(action.id)
+    return {action.key for action in actions if action.id in found}

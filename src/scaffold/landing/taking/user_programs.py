@@ -1,0 +1,45 @@
+"""Programs that act for the user outside of a run, as in the user's own shell: git with signing and credentials, gh."""
+
+import os
+import shutil
+from collections.abc import Mapping
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.host.environment import path_outside
+from scaffold.host.process.command import CommandResult, run_command
+from scaffold.run.context import RunContext
+
+TIMEOUT_S = 600.0
+REDIRECTING = frozenset({
+    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"),
+})  # fmt: skip
+"""Variables that a hook which calls us may have set, and that lead git to another repository."""
+
+
+async def run_as_user(
+    context: RunContext, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> CommandResult:
+    """Run a program in the checkout with the user's whole environment, and return how it ended.
+
+    It asks nothing: there is no terminal that it could use. It is found on the PATH outside of the checkout.
+    """
+    root = context.repository.root
+    own = {name: value for name, value in context.environ.items() if name not in REDIRECTING}
+    quiet = {"GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
+    environ = {**own, **quiet, "PATH": path_outside(context.environ, root), **(env or {})}
+    return await run_command(argv, cwd=root, env=environ, stdin=stdin, timeout_s=TIMEOUT_S)
+
+
+def require_program(context: RunContext, name: str, fix: str) -> None:
+    """Raise ScaffoldError with `fix` unless the program is installed."""
+    path = path_outside(context.environ, context.repository.root) or os.defpath
+    if shutil.which(name, path=path) is None:
+        raise ScaffoldError(f"the program `{name}` is not installed, or not on PATH", fix)
+
+
+def told(finished: CommandResult) -> str:
+    """Return what a program that failed printed, on one line."""
+    text = (finished.stderr or finished.stdout).decode(errors="replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " | ".join(lines) or ("it took too long" if finished.timed_out else f"exit code {finished.exit_code}")
