@@ -8,6 +8,7 @@ from scaffold.core.model import Fact, TakenCommit
 from scaffold.core.printable_text import count_of, printable
 from scaffold.landing.taking.land import Work
 from scaffold.landing.taking.pull_request import PullRequest, title_of
+from scaffold.landing.taking.remake import request_line
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_view import RunView
 
@@ -31,7 +32,7 @@ def _body(view: RunView, work: Work) -> Iterator[str]:
     effects = {(action.goal_id, effect) for action in ids.values() for effect in action.effects}
     facts = [fact for own in view.facts.values() for fact in own if (fact.goal_id, fact.assertion) in effects]
     weak = [fact for fact in facts if fact.state == "holds" and fact.strength == "weak"]
-    yield view.run.request.strip()
+    yield request_line(view.run, view.goals) if view.run.settings.planning.plan_path else view.run.request.strip()
     if weak:
         yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
         for fact in weak:

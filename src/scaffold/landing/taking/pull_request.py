@@ -58,7 +58,9 @@ async def find_target(context: RunContext, run: Run, work: Work) -> Target:
             f"Add one: `git remote add origin URL`, or set that of {work.branch}. Nothing was pushed.",
         )
     branch = run.session_branch if work.only is None else f"{run.session_branch}-{_ref_part(work.only.key)}"
-    asked = await run_as_user(context, "git", "ls-remote", "--exit-code", remote, f"refs/heads/{branch}")
+    # It may be pushed to another address than it is fetched from.
+    address = (await context.git("remote", "get-url", "--push", remote)).line
+    asked = await run_as_user(context, "git", "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}")
     if asked.exit_code not in {0, 2}:
         raise GitError(f"{remote} cannot be reached: {told(asked)}", "Fix that, then try again. Nothing was pushed.")
     known = Commit(asked.stdout.decode().split("\t")[0]) if asked.exit_code == 0 else None
@@ -128,8 +130,10 @@ async def _publish(context: RunContext, work: Work, target: Target, content: Pul
     if known is None:
         argv = ("pr", "create", "--head", target.branch, "--base", work.branch, "--title", content.title)
         return (await _gh(context, *argv, "--body-file", "-", stdin=body)).strip().split("\n")[-1]
-    base = () if known["baseRefName"] == work.branch else ("--base", work.branch)
-    await _gh(context, "pr", "edit", str(known["number"]), "--body-file", "-", *base, stdin=body)
+    # Not `gh pr edit`: old ones ask for projects that no longer exist, and fail.
+    change = msgspec.json.encode({"body": body.decode(), "base": work.branch})
+    path = f"repos/{{owner}}/{{repo}}/pulls/{known['number']}"
+    await _gh(context, "api", "--method", "PATCH", path, "--silent", "--input", "-", stdin=change)
     return str(known["url"])
 
 
@@ -143,9 +147,10 @@ async def _gh_json(context: RunContext, *args: str) -> list[dict[str, Any]]:
 
 async def _gh(context: RunContext, *args: str, stdin: bytes = b"") -> str:
     done = await run_as_user(context, "gh", *args, stdin=stdin)
+    name = args[0] if args[0] == "api" else " ".join(args[:2])
     if done.exit_code != 0:
         raise ScaffoldError(
-            f"the branch is pushed, but `gh {args[0]} {args[1]}` failed: {context.redactor.clean(told(done))}",
+            f"the branch is pushed, but `gh {name}` failed: {context.redactor.clean(told(done))}",
             "Check `gh auth status`, then repeat the same command: it goes on where it stopped.",
         )
     return done.stdout.decode(errors="replace")

@@ -1,0 +1,186 @@
+"""`land --pr`: the work is pushed, and one pull request shows it; with a stand-in for `gh`, and with `gh` itself."""
+
+import json
+import shutil
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from support.landed_run import checkout_bytes, landed_run, session_branch, stand_in
+
+pytestmark = pytest.mark.slow
+
+URL = "http://github.localhost/ada/shop/pull/1"
+GH = f"""#!{sys.executable}
+import json, os, pathlib, signal, sys
+state = pathlib.Path(os.environ["HOME"], "pulls.json")
+pulls = json.loads(state.read_text()) if state.exists() else []
+args = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+if pathlib.Path(os.environ["HOME"], "kill").exists():
+    pathlib.Path(os.environ["HOME"], "kill").unlink()
+    os.kill(os.getppid(), signal.SIGKILL)
+    sys.exit(1)
+match sys.argv[2]:
+    case "list":
+        found = [each for each in pulls if each["head"] == args["--head"]]
+        print(json.dumps([{{k: each[k] for k in ("number", "url", "baseRefName")}} for each in found]))
+    case "create":
+        url = f"https://example.invalid/pull/{{len(pulls) + 1}}"
+        pulls.append({{"number": len(pulls) + 1, "url": url, "head": args["--head"], "baseRefName": args["--base"],
+                      "title": args["--title"], "body": sys.stdin.read()}})
+        state.write_text(json.dumps(pulls))
+        print(url)
+    case "--method":
+        pulls[int(sys.argv[4].rpartition("/")[2]) - 1] |= json.load(sys.stdin)
+        state.write_text(json.dumps(pulls))
+"""
+
+
+class Api(BaseHTTPRequestHandler):
+    """As much of GitHub's API as `gh` asks for, with the pull requests of one repository; reached as a proxy."""
+
+    pulls: ClassVar[list[dict]] = []
+
+    def do_POST(self):
+        asked = json.loads(self._body())
+        query = asked.get("query", "")
+        repository = {"id": "R", "name": "shop", "owner": {"login": "ada"}, "defaultBranchRef": {"name": "main"}}
+        listed = [{"number": 1, "url": URL, "baseRefName": "main"} for _ in self.pulls]
+        if "createPullRequest" in query:
+            self.pulls.append(asked["variables"]["input"])
+            data = {"createPullRequest": {"pullRequest": {"id": "P", "url": URL}}}
+        elif "PullRequestList" in query:
+            pages = {"hasNextPage": False, "endCursor": ""}
+            data = {"repository": {"pullRequests": {"totalCount": len(listed), "nodes": listed, "pageInfo": pages}}}
+        else:
+            data = {"repository": {**repository, "viewerPermission": "WRITE", "pullRequests": {"nodes": []}}}
+        self._answer({"data": data})
+
+    def do_PATCH(self):
+        self.pulls[0] |= json.loads(self._body())
+        self._answer({})
+
+    def _body(self):
+        if length := self.headers["content-length"]:
+            return self.rfile.read(int(length))
+        body = b""
+        while size := int(self.rfile.readline(), 16):  # in chunks, each with its size before it
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        return body + self.rfile.readline().strip()
+
+    def _answer(self, value):
+        body = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = landed_run(tmp_path)
+    made.git("init", "-q", "--bare", str(made.home / "remote.git"))
+    made.git("remote", "add", "origin", str(made.home / "remote.git"))
+    made.git("push", "-q", "origin", "main")
+    return made
+
+
+def pulls(scenario):
+    return json.loads((scenario.home / "pulls.json").read_text())
+
+
+def pushed(scenario):
+    return scenario.git("ls-remote", "origin", f"refs/heads/{session_branch(scenario)}").split("\t")[0]
+
+
+def test_a_pull_request_is_opened_once_and_its_text_is_the_evidence(scenario):
+    """AL-14: the session branch is pushed, nothing else; a repeat brings the same pull request up to date."""
+    stand_in(scenario, "gh", GH)
+    before = checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")
+    for _ in range(2):
+        done = scenario.scaffold("land", "--pr", "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["url"] == "https://example.invalid/pull/1"
+    (pull,) = pulls(scenario)
+    assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
+    assert "- api: make api" in pull["body"]
+    assert "`grep -q model api.py` exited with 0" in pull["body"]
+    assert pushed(scenario) == scenario.git("rev-parse", session_branch(scenario)).strip()
+    assert (checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")) == before
+    assert "pull request https://example.invalid/pull/1" in scenario.scaffold("status").stdout
+
+
+def test_without_gh_or_a_remote_or_with_a_failed_push_nothing_is_claimed(scenario):
+    """AL-14: each failure says what to do, and the same command works once it is done."""
+    tools = scenario.home / "tools"
+    tools.mkdir()
+    for name in ("git", "ssh", "sh", "env"):
+        tools.joinpath(name).symlink_to(shutil.which(name))
+    whole, scenario.environ["PATH"] = scenario.environ["PATH"], str(tools)
+    done = scenario.scaffold("land", "--pr")
+    assert (done.returncode, "`gh` is not installed" in done.stderr, pushed(scenario)) == (1, True, "")
+    scenario.environ["PATH"] = whole
+    stand_in(scenario, "gh", GH)
+    hook = scenario.home / "remote.git" / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
+    hook.chmod(0o755)
+    done = scenario.scaffold("land", "--pr")
+    assert (done.returncode, "not today" in done.stderr, pushed(scenario)) == (1, True, "")
+    hook.unlink()
+    scenario.git("remote", "rename", "origin", "elsewhere")
+    scenario.git("remote", "set-url", "elsewhere", str(scenario.home / "missing.git"))
+    done = scenario.scaffold("land", "--pr")
+    assert (done.returncode, "elsewhere cannot be reached" in done.stderr) == (1, True)
+    scenario.git("remote", "remove", "elsewhere")
+    done = scenario.scaffold("land", "--pr")
+    assert (done.returncode, "no remote to push to" in done.stderr) == (64, True)
+    assert scenario.status()["run"]["taken"] == []
+
+
+def test_other_commits_on_the_pushed_branch_are_never_replaced_without_a_question(scenario):
+    """AL-14: no force without a terminal that agreed."""
+    stand_in(scenario, "gh", GH)
+    theirs = scenario.git("commit-tree", "-m", "theirs", "-p", "main", "main^{tree}").strip()
+    scenario.git("push", "-q", "origin", f"{theirs}:refs/heads/{session_branch(scenario)}")
+    done = scenario.scaffold("land", "--pr", "--yes")
+    assert (done.returncode, "has other commits" in done.stderr) == (1, True)
+    assert pushed(scenario) == theirs
+
+
+def test_a_kill_between_the_push_and_the_pull_request_is_made_up_for(scenario):
+    """AL-14, BX-15: the branch is pushed, the process dies; the same command opens the one pull request."""
+    stand_in(scenario, "gh", GH)
+    (scenario.home / "kill").touch()
+    assert scenario.scaffold("land", "--pr").returncode == -9
+    assert pushed(scenario)
+    assert scenario.status()["run"]["taken"] == []
+    assert scenario.scaffold("land", "--pr").returncode == 0
+    assert len(pulls(scenario)) == 1
+    assert [each["how"] for each in scenario.status()["run"]["taken"]] == ["pr"]
+
+
+@pytest.mark.skipif(shutil.which("gh") is None, reason="gh is not installed")
+def test_gh_itself_opens_a_pull_request_and_brings_it_up_to_date(scenario):
+    """AL-14: Debian's `gh` against an API on this machine."""
+    scenario.git("remote", "set-url", "--push", "origin", str(scenario.home / "remote.git"))
+    scenario.git("remote", "set-url", "origin", "http://github.localhost/ada/shop.git")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        proxy = {"HTTP_PROXY": f"http://127.0.0.1:{server.server_port}", "GH_HOST": "github.localhost"}
+        scenario.environ |= {**proxy, "GH_ENTERPRISE_TOKEN": "t", "GH_TOKEN": "t"}
+        for _ in range(2):
+            done = scenario.scaffold("land", "--pr", "--json")
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout)["url"] == URL
+        server.shutdown()
+    (pull,) = Api.pulls
+    assert (pull["baseRefName"], pull["base"], pull["title"]) == ("main", "main", "store, docs")
+    assert "exited with 0" in pull["body"]
