@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from support.landed_run import checkout_bytes, landed_run, session_branch, stand_in
+from support.scenario import action, plan_of, write
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +166,43 @@ def test_a_kill_between_the_push_and_the_pull_request_is_made_up_for(scenario):
     assert scenario.scaffold("land", "--pr").returncode == 0
     assert len(pulls(scenario)) == 1
     assert [each["how"] for each in scenario.status()["run"]["taken"]] == ["pr"]
+
+
+def small_run(scenario, *flags):
+    """Run a plan of one action to its end."""
+    scenario.plan(plan_of(docs=[action("page", effects=["page_written"], check="test -s page.md")]))
+    scenario.cassette(page=[write("page.md", "# Page\n")])
+    done = scenario.run("--yes", *flags)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_run_with_pr_opens_its_pull_request_and_only_the_users_configuration_may_ask_for_that(scenario):
+    """AL-14: `run --pr`, and `publish: pr` of the user; in a project's file, even if trusted, it has no effect."""
+    stand_in(scenario, "gh", GH)
+    (scenario.repo / ".scaffold.yaml").write_text("publish: pr\n")
+    scenario.commit("a project's configuration")
+    assert scenario.scaffold("trust", "--yes").returncode == 0
+    assert "`publish` is ignored" in small_run(scenario).stderr
+    assert not (scenario.home / "pulls.json").exists()
+    assert "pull request https://example.invalid/pull/1" in small_run(scenario, "--pr").stderr
+    scenario.configure(publish="pr")
+    small_run(scenario)
+    assert [each["baseRefName"] for each in pulls(scenario)] == ["main", "main"]
+
+
+def test_greenfield_fast_forwards_the_main_branch_at_the_end_only_when_it_is_clean(scenario):
+    """AL-12: ff-only; with uncommitted changes nothing is touched, and the run says how to take it."""
+    small_run(scenario, "--greenfield")
+    assert scenario.git("rev-parse", "main") == scenario.git("rev-parse", session_branch(scenario))
+    assert scenario.git("status", "--porcelain") == ""
+    scenario.git("reset", "-q", "--hard", "main^")
+    (scenario.repo / "README.md").write_text("half done\n")
+    before = checkout_bytes(scenario.repo)
+    told = small_run(scenario, "--greenfield").stderr
+    assert "the work was not taken: main is checked out" in told
+    assert checkout_bytes(scenario.repo) == before
+    assert "exclude each other" in scenario.run("--yes", "--greenfield", "--pr").stderr
 
 
 @pytest.mark.skipif(shutil.which("gh") is None, reason="gh is not installed")

@@ -28,6 +28,7 @@ from scaffold.core.run_settings import (
     RunSettings,
     SandboxMode,
     SupervisionMode,
+    TakingSettings,
     Tier,
 )
 from scaffold.git.ignored_files import pattern_lines
@@ -60,6 +61,8 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     trust_once: bool = False
     detach: bool = False
+    greenfield: bool = False
+    pr: bool = False
 
 
 def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
@@ -109,7 +112,14 @@ async def run_settings(
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
         keep=keep_settings(settings),
+        taking=taking_settings(settings, flags),
     )
+
+
+def taking_settings(settings: Settings, flags: RunFlags) -> TakingSettings:
+    """Return what happens to the work of a run that has completed; flags override the configuration."""
+    configured = settings.text("publish") == "pr" and not flags.greenfield
+    return TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr or configured)
 
 
 def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> ModelSettings:
@@ -263,6 +273,9 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
         settings = structs.replace(settings, limits=structs.replace(settings.limits, budget_usd=flags.budget_usd))
     if flags.sandbox is not None:
         settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
+    if flags.greenfield or flags.pr:
+        taking = TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr)
+        settings = structs.replace(settings, taking=taking)
     if flags.yolo:
         settings = structs.replace(settings, permissions=structs.replace(settings.permissions, yolo=True))
     return settings

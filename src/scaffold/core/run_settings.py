@@ -230,6 +230,15 @@ class KeepSettings(Struct, frozen=True, kw_only=True):
     """Megabytes that stay free on each disk: with less, no new work starts."""
 
 
+class TakingSettings(Struct, frozen=True, kw_only=True):
+    """What happens to the work of a run that has completed; otherwise it stays on the session branch."""
+
+    fast_forward: bool = False
+    """Fast-forward the base branch (`--greenfield`)."""
+    pull_request: bool = False
+    """Push it and open a pull request (`--pr`, or `publish: pr` in the user's configuration)."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -244,3 +253,4 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     gates: GateSettings = GateSettings()
     landing: LandingSettings = LandingSettings()
     keep: KeepSettings = KeepSettings()
+    taking: TakingSettings = TakingSettings()

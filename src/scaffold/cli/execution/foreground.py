@@ -12,6 +12,7 @@ import click
 
 from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.taking import take_at_end
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
@@ -71,6 +72,8 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
         raise
+    if isinstance(ending.state, Completed):
+        await take_at_end(context, require_run(context.store, run_id))
     page = write_end_report(context, run_id)
     if not as_json:
         view = read_run_view(context, require_run(context.store, run_id))

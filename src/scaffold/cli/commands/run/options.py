@@ -9,6 +9,7 @@ import msgspec
 
 from scaffold.cli.commands.options import quiet_option
 from scaffold.config.run_settings import RunFlags
+from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import TIERS
 from scaffold.policy.sandbox import SANDBOX_MODES
 
@@ -31,6 +32,8 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice([tier.name for tier in TIERS]),
             help="The effort of the run.",
         ),
+        click.option("--greenfield", is_flag=True, help="Fast-forward the base branch when the run has completed."),
+        click.option("--pr", is_flag=True, help="Push, and open a pull request, when the run has completed."),
         click.option("--detach", is_flag=True, help="Run in the background; `scaffold attach` watches."),
         click.option("--yolo", is_flag=True, help="Workers need no approvals."),
         click.option("--json", "as_json", is_flag=True, help="One JSON event per line; the last is the result."),
@@ -43,5 +46,7 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def flags_of(options: Mapping[str, Any]) -> RunFlags:
     """Return the given flags; the path of the plan becomes absolute, because it is stored with the run."""
+    if options.get("greenfield") and options.get("pr"):
+        raise UsageError("--greenfield and --pr exclude each other", "Pass only one of them.")
     plan_path = options.get("plan_path")
     return msgspec.convert({**options, "plan_path": plan_path and str(Path(plan_path).absolute())}, RunFlags)

@@ -2,31 +2,28 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.execution.taking import publish_work, read_wish
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.pull_request import pull_request_of
 from scaffold.cli.render.style import is_terminal, print_json, print_note, status_mark
 from scaffold.cli.wiring import context_with_run
-from scaffold.config.folder_trust import folder_trust
-from scaffold.config.settings import Settings, load_settings
+from scaffold.config.settings import load_settings
 from scaffold.core.errors import GitError, RunBusy
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
 from scaffold.core.step import Work as Step
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.land import LandHow, LandWish, Work, place_of, prepare, settle_moves, take
-from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
-from scaffold.landing.taking.remake import CommitStyle, wants_signature
+from scaffold.landing.taking.land import LandHow, Work, place_of, prepare, settle_moves, take
+from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import find_action
-from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import executing_process
 
 VERBS: Mapping[LandHow, str] = {
@@ -35,7 +32,6 @@ VERBS: Mapping[LandHow, str] = {
     "pr": "pull request into",
 }
 PROTECTED_BRANCHES = ("main", "master", "dev")
-SQUASH_MESSAGE = "{request}\n\n{actions}"
 UNPROVEN = "nothing was run on this combination of commits: the evidence is that of the whole session branch"
 
 
@@ -64,8 +60,8 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
             print_note(note)
         _require_at_rest(run)
         await settle_moves(context, run)
-        wish = await _wish(context, run, settings, how, only)
-        work = await prepare(context, run, wish)
+        action = find_action(context, run, only) if only is not None else None
+        work = await prepare(context, run, await read_wish(context, settings, how, action))
         if work.is_taken:
             return _print_taken_before(run, work, as_json=as_json)
         if not isinstance(run.state, Completed):
@@ -101,16 +97,6 @@ def _require_at_rest(run: Run) -> None:
         )
 
 
-async def _wish(context: RunContext, run: Run, settings: Settings, how: LandHow | None, only: str | None) -> LandWish:
-    style = CommitStyle(sign=await wants_signature(context), sign_off=settings.text("land.sign_off") == "on")
-    return LandWish(
-        how=how or cast("LandHow", settings.text("publish")),  # the parser checked it
-        only=find_action(context, run, only) if only is not None else None,
-        style=style,
-        message=settings.text("land.message") or SQUASH_MESSAGE,
-    )
-
-
 def _declined(question: str) -> bool:
     """Return whether there is a user to ask, who says no."""
     return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
@@ -128,7 +114,6 @@ def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
 async def _open(context: RunContext, run: Run, work: Work, *, yes: bool, as_json: bool) -> int:
     async with WorkLine(context.clock, quiet=as_json).during(Step(label="asks the remote for its branches")):
         target = await find_target(context, run, work)
-    content = pull_request_of(read_run_view(context, run), work, context.redactor)
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, work, layout, target)), err=as_json)
     force = await would_overwrite(context, work, target)
@@ -136,9 +121,8 @@ async def _open(context: RunContext, run: Run, work: Work, *, yes: bool, as_json
         _require_force(target)
     elif not yes and _declined(f"Push to {target.remote}?"):
         return WAITING
-    trust = folder_trust(context.repository.root)
     async with WorkLine(context.clock, quiet=as_json).during(Step(label=f"pushes to {target.remote}")):
-        url = await open_pull_request(context, run, work, target, content, force=force, trust=trust)
+        url = await publish_work(context, run, work, target, force=force)
     if as_json:
         print_json({**_json(run, work, taken=False), "url": url})
     else:

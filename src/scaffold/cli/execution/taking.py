@@ -1,0 +1,75 @@
+"""Take the work of a run: what the settings say about it, and what `--greenfield` and `--pr` do at the end of a run."""
+
+from typing import cast
+
+from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.pull_request import pull_request_of
+from scaffold.config.folder_trust import folder_trust
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.errors import GitError, ScaffoldError
+from scaffold.core.events import NoticeRaised
+from scaffold.core.model import Action, Run
+from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, settle_moves, take
+from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
+from scaffold.landing.taking.remake import CommitStyle, wants_signature
+from scaffold.run.context import RunContext
+from scaffold.views.run_view import read_run_view
+
+SQUASH_MESSAGE = "{request}\n\n{actions}"
+
+
+async def read_wish(
+    context: RunContext, settings: Settings, how: LandHow | None = None, only: Action | None = None
+) -> LandWish:
+    """Return how work is taken: as asked, else as the settings say; signed if the user's git signs."""
+    return LandWish(
+        how=how or cast("LandHow", settings.text("publish")),  # the parser checked it
+        only=only,
+        style=CommitStyle(sign=await wants_signature(context), sign_off=settings.text("land.sign_off") == "on"),
+        message=settings.text("land.message") or SQUASH_MESSAGE,
+    )
+
+
+async def publish_work(context: RunContext, run: Run, work: Work, target: Target, *, force: bool = False) -> str:
+    """Push the work, open its pull request or bring it up to date, and return its address."""
+    content = pull_request_of(read_run_view(context, run), work, context.redactor)
+    trust = folder_trust(context.repository.root)
+    return await open_pull_request(context, run, work, target, content, force=force, trust=trust)
+
+
+async def take_at_end(context: RunContext, run: Run) -> None:
+    """Take the work of a run that has completed, if it was started with `--greenfield` or `--pr`.
+
+    What stands in the way is told, and is a warning of the run: its work has landed, and `scaffold land` takes it.
+    """
+    wanted = run.settings.taking
+    if not (wanted.fast_forward or wanted.pull_request):
+        return
+    how: LandHow = "ff" if wanted.fast_forward else "pr"
+    try:
+        await settle_moves(context, run)
+        settings = load_settings(context.repository.root, context.environ, {})
+        work = await prepare(context, run, await read_wish(context, settings, how))
+        if work.is_taken:
+            return
+        if how == "ff":
+            await take(context, run, work)
+            told = f"{work.branch} is at {work.new[:8]} now"
+        else:
+            told = f"pull request {await _open(context, run, work)}"
+    except ScaffoldError as problem:
+        told = f"the work was not taken: {problem.what}. {problem.fix}"
+        with context.store.transaction(durable=True):
+            context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(told)))
+        told = f"warning: {told}"
+    print_text(told, err=True)
+
+
+async def _open(context: RunContext, run: Run, work: Work) -> str:
+    target = await find_target(context, run, work)
+    if await would_overwrite(context, work, target):
+        raise GitError(
+            f"{target.remote} has other commits on {target.branch}",
+            "`scaffold land --pr` asks about them at a terminal.",
+        )
+    return await publish_work(context, run, work, target)
