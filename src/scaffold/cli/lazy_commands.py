@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, str] = {
     "status": "scaffold.cli.commands.status:status",
     "inbox": "scaffold.cli.commands.inbox:inbox",
     "land": "scaffold.cli.commands.taking.land:land",
+    "revert": "scaffold.cli.commands.taking.revert:revert",
     "stop": "scaffold.cli.commands.run.control:stop",
     "resume": "scaffold.cli.commands.run.resume:resume",
     "doctor": "scaffold.cli.commands.doctor.doctor:doctor",

@@ -70,6 +70,7 @@ SUMMARIES: Mapping[str, str] = {
     "status": "Show a run: goals, actions, evidence, inbox.",
     "inbox": "Show what is waiting for you: approvals and questions.",
     "land": "Take the work of a run: fast-forward, one commit, or a pull request.",
+    "revert": "Undo the work of an action on the session branch, and open it again.",
     "attach": "Watch a background run; Ctrl-C does not stop it.",
     "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
     "resume": "Continue an interrupted or paused run, or a paused goal.",

@@ -77,8 +77,10 @@ class FactRefresher:
     async def settle(self, tip: Commit) -> None:
         """Recheck all waiting facts at the branch's tip: each holds there or is refuted. Safe to repeat."""
         during = StepRecorder(self._context, self._run, stage=RECHECKING).during
-        for each in await self.test(self.waiting(), tip, during=during):
-            self.record_result(each)
+        # What builds on a fact is due only once that holds again.
+        while waiting := self.waiting():
+            for each in await self.test(waiting, tip, during=during):
+                self.record_result(each)
 
     def record_result(self, tested: RecheckResult) -> None:
         """Record a recheck: the facts hold again, or are refuted."""

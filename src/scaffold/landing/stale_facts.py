@@ -44,6 +44,19 @@ def affected_facts(
     return group_by_action(_with_providers(store, touched), besides=besides)
 
 
+def dependent_facts(store: Store, action: Action) -> tuple[ProvenFacts, ...]:
+    """Return the facts that hold and whose actions build on the effects of `action`, directly or through others."""
+    holding = [fact for fact in store.facts.of_goal(action.goal_id) if fact.state == "holds"]
+    groups = group_by_action(_with_providers(store, holding), besides=(action.id,))
+    lost, found = {*action.effects}, dict[ActionId, ProvenFacts]()
+    while True:
+        new = [each for each in groups if each.action.id not in found and lost & {*each.action.preconditions}]
+        if not new:
+            return tuple(each for each in groups if each.action.id in found)
+        found |= {each.action.id: each for each in new}
+        lost |= {fact.assertion for each in new for fact in each.facts}
+
+
 def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
     """Return the stale facts that have not been rechecked since."""
     return group_by_action(_with_providers(store, store.facts.unchecked_stale_of_run(run.id)))

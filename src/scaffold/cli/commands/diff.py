@@ -99,7 +99,7 @@ async def _of_run(context: RunContext, run: Run) -> DiffRange:
 
 async def _of_action(context: RunContext, action: Action) -> DiffRange:
     attempts = context.store.attempts.of_action(action.id)
-    landed = next((each for each in attempts if each.outcome == "landed" and each.head_sha), None)
+    landed = next((each for each in reversed(attempts) if each.outcome == "landed" and each.head_sha), None)
     if landed is not None and landed.head_sha is not None:
         base = await resolve(context.git, f"{landed.head_sha}^")
         if base is None:

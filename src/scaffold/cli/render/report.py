@@ -20,7 +20,7 @@ from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import Failed, reason_of, status_of
+from scaffold.core.states import Completed, Failed, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import format_cost, format_duration
@@ -42,7 +42,8 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     `root` is the repository's checkout, `page` the report as an HTML page if it was written.
     """
     attempts = [attempt for own in view.attempts.values() for attempt in own]
-    landed = sum(attempt.outcome == "landed" for attempt in attempts)
+    # An action that was reverted has landed twice.
+    landed = sum(any(each.outcome == "landed" for each in own) for own in view.attempts.values())
     facts = sum(fact.state == "holds" for own in view.facts.values() for fact in own)
     parts = [
         "",
@@ -120,7 +121,8 @@ def _action(
     layout: Layout,
 ) -> Iterator[str]:
     status = status_of(action.state)
-    done = next((attempt for attempt in attempts if attempt.outcome in SUCCESSFUL_OUTCOMES), None)
+    tried = attempts if isinstance(action.state, Completed) else ()
+    done = next((attempt for attempt in reversed(tried) if attempt.outcome in SUCCESSFUL_OUTCOMES), None)
     reason, command = status_reason(action, actions), f"scaffold contract {quote(action.key)}"
     if any(attempt.error and attempt.error in reason for attempt in attempts):
         reason = ""  # told below

@@ -295,7 +295,10 @@ async def settle_moves(context: RunContext, run: Run) -> None:
     """Find out whether the moves happened whose process died: the base branch shows it. A push is repeated instead."""
     for move in context.store.branch_moves.open_of_run(run.id):
         if move.purpose == "revert":
-            continue
+            raise GitError(
+                f"a `scaffold revert` of run {run.id} was interrupted",
+                "Repeat it first: it finds out what was done, and finishes it.",
+            )
         tip = await refs.resolve(context.git, f"refs/heads/{move.branch}") if move.purpose in TAKING else None
         if tip is not None and await is_ancestor(context.git, move.new, tip):
             finish_move(context, move)

@@ -31,18 +31,27 @@ PATHS_OF_RUN = """
 SELECT fact.goal_id, fact.assertion, fact.paths FROM fact JOIN goal ON goal.id = fact.goal_id
 WHERE goal.run_id = :run_id AND fact.state = 'holds' ORDER BY goal.position, fact.assertion
 """
-# If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to.
+# If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to. While
+# what its provider builds on does not hold, a check would say nothing: it is due once that holds again.
 UNCHECKED_STALE = """
 SELECT fact.* FROM fact WHERE goal_id = :goal_id AND state = 'stale' AND EXISTS (
     SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
-    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
+    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed'
+      AND NOT EXISTS (
+        SELECT 1 FROM precondition LEFT JOIN fact AS need
+          ON need.goal_id = precondition.goal_id AND need.assertion = precondition.assertion AND need.state = 'holds'
+        WHERE precondition.action_id = action.id AND need.assertion IS NULL))
 ORDER BY assertion
 """
 UNCHECKED_STALE_OF_RUN = """
 SELECT fact.* FROM fact JOIN goal ON goal.id = fact.goal_id
 WHERE goal.run_id = :run_id AND fact.state = 'stale' AND EXISTS (
     SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
-    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed')
+    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed'
+      AND NOT EXISTS (
+        SELECT 1 FROM precondition LEFT JOIN fact AS need
+          ON need.goal_id = precondition.goal_id AND need.assertion = precondition.assertion AND need.state = 'holds'
+        WHERE precondition.action_id = action.id AND need.assertion IS NULL))
 ORDER BY goal.position, fact.assertion
 """
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"

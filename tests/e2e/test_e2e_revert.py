@@ -1,0 +1,126 @@
+"""`revert`: an action's work is undone on the session branch, and the run knows what no longer holds."""
+
+import json
+
+import pytest
+
+from support.crash_points import SHARES, CrashPoint, try_every_point
+from support.landed_run import checkout_bytes, landed_run, session_branch
+from support.scenario import Scenario, action, plan_of, shell, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return landed_run(tmp_path)
+
+
+def facts(scenario):
+    return {fact["name"]: fact["state"] for goal in scenario.status()["goals"] for fact in goal["facts"]}
+
+
+def files(scenario):
+    return set(scenario.git("ls-tree", "--name-only", session_branch(scenario)).split())
+
+
+def test_a_reverted_action_is_open_again_and_resume_works_on_it(scenario):
+    """BX-1, BX-2: its facts are refuted, those that build on them are checked again; the checkout stays as it is."""
+    before = checkout_bytes(scenario.repo)
+    done = scenario.scaffold("revert", "model", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["refuted"], told["stale"]) == (["model_works"], ["api_works"])
+    assert facts(scenario) == {"model_works": "refuted", "api_works": "stale", "guide_written": "holds"}
+    status = scenario.status()
+    assert status["run"]["status"] == "paused"
+    assert {each["key"]: each["status"] for each in status["actions"]}["model"] == "pending"
+    assert files(scenario) == {".gitignore", "README.md", "api.py", "GUIDE.md"}
+    assert scenario.git("log", "-1", "--format=%s", session_branch(scenario)).strip() == 'Revert "model: make model"'
+    assert scenario.scaffold("revert", "model").returncode == 64
+    resumed = scenario.scaffold("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.stdout.splitlines()[-1] == "landed 3 actions, 3 facts with evidence"
+    assert set(facts(scenario).values()) == {"holds"}
+    assert "model.py" in files(scenario)
+    assert checkout_bytes(scenario.repo) == before
+    assert scenario.scaffold("land").returncode == 0
+
+
+def test_what_fails_without_the_reverted_work_is_done_again(scenario):
+    """BX-1: a fact that builds on it and no longer passes its checks is refuted, and its action runs again."""
+    scenario.cassette(
+        model=[shell("echo VALUE = 2 > model.py; rm -f api.py")], api=[shell("echo import model > api.py")]
+    )
+    assert scenario.scaffold("revert", "model").returncode == 0
+    model = f"cassette:{scenario.home / 'cassette.yaml'}"
+    resumed = scenario.scaffold("resume", "--model", model)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    attempts = {each["key"]: len(each["attempts"]) for each in scenario.status()["actions"]}
+    assert attempts == {"model": 2, "api": 2, "guide": 1}
+    assert set(facts(scenario).values()) == {"holds"}
+
+
+def test_a_conflict_names_what_to_revert_first_and_changes_nothing(tmp_path):
+    """BX-2: in memory, so nothing is half done."""
+    scenario = Scenario(tmp_path)
+    scenario.plan(
+        plan_of(
+            list=[
+                action("first", effects=["one"], check="grep -q one list.txt"),
+                action("second", needs=["one"], effects=["two"], check="grep -q two list.txt"),
+            ]
+        )
+    )
+    scenario.cassette(first=[shell("echo one > list.txt")], second=[shell("echo one, two > list.txt")])
+    assert scenario.run("--yes").returncode == 0
+    before = scenario.git("for-each-ref"), scenario.status()
+    done = scenario.scaffold("revert", "first")
+    assert done.returncode == 1
+    assert "second changed the same lines of list.txt" in done.stderr
+    assert "Revert these first: `scaffold revert second`" in done.stderr
+    assert (scenario.git("for-each-ref"), scenario.status()["goals"]) == (before[0], before[1]["goals"])
+    scenario.git("switch", "-q", session_branch(scenario))
+    assert "is checked out in" in scenario.scaffold("revert", "second").stderr
+    scenario.git("switch", "-q", "main")
+    assert scenario.scaffold("revert", "second").returncode == 0
+    assert scenario.scaffold("revert", "first").returncode == 0
+    assert files(scenario) == {"README.md"}
+
+
+def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
+    """BX-8: its owner alone moves the session branch."""
+    scenario = Scenario(tmp_path)
+    slow = action("slow", effects=["slow_done"], check="test -f slow", needs=["quick_done"])
+    scenario.plan(plan_of(both=[action("quick", effects=["quick_done"], check="test -f quick"), slow]))
+    scenario.cassette(quick=[shell("touch quick; echo > quick")], slow=[shell("sleep 30; echo > slow")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: facts(scenario).get("quick_done") == "holds", seconds=20)
+    for command in (("revert", "quick"), ("land",)):
+        done = scenario.scaffold(*command)
+        assert (done.returncode, "is executing run" in done.stderr) == (1, True)
+    assert scenario.scaffold("stop").returncode == 0
+    running.wait(timeout=20)
+    assert scenario.scaffold("revert", "quick").returncode == 0
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_kill_at_any_point_of_a_revert_is_made_up_for(tmp_path, share):
+    """BX-15: the same command finishes it, and the branch has one commit that undoes the work."""
+
+    def trial(number):
+        scenario = landed_run(tmp_path / str(number))
+        point = CrashPoint(scenario, number)
+        with point.armed():
+            first = scenario.scaffold("revert", "model")
+        assert first.returncode in {0, -9}, first.stderr
+        if first.returncode == -9:
+            again = scenario.scaffold("revert", "model")
+            assert again.returncode == 0 or "is pending" in again.stderr, again.stderr
+        assert facts(scenario)["model_works"] == "refuted"
+        assert scenario.status()["run"]["status"] == "paused"
+        subjects = scenario.git("log", "--format=%s", session_branch(scenario)).splitlines()
+        assert subjects.count('Revert "model: make model"') == 1
+        return point.passed()
+
+    try_every_point(share, trial)
