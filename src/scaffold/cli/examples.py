@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "status": ("scaffold status", "scaffold status --watch", "scaffold status RUN --json"),
     "inbox": ("scaffold inbox", "scaffold inbox --all --json"),
+    "review": ("scaffold review", "scaffold review --stat", "scaffold review RUN --web"),
     "land": ("scaffold land", "scaffold land --squash", "scaffold land --only ACTION", "scaffold land RUN --pr"),
     "revert": ("scaffold revert ACTION", "scaffold revert ACTION --run RUN"),
     "stop": ("scaffold stop", "scaffold stop GOAL", "scaffold stop ACTION"),

@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "scaffold.cli.commands.run.run:run",
     "status": "scaffold.cli.commands.status:status",
     "inbox": "scaffold.cli.commands.inbox:inbox",
+    "review": "scaffold.cli.commands.taking.review:review",
     "land": "scaffold.cli.commands.taking.land:land",
     "revert": "scaffold.cli.commands.taking.revert:revert",
     "stop": "scaffold.cli.commands.run.control:stop",

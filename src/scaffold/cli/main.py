@@ -23,7 +23,7 @@ from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
 from scaffold.host.startup import lazy_import
 
-EVERYDAY = ("init", "run", "status", "inbox", "land", "stop", "resume", "doctor")
+EVERYDAY = ("init", "run", "status", "inbox", "review", "land", "stop", "resume", "doctor")
 ENDING_OPTIONS = frozenset({"--help", "-h", "--version"})
 """Options instead of a command."""
 GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
@@ -69,6 +69,7 @@ SUMMARIES: Mapping[str, str] = {
     "run": "Plan a task and execute it: agents work, evidence decides, what passes lands.",
     "status": "Show a run: goals, actions, evidence, inbox.",
     "inbox": "Show what is waiting for you: approvals and questions.",
+    "review": "Show the work of a run: weak facts, commits with evidence, the diff by risk.",
     "land": "Take the work of a run: fast-forward, one commit, or a pull request.",
     "revert": "Undo the work of an action on the session branch, and open it again.",
     "attach": "Watch a background run; Ctrl-C does not stop it.",

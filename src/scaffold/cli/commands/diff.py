@@ -1,19 +1,18 @@
 """`diff`: the changes of an action or a run, landed or not."""
 
 import os
-import sys
 
 import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import paint, print_json
+from scaffold.cli.render.patch import print_patch
+from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
-from scaffold.core.printable_text import printable
 from scaffold.git.commits import DIFF_OPTIONS, changed_paths
 from scaffold.git.refs import resolve
 from scaffold.host.process.async_runner import run_async
@@ -21,8 +20,6 @@ from scaffold.landing.record import session_ref
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any
 from scaffold.views.store_reader import find_run
-
-COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class DiffRange(Struct, frozen=True, kw_only=True):
@@ -62,7 +59,7 @@ async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json
     if as_json:
         print_json(_diff_json(change, paths, patch))
     else:
-        _print(patch)
+        print_patch(patch)
 
 
 def _diff_json(change: DiffRange, paths: tuple[str, ...], patch: bytes) -> dict[str, object]:
@@ -127,13 +124,3 @@ def _missing_commit(commit: Commit) -> GitError:
         f"commit {commit[:12]} is no longer in this repository",
         "It may have been pruned; its changes cannot be shown.",
     )
-
-
-def _print(patch: bytes) -> None:
-    """Print a patch: coloured and escaped on a terminal, otherwise byte for byte."""
-    if not sys.stdout.isatty():
-        click.echo(patch, nl=False)
-        return
-    for line in patch.decode(errors="replace").split("\n")[:-1]:
-        text = printable(line)
-        click.echo(paint(text, COLORS[text[0]]) if text[:1] in COLORS else text)

@@ -11,8 +11,10 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import Run
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
+from scaffold.run.context import RunContext
 
 
 @click.command("open")
@@ -28,11 +30,16 @@ def open_report(run_name: str | None, *, as_json: bool) -> None:
 
 async def _open(run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
-        try:
-            path = write_report(context, run)
-        except OSError as error:
-            what = f"the report cannot be written to {error.filename}: {error.strerror}"
-            raise ScaffoldError(what, "Free some space or fix the permissions, then try again.") from error
+        show_report(context, run, as_json=as_json)
+
+
+def show_report(context: RunContext, run: Run, *, as_json: bool) -> None:
+    """Write the report of a run, print its path, and open it in a browser; ScaffoldError if it cannot be written."""
+    try:
+        path = write_report(context, run)
+    except OSError as error:
+        what = f"the report cannot be written to {error.filename}: {error.strerror}"
+        raise ScaffoldError(what, "Free some space or fix the permissions, then try again.") from error
     if as_json:
         print_json({"run": run.id, "path": str(path)})
         return

@@ -7,9 +7,8 @@ from scaffold.cli.render.pull_request import pull_request_of
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, ScaffoldError
-from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Action, Run
-from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, settle_moves, take
+from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, settle_moves, take, warn_of
 from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
 from scaffold.landing.taking.remake import CommitStyle, wants_signature
 from scaffold.run.context import RunContext
@@ -59,8 +58,7 @@ async def take_at_end(context: RunContext, run: Run) -> None:
             told = f"pull request {await _open(context, run, work)}"
     except ScaffoldError as problem:
         told = f"the work was not taken: {problem.what}. {problem.fix}"
-        with context.store.transaction(durable=True):
-            context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(told)))
+        warn_of(context, run, told)
         told = f"warning: {told}"
     print_text(told, err=True)
 

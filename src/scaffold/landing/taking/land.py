@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
-from scaffold.core.events import WorkTaken
+from scaffold.core.events import NoticeRaised, WorkTaken
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of
@@ -30,8 +30,8 @@ from scaffold.landing.taking.remake import (
     remake_all,
     squash_message,
 )
-from scaffold.landing.taking.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
 from scaffold.run.context import RunContext
+from scaffold.views.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
 
 LandHow = Literal["ff", "squash", "pr"]
 """Fast-forward the base branch | one commit on it | push the session branch and open a pull request."""
@@ -289,6 +289,12 @@ def finish_move(context: RunContext, move: BranchMove, *, url: str = "") -> None
     with context.store.transaction(durable=True):
         context.store.branch_moves.settle(move.id, done=True, url=url)
         context.store.events.append(move.run_id, WorkTaken(move.purpose, move.branch, move.new, url))
+
+
+def warn_of(context: RunContext, run: Run, text: str) -> None:
+    """Store a warning of the run: work of it was not taken as its user wanted."""
+    with context.store.transaction(durable=True):
+        context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(text)))
 
 
 async def settle_moves(context: RunContext, run: Run) -> None:

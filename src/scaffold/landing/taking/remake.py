@@ -10,9 +10,9 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import Signature
 from scaffold.git.merge import Conflicted, merge_commits
-from scaffold.landing.taking.session_commits import SessionCommit
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
+from scaffold.views.session_commits import SessionCommit
 
 TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
 PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")

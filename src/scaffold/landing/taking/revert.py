@@ -17,10 +17,10 @@ from scaffold.landing.record import session_ref, session_tip
 from scaffold.landing.stale_facts import affected_facts, dependent_facts, mark_stale, reopen_action
 from scaffold.landing.staleness import ProvenFacts
 from scaffold.landing.taking.remake import CommitStyle, CommitText, apply_change, read_text, remake
-from scaffold.landing.taking.session_commits import commits_between, paths_by_commit
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
+from scaffold.views.session_commits import commits_between, paths_by_commit
 
 
 class Reverted(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,78 @@
+"""`review`: the work of a run, for the person who takes it."""
+
+import sys
+
+import click
+
+from scaffold.cli.commands.open import show_report
+from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.patch import print_patch
+from scaffold.cli.render.review import commit_lines, file_lines, files_by_risk, review_json, summary_lines
+from scaffold.cli.render.status_text import next_lines
+from scaffold.cli.render.style import print_json
+from scaffold.cli.wiring import context_with_run
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.git.commits import DIFF_OPTIONS
+from scaffold.git.refs import resolve
+from scaffold.host.process.async_runner import run_async
+from scaffold.landing.record import session_ref
+from scaffold.run.context import RunContext
+from scaffold.views.review import Review, ReviewedFile, read_review
+from scaffold.views.run_view import RunView, read_run_view
+
+MAX_PATHS = 500
+"""Paths in one command of git."""
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@click.option("--web", is_flag=True, help="Open the report in your browser instead.")
+@click.option("--stat", is_flag=True, help="Leave out the diff.")
+@json_option
+@pageable
+def review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
+    """Show the work of RUN (default: the latest): weak facts, commits with their evidence, the diff by risk.
+
+    The diff begins with what decides checks, then protected areas, deleted files, big changes, and changes of which
+    checks executed only some lines. `scaffold land` takes the work, `scaffold revert ACTION` undoes a part of it.
+    """
+    run_async(_review(run_name, web=web, stat=stat, as_json=as_json))
+
+
+async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
+    async with context_with_run(run_name) as (context, run):
+        if web:
+            show_report(context, run, as_json=as_json)
+            return
+        view = read_run_view(context, run)
+        head = await resolve(context.git, session_ref(run)) or run.base_sha
+        found = await read_review(context.git, context.store, view, head)
+        if as_json:
+            patches = {risk: await _patch(context, run, head, files) for risk, files in files_by_risk(found)}
+            print_json(review_json(view, found, patches))
+            return
+        await _print(context, view, found, layout_for(sys.stdout), stat=stat)
+
+
+async def _print(context: RunContext, view: RunView, found: Review, layout: Layout, *, stat: bool) -> None:
+    click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
+    for risk, files in files_by_risk(found):
+        click.echo("\n".join(file_lines(risk, files, layout)))
+        if not stat:
+            click.echo()
+            print_patch(await _patch(context, view.run, found.head, files))
+    if not found.commits:
+        click.echo(f"\nNothing has landed on {view.run.session_branch} yet.")
+    click.echo("\n" + "\n".join(next_lines(view, layout, None)))
+
+
+async def _patch(context: RunContext, run: Run, head: Commit, files: list[ReviewedFile]) -> bytes:
+    """Return the patch of these files, in their order."""
+    paths = [f":(top,literal){each.path}" for each in files]
+    parts = []
+    for at in range(0, len(paths), MAX_PATHS):
+        args = ("diff-tree", "-r", "-p", *DIFF_OPTIONS, run.base_sha, head, "--", *paths[at : at + MAX_PATHS])
+        parts.append((await context.git(*args)).out)
+    return b"".join(parts)

@@ -1,0 +1,94 @@
+"""`review`: what a person who takes the work reads, the doubtful and the risky first."""
+
+import json
+
+import pytest
+
+from support.landed_run import checkout_bytes, landed_run
+from support.scenario import Scenario, action, plan_of, shell
+
+pytestmark = pytest.mark.slow
+
+LINES = "for i in $(seq 300); do echo line$i; done"
+
+
+@pytest.fixture
+def risky(tmp_path):
+    """Return a run that deleted, moved, protected and many lines."""
+    scenario = Scenario(tmp_path)
+    (scenario.repo / "old.txt").write_text("old\n" * 5)
+    (scenario.repo / "before.txt").write_text("".join(f"line {number}\n" for number in range(9)))
+    (scenario.repo / "Makefile").write_text("check:\n\ttrue\n")
+    scenario.commit("more")
+    every = {"must_exist": ["big.txt"], "commands": [{"command": "make check"}]}
+    scenario.plan(
+        plan_of(work=[action("all", effects=["all_done"], contract=every, files=["**", "Makefile", "auth.txt"])])
+    )
+    change = f"{LINES} > big.txt; rm old.txt; mv before.txt after.txt; echo a > auth.txt; printf 'x' > 'odd name'"
+    scenario.cassette(all=[shell(change)])
+    done = scenario.run("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return scenario
+
+
+def test_the_diff_begins_with_what_is_risky_and_facts_with_the_weak_ones(risky):
+    """BX-2: each file has its risk and the reason; the patch has the same order, and the checkout is not touched."""
+    before = checkout_bytes(risky.repo)
+    found = json.loads(risky.scaffold("review", "--json").stdout)
+    shown = {each["path"]: (each["risk"], each["reason"]) for each in found["files"]}
+    assert list(shown) == ["auth.txt", "old.txt", "big.txt", "after.txt", "before.txt", "odd name"]
+    assert shown["auth.txt"] == ("protected", "is in a protected area: auth")
+    assert shown["old.txt"] == ("deleted", "is gone")
+    assert shown["big.txt"] == ("big", "has 300 changed lines")
+    assert shown["before.txt"] == ("rest", "is after.txt now")
+    heads = [line.split(" b/")[1] for line in found["patch"].splitlines() if line.startswith("diff --git")]
+    assert heads == ["auth.txt", "old.txt", "big.txt", "after.txt", "odd name"]
+    text = risky.scaffold("review", "--stat").stdout
+    assert text.index("Protected areas: 1 file") < text.index("Deleted: 1 file") < text.index("Everything else")
+    assert "diff --git" not in text
+    assert "exit 0  make check" in text
+    page = risky.scaffold("review", "--web")
+    assert page.stdout.strip().endswith(".html")
+    assert checkout_bytes(risky.repo) == before
+
+
+def test_each_commit_has_its_evidence_and_a_weak_fact_comes_first_with_its_reason(tmp_path):
+    """BX-1: what no check showed is the first thing to read."""
+    scenario = Scenario(tmp_path)
+    weak = action("page", effects=["page_written"], contract={"must_exist": ["README.md"]})
+    scenario.plan(plan_of(docs=[weak, action("list", effects=["list_written"], check="test -f list.txt")]))
+    scenario.cassette(page=[shell("echo page > page.txt")], list=[shell("echo list > list.txt")])
+    assert scenario.run("--yes").returncode == 0
+    found = json.loads(scenario.scaffold("review", "--json").stdout)
+    assert [(fact["name"], fact["strength"]) for fact in found["facts"]] == [
+        ("page_written", "weak"),
+        ("list_written", "proven"),
+    ]
+    assert {each["action"]: each["facts"] for each in found["commits"]} == {
+        "page": ["page_written"],
+        "list": ["list_written"],
+    }
+    text = scenario.scaffold("review").stdout
+    assert "Look at these first" in text
+    assert text.index("page_written (weak)") < text.index("Commits") < text.index("list_written (proven)")
+    assert found["facts"][0]["doubts"][0]["text"] in " ".join(text.split())
+
+
+def test_the_commands_of_taking_work_need_a_run(tmp_path):
+    scenario = Scenario(tmp_path)
+    for command in (("review",), ("land",), ("revert", "x")):
+        done = scenario.scaffold(*command)
+        assert (done.returncode, "there is no run in this repository yet" in done.stderr) == (64, True)
+    assert not (scenario.repo / ".git" / "scaffold").exists()
+
+
+def test_review_shows_what_was_reverted_and_what_was_taken(tmp_path):
+    """BX-1: a reverted action's commit has no facts any more."""
+    scenario = landed_run(tmp_path)
+    assert scenario.scaffold("land").returncode == 0
+    assert scenario.scaffold("revert", "guide").returncode == 0
+    found = json.loads(scenario.scaffold("review", "--json").stdout)
+    assert [each["subject"] for each in found["commits"]][-1] == 'Revert "guide: make guide"'
+    assert "GUIDE.md" not in [each["path"] for each in found["files"]]
+    assert [each["state"] for each in found["facts"] if each["name"] == "guide_written"] == ["refuted"]
+    assert [each["branch"] for each in found["taken"]] == ["main"]
