@@ -150,7 +150,7 @@ def test_commits_are_signed_once_at_land_as_the_users_git_is_configured(scenario
         scenario.git("verify-commit", each["new"])
     key.unlink()
     scenario.git("reset", "-q", "--hard", work["old"])
-    assert "could not sign" in refused(scenario)
+    assert "could not sign" in refused(scenario, "--squash")
 
 
 def test_a_terminal_is_asked_before_a_protected_branch_moves(scenario):

@@ -222,3 +222,17 @@ def test_gh_itself_opens_a_pull_request_and_brings_it_up_to_date(scenario):
     (pull,) = Api.pulls
     assert (pull["baseRefName"], pull["base"], pull["title"]) == ("main", "main", "store, docs")
     assert "exited with 0" in pull["body"]
+
+
+def test_a_repeat_pushes_the_same_commits_although_they_are_made_for_it(scenario):
+    """AL-14: signed off, or one action alone; otherwise each repeat would need force."""
+    stand_in(scenario, "gh", GH)
+    scenario.configure(land={"sign_off": "on"})
+    for flags in ((), ("--only", "guide")):
+        news = []
+        for _ in range(2):
+            done = scenario.scaffold("land", "--pr", "--json", *flags)
+            assert done.returncode == 0, done.stderr
+            news.append(json.loads(done.stdout)["new"])
+        assert news[0] == news[1]
+    assert [each["head"].removeprefix(session_branch(scenario)) for each in pulls(scenario)] == ["", "-guide"]

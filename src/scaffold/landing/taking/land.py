@@ -24,10 +24,9 @@ from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branc
 from scaffold.landing.taking.remake import (
     CommitStyle,
     CommitText,
+    Remaker,
     apply_change,
-    read_text,
     remake,
-    remake_all,
     squash_message,
 )
 from scaffold.run.context import RunContext
@@ -166,7 +165,7 @@ async def _made(
             return await _squashed(context, run, wish, chosen, tree=chosen[-1].tree, onto=old)
         if not wish.style.changes_commits:
             return {each.commit: each.commit for each in chosen}, head
-        made = await remake_all(context, chosen, wish.style)
+        made = await _remaker(context, run, wish.style).remake_all(chosen)
         return made, made[head]
     # Only the commits that stay are signed; a passphrase is asked for once.
     style = CommitStyle() if wish.how == "squash" else wish.style
@@ -176,6 +175,17 @@ async def _made(
     if wish.how == "squash":
         return await _squashed(context, run, wish, chosen, tree=tree, onto=old)
     return made, made[chosen[-1].commit]
+
+
+def _remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
+    earlier = {
+        commit.old: commit.new
+        for move in context.store.branch_moves.of_run(run.id)
+        if move.purpose in {"ff", "pr"}
+        for commit in move.commits
+        if commit.old != commit.new
+    }
+    return Remaker(context=context, style=style, earlier=earlier)
 
 
 async def _squashed(
@@ -193,6 +203,7 @@ async def _picked(
 ) -> tuple[dict[Commit, Commit], str]:
     """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree."""
     made: dict[Commit, Commit] = {}
+    remaker = _remaker(context, run, style)
     start, tree = onto, str(await tree_of(context.git, onto))
     for each in chosen:
         if len(each.parents) != 1:
@@ -213,7 +224,7 @@ async def _picked(
             # A change that is there already leaves no commit.
             if applied != tree:
                 tree = applied
-                onto = await remake(context, tree, await read_text(context, each.commit), parents=[onto], style=style)
+                onto = await remaker.remake(each, tree, [onto])
         made[each.commit] = onto
     return made, tree
 

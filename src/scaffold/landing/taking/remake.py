@@ -85,15 +85,40 @@ async def remake(
     return Commit(made.stdout.decode().strip())
 
 
-async def remake_all(context: RunContext, commits: Sequence[SessionCommit], style: CommitStyle) -> dict[Commit, Commit]:
-    """Return {commit: the commit made from it}, with the same trees and the same shape of history."""
-    made: dict[Commit, Commit] = {}
-    for each in commits:
-        parents = [made.get(parent, parent) for parent in each.parents]
-        made[each.commit] = await remake(
-            context, each.tree, await read_text(context, each.commit), parents=parents, style=style
-        )
-    return made
+class Remaker(Struct, frozen=True, kw_only=True):
+    """Makes commits again in one style, and the same ones each time: what was made earlier is used again."""
+
+    context: RunContext
+    style: CommitStyle
+    earlier: Mapping[Commit, Commit]
+    """{commit: the one that was made from it}: a pull request that is brought up to date keeps its commits."""
+
+    async def remake(self, commit: SessionCommit, tree: str, parents: Sequence[Commit]) -> Commit:
+        """Return the commit made from `commit`, with this tree and these parents."""
+        known = self.earlier.get(commit.commit)
+        if known is not None and await self._fits(known, tree, parents):
+            return known
+        text = await read_text(self.context, commit.commit)
+        return await remake(self.context, tree, text, parents=parents, style=self.style)
+
+    async def remake_all(self, commits: Sequence[SessionCommit]) -> dict[Commit, Commit]:
+        """Return {commit: the commit made from it}, with the same trees and the same shape of history."""
+        made: dict[Commit, Commit] = {}
+        for each in commits:
+            made[each.commit] = await self.remake(
+                each, each.tree, [made.get(parent, parent) for parent in each.parents]
+            )
+        return made
+
+    async def _fits(self, known: Commit, tree: str, parents: Sequence[Commit]) -> bool:
+        found = await self.context.git("cat-file", "commit", known, ok=frozenset({0, 128}))
+        head, _, message = found.out.decode(errors="replace").partition("\n\n")
+        lines = head.split("\n")
+        same = [f"tree {tree}", *(f"parent {parent}" for parent in parents)] == [
+            line for line in lines if line.startswith(("tree ", "parent "))
+        ]
+        signed = any(line.startswith("gpgsig") for line in lines)
+        return same and signed == self.style.sign and ("\nSigned-off-by: " in message) == self.style.sign_off
 
 
 async def apply_change(

@@ -18,6 +18,7 @@ UPDATE branch_move SET status = :status, url = :url, resolved_at = :at
 WHERE id = :id AND (status = 'open' OR (status = 'dropped' AND :status = 'done'))
 """
 OPEN_OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'open' ORDER BY position"
+OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id ORDER BY position"
 DONE_OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'done' ORDER BY position"
 
 
@@ -49,6 +50,10 @@ class BranchMoves(TableGateway):
     def open_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's open moves, oldest first."""
         return tuple(map(_move, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+
+    def of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
+        """Return all moves of the run, also those that did not happen, oldest first."""
+        return tuple(map(_move, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def done_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's moves that happened, oldest first."""
