@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.crash_points import SHARES, CrashPoint, try_every_point
+from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch
 from support.scenario import Scenario, action, plan_of, shell, wait_until
 
@@ -104,7 +104,7 @@ def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
     assert scenario.scaffold("revert", "quick").returncode == 0
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", SAMPLE)
 def test_a_kill_at_any_point_of_a_revert_is_made_up_for(tmp_path, share):
     """BX-15: the same command finishes it, and the branch has one commit that undoes the work."""
 

@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "review": ("scaffold review", "scaffold review --stat", "scaffold review RUN --web"),
     "land": ("scaffold land", "scaffold land --squash", "scaffold land --only ACTION", "scaffold land RUN --pr"),
     "revert": ("scaffold revert ACTION", "scaffold revert ACTION --run RUN"),
+    "rebase": ("scaffold rebase", "scaffold rebase RUN && scaffold resume RUN"),
     "stop": ("scaffold stop", "scaffold stop GOAL", "scaffold stop ACTION"),
     "resume": ("scaffold resume", "scaffold resume RUN --budget-usd 10", "scaffold resume --interrupted"),
     "doctor": ("scaffold doctor", "scaffold doctor --json"),

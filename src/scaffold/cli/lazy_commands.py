@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, str] = {
     "review": "scaffold.cli.commands.taking.review:review",
     "land": "scaffold.cli.commands.taking.land:land",
     "revert": "scaffold.cli.commands.taking.revert:revert",
+    "rebase": "scaffold.cli.commands.taking.rebase:rebase",
     "stop": "scaffold.cli.commands.run.control:stop",
     "resume": "scaffold.cli.commands.run.resume:resume",
     "doctor": "scaffold.cli.commands.doctor.doctor:doctor",

@@ -72,6 +72,7 @@ SUMMARIES: Mapping[str, str] = {
     "review": "Show the work of a run: weak facts, commits with evidence, the diff by risk.",
     "land": "Take the work of a run: fast-forward, one commit, or a pull request.",
     "revert": "Undo the work of an action on the session branch, and open it again.",
+    "rebase": "Carry the work of a run over to the new tip of its base branch.",
     "attach": "Watch a background run; Ctrl-C does not stop it.",
     "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
     "resume": "Continue an interrupted or paused run, or a paused goal.",

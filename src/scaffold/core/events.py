@@ -210,7 +210,8 @@ class ActionReverted(Struct, frozen=True, tag="action_reverted"):
 class WorkTaken(Struct, frozen=True, tag="work_taken"):
     """Work of the run was taken to a branch of the user, or a pull request shows it."""
 
-    how: Literal["ff", "squash", "pr"]
+    how: str
+    """The purpose of the branch move: `ff`, `squash` or `pr`."""
     branch: str
     commit: Commit
     url: str = ""

@@ -323,8 +323,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     """The attempt's own commit: the new tip, or an ancestor of it."""
 
 
-MovePurpose = Literal["ff", "squash", "pr", "revert"]
-"""Taking work to the base branch as it is, or as one commit | a pull request | undoing an action's commit."""
+MovePurpose = Literal["ff", "squash", "pr", "revert", "rebase"]
+"""Taking work to the base branch as it is, or as one commit | a pull request | undoing an action | to a new base."""
 
 
 class TakenCommit(Struct, frozen=True, kw_only=True):
@@ -346,7 +346,7 @@ class BranchMove(Struct, frozen=True, kw_only=True):
     branch: str
     """The short name of the branch that moves; for a pull request the one that is pushed, after its remote and `/`."""
     head: Commit
-    """The session branch's tip at that time."""
+    """The commit it is about: the session branch's tip, the commit that is undone, or the new base."""
     old: Commit | None
     """Where the branch was; None if that is not known, as of a branch that is pushed."""
     new: Commit
@@ -357,6 +357,11 @@ class BranchMove(Struct, frozen=True, kw_only=True):
     """The address of the pull request."""
     created_at: datetime
     resolved_at: datetime | None = None
+
+    @property
+    def takes_work(self) -> bool:
+        """Whether it takes work of the run to its user, and does not change the session branch."""
+        return self.purpose in {"ff", "squash", "pr"}
 
 
 InboxKind = Literal["approval", "question", "notice"]

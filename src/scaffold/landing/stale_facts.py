@@ -44,6 +44,12 @@ def affected_facts(
     return group_by_action(_with_providers(store, touched), besides=besides)
 
 
+def all_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
+    """Return the facts that hold in any goal of the run."""
+    facts = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.of_goal(goal.id)]
+    return group_by_action(_with_providers(store, [fact for fact in facts if fact.state == "holds"]))
+
+
 def dependent_facts(store: Store, action: Action) -> tuple[ProvenFacts, ...]:
     """Return the facts that hold and whose actions build on the effects of `action`, directly or through others."""
     holding = [fact for fact in store.facts.of_goal(action.goal_id) if fact.state == "holds"]

@@ -54,7 +54,7 @@ def _listed(reader: StoreAccess, run: Run) -> ListedRun:
         goals=len(goals),
         actions=sum(sum(tally.values()) for tally in tallies),
         landed=sum(tally.get("completed", 0) for tally in tallies),
-        taken=any(move.purpose != "revert" for move in store.branch_moves.done_of_run(run.id)),
+        taken=any(move.takes_work for move in store.branch_moves.done_of_run(run.id)),
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

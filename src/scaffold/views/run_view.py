@@ -274,7 +274,7 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
         agents=tuple(agent_rows(store, open_work)),
         inbox=inbox,
         is_live=is_executed(run),
-        taken=tuple(move for move in store.branch_moves.done_of_run(run.id) if move.purpose != "revert"),
+        taken=tuple(move for move in store.branch_moves.done_of_run(run.id) if move.takes_work),
     )
 
 

@@ -26,12 +26,12 @@ class SessionCommit(Struct, frozen=True, kw_only=True):
 
 
 async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new: Commit) -> tuple[SessionCommit, ...]:
-    """Return the commits that `new` contains and `old` does not, parents before their children."""
+    """Return the commits since the run's base that `new` contains and `old` does not, parents before their children."""
     keys = {action.id: action.key for action in store.actions.of_run(run.id)}
     landed = landed_commits(store.attempts.of_run(run.id))
     args = ("rev-list", "--reverse", "--topo-order", "--no-commit-header", f"--format={LOG_FORMAT}%x00")
     # Each commit's fields end in NUL and a newline; a subject has neither.
-    records = (await git(*args, new, f"^{old}")).out.decode(errors="replace").split("\0")[:-1]
+    records = (await git(*args, new, f"^{old}", f"^{run.base_sha}")).out.decode(errors="replace").split("\0")[:-1]
     fields = [each.removeprefix("\n") for each in records]
     found = [fields[at : at + FIELDS] for at in range(0, len(fields), FIELDS)]
     return tuple(

@@ -41,8 +41,8 @@ def _body(view: RunView, work: Work) -> Iterator[str]:
     for each in work.commits:
         yield f"- {_line(each.subject)}"
         yield from _facts(view, each, facts)
-    if not work.is_proven:
-        yield "\nNothing was run on this combination of commits."
+    if work.doubt:
+        yield f"\nNot proven: {work.doubt}."
     yield f"\nRun `{view.run.id}` of Scaffold; base `{work.old[:12]}`."
 
 

@@ -65,8 +65,13 @@ class Work(Struct, frozen=True, kw_only=True):
     commits: tuple[TakenCommit, ...]
     reasons: Mapping[Commit, str]
     """Why commits of the session branch come along with `only`."""
-    is_proven: bool
-    """Whether the run's evidence is about the very tree of `new`."""
+    doubt: str
+    """Why the run's evidence is not about the very tree of `new`; empty if it is."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Return whether the run's evidence is about the very tree that is taken."""
+        return not self.doubt
 
     @property
     def is_taken(self) -> bool:
@@ -86,7 +91,6 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
     reasons = await _selected(context, run, wish.only, left) if wish.only else {}
     chosen = [each for each in left if wish.only is None or each.commit in reasons]
     taken, new = await _made(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
-    known = {each.tree for each in await commits_between(context.git, context.store, run, old=run.base_sha, new=head)}
     return Work(
         how=wish.how,
         only=wish.only,
@@ -99,8 +103,20 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
             for each in chosen
         ),
         reasons=reasons,
-        is_proven=await tree_of(context.git, new) in known,
+        doubt=await _doubt(context, run, new, head=head),
     )
+
+
+async def _doubt(context: RunContext, run: Run, new: Commit, *, head: Commit) -> str:
+    facts = [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]
+    if stale := sum(fact.state == "stale" for fact in facts):
+        return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
+    session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
+    # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
+    proven = {fact.commit for fact in facts if fact.state == "holds"}
+    if await tree_of(context.git, new) not in {each.tree for each in session if each.commit in proven}:
+        return "nothing was run on this combination of commits: the evidence is about other ones"
+    return ""
 
 
 async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
@@ -234,7 +250,7 @@ async def _base_moved(context: RunContext, run: Run, tip: Commit) -> ScaffoldErr
     return GitError(
         f"{run.base_branch} has moved on: {count_of(int(theirs), 'commit')} there "
         f"{'is' if theirs == '1' else 'are'} not on {run.session_branch}, and nothing was checked together with them",
-        f"Merge them yourself (`git switch {run.base_branch} && git merge {run.session_branch}`) and run your tests, "
+        f"Carry the work over and prove it there: `scaffold rebase {run.id}`, then `scaffold resume {run.id}`; "
         f"or open a pull request: `scaffold land {run.id} --pr`. Nothing was changed.",
     )
 
@@ -295,8 +311,6 @@ def begin_move(context: RunContext, run: Run, work: Work, *, branch: str) -> Bra
 
 def finish_move(context: RunContext, move: BranchMove, *, url: str = "") -> None:
     """Store that the work was taken, with its event."""
-    if move.purpose == "revert":
-        raise ValueError(move.purpose)
     with context.store.transaction(durable=True):
         context.store.branch_moves.settle(move.id, done=True, url=url)
         context.store.events.append(move.run_id, WorkTaken(move.purpose, move.branch, move.new, url))
@@ -311,9 +325,9 @@ def warn_of(context: RunContext, run: Run, text: str) -> None:
 async def settle_moves(context: RunContext, run: Run) -> None:
     """Find out whether the moves happened whose process died: the base branch shows it. A push is repeated instead."""
     for move in context.store.branch_moves.open_of_run(run.id):
-        if move.purpose == "revert":
+        if not move.takes_work:
             raise GitError(
-                f"a `scaffold revert` of run {run.id} was interrupted",
+                f"a `scaffold {move.purpose}` of run {run.id} was interrupted",
                 "Repeat it first: it finds out what was done, and finishes it.",
             )
         tip = await refs.resolve(context.git, f"refs/heads/{move.branch}") if move.purpose in TAKING else None

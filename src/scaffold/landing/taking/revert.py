@@ -47,12 +47,7 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
             f"{run.session_branch} no longer contains {undone[:8]}, which `{action.key}` landed",
             f"Restore it with `git branch --force {run.session_branch} {undone}`, or leave it reverted.",
         )
-    for each in await worktree.worktrees_on_branch(context.repository, run.session_branch):
-        if each.locked or each.path.exists():
-            raise GitError(
-                f"{run.session_branch} is checked out in {each.path}, and a branch is never moved under its user",
-                f"Switch to another branch there, then repeat `scaffold revert {action.key}`.",
-            )
+    await require_not_checked_out(context, run, f"scaffold revert {action.key}")
     parent = Commit(f"{undone}^")
     trees = {name: str(await tree_of(context.git, name)) for name in (tip, undone, parent)}
     tree = await apply_change(context, old=undone, new=parent, onto=tip, trees=trees)
@@ -74,6 +69,16 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
         action_id=action.id,
         created_at=context.clock.now(),
     )
+
+
+async def require_not_checked_out(context: RunContext, run: Run, command: str) -> None:
+    """Raise GitError if the session branch is checked out in a worktree; `command` is what to repeat."""
+    for each in await worktree.worktrees_on_branch(context.repository, run.session_branch):
+        if each.locked or each.path.exists():
+            raise GitError(
+                f"{run.session_branch} is checked out in {each.path}, and a branch is never moved under its user",
+                f"Switch to another branch there, then repeat `{command}`.",
+            )
 
 
 def _landed_commit(store: Store, action: Action) -> Commit:
@@ -116,7 +121,7 @@ async def _conflict(
     )
 
 
-async def move_back(context: RunContext, run: Run, move: BranchMove) -> None:
+async def move_session_branch(context: RunContext, run: Run, move: BranchMove) -> None:
     """Store the move, then move the session branch; GitError, and nothing is changed, if another process moved it."""
     with owner_transaction(context.store, run, durable=True):
         context.store.branch_moves.add(move)
@@ -128,10 +133,10 @@ async def move_back(context: RunContext, run: Run, move: BranchMove) -> None:
 
 
 async def find_interrupted(context: RunContext, run: Run) -> tuple[BranchMove, ...]:
-    """Return the reverts that moved the branch and were not recorded; those that did not move it are closed."""
+    """Return the reverts and rebases that moved the branch and were not recorded; close those that did not move it."""
     found: list[BranchMove] = []
     for move in context.store.branch_moves.open_of_run(run.id):
-        if move.purpose != "revert":
+        if move.takes_work:
             continue
         tip = await refs.resolve(context.git, session_ref(run))
         if tip is not None and await is_ancestor(context.git, move.new, tip):

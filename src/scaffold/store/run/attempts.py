@@ -101,6 +101,7 @@ WHERE id = :id AND status = 'queued' AND fence = :fence
 """
 HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id = :id"
 # A candidate keeps its queue position; one that was sent back to work gets a new one.
+RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
        verification = COALESCE(:verification, verification), score = COALESCE(:score, score),
@@ -340,6 +341,10 @@ class Attempts(RunTableGateway):
         if fence is not None:
             self.check(attempt_id, fence=fence)
         self._connection.compare_and_set(ADD_USAGE, "attempt", attempt_id, **usage_columns(usage))
+
+    def relocate(self, attempt_id: AttemptId, commit: Commit) -> None:
+        """Replace the commit of a landed attempt: the branch was carried over to another base."""
+        self._connection.compare_and_set(RELOCATE, "attempt", attempt_id, head_sha=commit)
 
     def end(
         self,

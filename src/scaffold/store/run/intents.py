@@ -1,6 +1,6 @@
 """Intents: ref updates about to happen, recorded so that a crash in between can be resolved."""
 
-from scaffold.core.ids import RunId
+from scaffold.core.ids import Commit, RunId
 from scaffold.core.model import Intent
 from scaffold.store.driver.columns import format_time
 from scaffold.store.driver.connection import Row
@@ -14,6 +14,7 @@ VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM intent WHERE r
 """
 GET = "SELECT * FROM intent WHERE id = :id"
 RESOLVE = "UPDATE intent SET status = :status, resolved_at = :at WHERE id = :id AND status = 'open'"
+RELOCATE = "UPDATE intent SET new_sha = :new_sha WHERE id = :id"
 OPEN_OF_RUN = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'open' ORDER BY position"
 LAST_DONE = "SELECT * FROM intent WHERE run_id = :run_id AND status = 'done' ORDER BY position DESC LIMIT 1"
 
@@ -50,6 +51,12 @@ class Intents(TableGateway):
     def open_of_run(self, run_id: RunId) -> tuple[Intent, ...]:
         """Return the run's open intents, oldest first."""
         return tuple(map(_intent, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+
+    def relocate_last(self, run_id: RunId, tip: Commit) -> None:
+        """Replace the tip of the last landing: the branch was carried over to another base."""
+        last = self.last_done(run_id)
+        if last is not None:
+            self._connection.write(RELOCATE, id=last.id, new_sha=tip)
 
     def last_done(self, run_id: RunId) -> Intent | None:
         """Return the run's intent that was carried out last; None if nothing has landed."""

@@ -1,7 +1,7 @@
 """Runs: their owner, state and settings, and the user's open request."""
 
 from scaffold.core.events import RunClaimed, RunStatusChanged
-from scaffold.core.ids import RunId
+from scaffold.core.ids import Commit, RunId
 from scaffold.core.model import ControlRequestKind, ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
@@ -39,6 +39,7 @@ UPDATE run SET owner = NULL, waits_for = '', restarter = :restarter, updated_at 
 HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
 SET_WAITS_FOR = "UPDATE run SET waits_for = :text WHERE id = :id AND fence = :fence"
 SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
+SET_BASE = "UPDATE run SET base_sha = :base_sha, updated_at = :at WHERE id = :id"
 SET_CONTROL_REQUEST = """
 UPDATE run SET control_request = :request, touched = (SELECT MAX(touched) + 1 FROM run), updated_at = :at WHERE id = :id
 """
@@ -165,6 +166,11 @@ class Runs(RunTableGateway):
         self._connection.write(
             SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
         )
+
+    def rebase(self, run_id: RunId, base: Commit) -> None:
+        """Replace the commit that the run's work is based on."""
+        self._fenced(run_id, None)
+        self._connection.write(SET_BASE, id=run_id, base_sha=base, at=format_time(self._clock.now()))
 
     def ask(self, run_id: RunId, request: ControlRequestKind | None) -> None:
         """Store a request for the owner; None withdraws it."""

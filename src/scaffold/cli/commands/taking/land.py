@@ -32,7 +32,6 @@ VERBS: Mapping[LandHow, str] = {
     "pr": "pull request into",
 }
 PROTECTED_BRANCHES = ("main", "master", "dev")
-UNPROVEN = "nothing was run on this combination of commits: the evidence is that of the whole session branch"
 
 
 @click.command()
@@ -154,8 +153,8 @@ def _plan_lines(run: Run, work: Work, layout: Layout, target: Target | None = No
         shown = each.new if commits else each.old
         because = work.reasons.get(each.old)
         yield from layout.prose(f"  {shown[:8]}  ", each.subject + (f"  ({because})" if because else ""))
-    if not work.is_proven:
-        yield from layout.prose(f"  {status_mark('warn')} ", UNPROVEN)
+    if work.doubt:
+        yield from layout.prose(f"  {status_mark('warn')} ", work.doubt)
 
 
 def _json(run: Run, work: Work, *, taken: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
-from scaffold.orchestrator.owner.recovery.interrupted_reverts import record_interrupted_reverts
+from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
@@ -46,7 +46,7 @@ async def recover_run(
     # Landings come first: they decide whether an attempt still has a candidate, which the rest must not release.
     for intent in store.intents.open_of_run(run.id):
         await resolve_intent(context, run, intent)
-    await record_interrupted_reverts(context, run)
+    await record_interrupted_moves(context, run)
     with owner_transaction(store, run):
         for turn in store.turns.open_of_run(run.id):
             store.turns.mark_lost(turn.id)

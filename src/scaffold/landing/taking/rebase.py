@@ -1,0 +1,160 @@
+"""Carry the landed work of a run over to its base branch's new tip, in memory; all of it has to be proven anew."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import ActionKey, AttemptId, Commit
+from scaffold.core.model import BranchMove, Run, TakenCommit
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.states import Active, Completed
+from scaffold.git import refs
+from scaffold.git.commits import is_ancestor, tree_of
+from scaffold.git.merge import Conflicted
+from scaffold.host.random_ids import new_id
+from scaffold.landing.record import session_tip
+from scaffold.landing.stale_facts import all_facts, mark_stale, reopen_action
+from scaffold.landing.staleness import ProvenFacts
+from scaffold.landing.taking.land import base_of
+from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_change
+from scaffold.landing.taking.revert import require_not_checked_out
+from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+from scaffold.views.session_commits import SessionCommit, commits_between
+
+MAX_NAMES = 8
+
+
+class Rebased(Struct, frozen=True, kw_only=True):
+    """A session branch that was carried over."""
+
+    base: Commit
+    """The new base commit of the run."""
+    former: Commit
+    """The branch's tip before; a ref keeps it."""
+    commit: Commit
+    """Its tip now."""
+    carried: tuple[TakenCommit, ...]
+    open_again: tuple[ActionKey, ...]
+    """The actions whose changes conflict with the new base; they are done again."""
+
+
+async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
+    """Return the move that carries the session branch over; None if the base branch has not moved on.
+
+    Commits of actions that conflict are left out. GitError if the session branch is checked out, or has a merge commit
+    or a conflicting commit that no action landed.
+    """
+    branch, base = await base_of(context, run)
+    tip = await session_tip(context, run)
+    if await is_ancestor(context.git, base, tip):
+        return None
+    await require_not_checked_out(context, run, f"scaffold rebase {run.id}")
+    commits = await commits_between(context.git, context.store, run, old=base, new=tip)
+    onto, tree = base, str(await tree_of(context.git, base))
+    remaker = Remaker(context=context, style=CommitStyle(), earlier={})
+    carried: list[TakenCommit] = []
+    for each in commits:
+        applied = await _applied(context, each, onto=onto, tree=tree)
+        if isinstance(applied, Conflicted):
+            if each.action is None:
+                raise _by_hand(run, branch, each, applied.paths)
+            continue
+        # What the base branch has already leaves no commit; the base itself stands for it.
+        if applied != tree:
+            onto, tree = await remaker.remake(each, applied, [onto]), applied
+        new = base if onto == base else onto
+        carried.append(TakenCommit(old=each.commit, new=new, action=each.action, subject=each.subject))
+    return BranchMove(
+        id=new_id(12),
+        run_id=run.id,
+        purpose="rebase",
+        branch=run.session_branch,
+        head=base,
+        old=tip,
+        new=onto,
+        commits=tuple(carried),
+        created_at=context.clock.now(),
+    )
+
+
+async def _applied(context: RunContext, commit: SessionCommit, *, onto: Commit, tree: str) -> str | Conflicted:
+    if len(commit.parents) != 1:
+        return Conflicted(paths=("several parents",), messages=())
+    (parent,) = commit.parents
+    trees = {onto: tree, commit.commit: commit.tree, parent: str(await tree_of(context.git, parent))}
+    return await apply_change(context, old=parent, new=commit.commit, onto=onto, trees=trees)
+
+
+def _by_hand(run: Run, branch: str, commit: SessionCommit, paths: Sequence[str]) -> GitError:
+    return GitError(
+        f"{commit.commit[:8]} ({commit.subject}), which no action landed, does not apply to {branch}: "
+        f"{', '.join(paths)}",
+        f"Merge by hand: `git switch {run.session_branch} && git merge {branch}`. Nothing was changed.",
+    )
+
+
+async def keep_former(context: RunContext, move: BranchMove) -> None:
+    """Keep the branch as it was under a ref, before it moves: no commit of the run is ever lost."""
+    if move.old is not None:
+        await refs.pin(context.git, f"{refs.REF_PREFIX}keep/{move.branch}-{move.id}", move.old)
+
+
+async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tuple[AttemptId, ...]:
+    """Return the attempts whose commit neither was carried over nor is part of the new base."""
+    carried = {each.old for each in move.commits}
+    found: list[AttemptId] = []
+    for attempt in context.store.attempts.of_run(run.id):
+        head = attempt.head_sha if attempt.outcome == "landed" else None
+        if head is not None and head not in carried and not await is_ancestor(context.git, head, move.new):
+            found.append(attempt.id)
+    return tuple(found)
+
+
+def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[AttemptId]) -> Rebased:
+    """Record in the caller's transaction that the branch was carried over: every fact has to be shown again.
+
+    The actions of the `lost` attempts are open again, and the run's baseline is that of the new base.
+    """
+    store.branch_moves.settle(move.id, done=True)
+    store.runs.rebase(run.id, move.head)
+    store.baselines.drop(run.id, results=False)
+    for group in all_facts(store, run):
+        mark_stale(store, group)
+    store.intents.relocate_last(run.id, move.new)
+    _relocate(store, run, {each.old: each.new for each in move.commits})
+    open_again = tuple(_reopen(store, attempt, move.head) for attempt in lost)
+    for goal in store.goals.of_run(run.id):
+        if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
+            store.goals.move(goal.id, Active())
+    again = f"; done again: {join_limited(open_again, MAX_NAMES)}" if open_again else ""
+    text = f"{count_of(len(move.commits), 'commit')} carried over to {move.head[:8]}, to be proven anew{again}"
+    store.events.append(run.id, NoticeRaised("info", text))
+    return Rebased(
+        base=move.head,
+        former=move.old or move.head,
+        commit=move.new,
+        carried=move.commits,
+        open_again=tuple(dict.fromkeys(open_again)),
+    )
+
+
+def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit]) -> None:
+    for attempt in store.attempts.of_run(run.id):
+        if attempt.outcome == "landed" and attempt.head_sha is not None and attempt.head_sha in commits:
+            store.attempts.relocate(attempt.id, commits[attempt.head_sha])
+
+
+def _reopen(store: Store, attempt_id: AttemptId, base: Commit) -> ActionKey:
+    attempt = store.attempts.get(attempt_id)
+    action = store.actions.get(attempt.action_id) if attempt else None
+    if action is None:
+        raise LookupError(attempt_id)
+    store.attempts.relocate(attempt_id, base)
+    for assertion in action.effects:
+        store.facts.invalidate(action.goal_id, assertion, "refuted")
+    store.actions.reset_failures(action.id)
+    reopen_action(store, ProvenFacts(action=action, facts=()))
+    return action.key

@@ -1,0 +1,52 @@
+"""Reverts and rebases whose process died after it moved the session branch: record them before the run goes on."""
+
+from scaffold.core.model import BranchMove, Run
+from scaffold.core.states import Active, Paused, Planning
+from scaffold.landing.taking.rebase import Rebased, lost_landings, record_rebased
+from scaffold.landing.taking.revert import Reverted, changed_by, find_interrupted, record_reverted
+from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.database import Store
+
+REVERTED = "reverted by the user"
+REBASED = "carried over to a new base by the user"
+"""Why a run and its goals are paused after `revert` and `rebase`."""
+
+
+async def record_interrupted_moves(context: RunContext, run: Run) -> tuple[Reverted | Rebased, ...]:
+    """Record them, and return what each changed; only the run's owner may call this. Safe to repeat."""
+    return tuple([await record_move(context, run, move) for move in await find_interrupted(context, run)])
+
+
+async def record_move(context: RunContext, run: Run, move: BranchMove) -> Reverted | Rebased:
+    """Record in one transaction that the branch has moved, and what is open again; the run is paused."""
+    if move.purpose == "rebase":
+        return await record_rebase(context, run, move)
+    return await record_revert(context, run, move)
+
+
+async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reverted:
+    """Do the same for a revert."""
+    changed = await changed_by(context, move)
+    with owner_transaction(context.store, run, durable=True):
+        done = record_reverted(context.store, run, move, changed)
+        _pause(context.store, run, Paused(REVERTED))
+    return done
+
+
+async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Rebased:
+    """Do the same for a rebase."""
+    lost = await lost_landings(context, run, move)
+    with owner_transaction(context.store, run, durable=True):
+        done = record_rebased(context.store, run, move, lost)
+        _pause(context.store, run, Paused(REBASED))
+    return done
+
+
+def _pause(store: Store, run: Run, paused: Paused) -> None:
+    for goal in store.goals.of_run(run.id):
+        if isinstance(goal.state, Planning | Active):
+            store.goals.move(goal.id, paused)
+    if not isinstance(require_run(store, run.id).state, Paused):
+        store.runs.move(run.id, paused, fence=run.fence)

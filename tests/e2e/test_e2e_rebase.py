@@ -1,0 +1,110 @@
+"""`rebase`: the work of a run comes to the new tip of its base branch, and is proven there."""
+
+import json
+
+import pytest
+
+from support.crash_points import SAMPLE, CrashPoint, try_every_point
+from support.landed_run import checkout_bytes, landed_run, session_branch
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = landed_run(tmp_path)
+    move_on(made)
+    return made
+
+
+def move_on(scenario, **files):
+    """Commit to the base branch."""
+    for name, content in {"THEIRS.md": "theirs\n", **files}.items():
+        (scenario.repo / name.replace("_", ".")).write_text(content)
+    scenario.commit("theirs")
+
+
+def facts(scenario):
+    return {fact["name"]: fact["state"] for goal in scenario.status()["goals"] for fact in goal["facts"]}
+
+
+def resume(scenario):
+    done = scenario.scaffold("resume", "--model", f"cassette:{scenario.home / 'cassette.yaml'}")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_landed_work_is_carried_over_and_proven_anew_before_it_counts(scenario):
+    """BX-2, BX-1: every fact is stale until its checks ran on the new base; no model is asked for that."""
+    assert "scaffold rebase" in scenario.scaffold("land").stderr
+    before, requests = checkout_bytes(scenario.repo), scenario.status()["run"]["budget"]["tokens"]
+    old = scenario.git("rev-parse", session_branch(scenario)).strip()
+    done = scenario.scaffold("rebase", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["rebased"], told["open_again"], len(told["carried"])) == (True, [], 3)
+    assert told["base"] == scenario.git("rev-parse", "main").strip() == scenario.status()["run"]["base_sha"]
+    assert set(facts(scenario).values()) == {"stale"}
+    assert scenario.status()["run"]["status"] == "paused"
+    assert old in scenario.git("for-each-ref", "refs/scaffold/keep")
+    resume(scenario)
+    assert set(facts(scenario).values()) == {"holds"}
+    assert scenario.status()["run"]["budget"]["tokens"] == requests
+    assert checkout_bytes(scenario.repo) == before
+    again = json.loads(scenario.scaffold("rebase", "--json").stdout)
+    assert not again["rebased"]
+    landed = json.loads(scenario.scaffold("land", "--json").stdout)
+    assert (landed["taken"], landed["proven"]) == (True, True)
+
+
+def test_work_that_was_not_proven_on_the_new_base_is_not_called_proven(scenario):
+    """BX-1: `land` may take it, and says so."""
+    assert scenario.scaffold("rebase").returncode == 0
+    assert not json.loads(scenario.scaffold("land", "--json").stdout)["proven"]
+
+
+def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
+    """BX-2: the others are carried over; the former branch is kept."""
+    move_on(scenario, GUIDE_md="their guide\n")
+    told = json.loads(scenario.scaffold("rebase", "--json").stdout)
+    assert (told["open_again"], [each["action"] for each in told["carried"]]) == (["guide"], ["model", "api"])
+    assert facts(scenario) == {"model_works": "stale", "api_works": "stale", "guide_written": "refuted"}
+    resume(scenario)
+    assert {each["key"]: len(each["attempts"]) for each in scenario.status()["actions"]} == {
+        "model": 1,
+        "api": 1,
+        "guide": 2,
+    }
+    assert scenario.scaffold("land").returncode == 0
+    assert (scenario.repo / "GUIDE.md").read_text() == "# Guide\n"
+
+
+def test_a_rewritten_base_branch_is_a_base_like_any_other(scenario):
+    """BX-2: after a force-push the branch no longer contains the commit from which the run started."""
+    scenario.git("commit", "-q", "--amend", "-m", "rewritten")
+    scenario.git("reset", "-q", "--soft", scenario.git("rev-list", "--max-parents=0", "main").strip())
+    scenario.git("commit", "-q", "--amend", "-m", "everything anew")
+    assert json.loads(scenario.scaffold("rebase", "--json").stdout)["rebased"]
+    resume(scenario)
+    assert scenario.scaffold("land").returncode == 0
+
+
+@pytest.mark.parametrize("share", SAMPLE)
+def test_a_kill_at_any_point_of_a_rebase_is_made_up_for(tmp_path, share):
+    """BX-15: the same command finishes it; no commit is there twice."""
+
+    def trial(number):
+        scenario = landed_run(tmp_path / str(number))
+        move_on(scenario)
+        point = CrashPoint(scenario, number)
+        with point.armed():
+            first = scenario.scaffold("rebase")
+        assert first.returncode in {0, -9}, first.stderr
+        if first.returncode == -9:
+            assert scenario.scaffold("rebase").returncode == 0
+        run = scenario.status()["run"]
+        assert (run["status"], run["base_sha"]) == ("paused", scenario.git("rev-parse", "main").strip())
+        assert set(facts(scenario).values()) == {"stale"}
+        assert scenario.git("rev-list", "--count", f"main..{run['session_branch']}").strip() == "3"
+        return point.passed()
+
+    try_every_point(share, trial)
