@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Run
 from scaffold.git import refs, worktree
 from scaffold.git.repository import Repository, checkout_status
 
@@ -30,15 +29,15 @@ class BranchPlace(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-async def find_branch(repository: Repository, branch: str, run: Run, paths: Sequence[str]) -> BranchPlace:
-    """Return where the branch is checked out, and whether it can be moved there so that `paths` change.
+async def find_branch(repository: Repository, branch: str, to: str, paths: Sequence[str]) -> BranchPlace:
+    """Return where the branch is checked out, and whether it can be moved to `to` there, which changes `paths`.
 
     RepositoryError if an operation is unfinished in the checkout.
     """
-    ref = quote(run.session_branch)
+    ref = quote(to)
     for each in await worktree.worktrees_on_branch(repository, branch):
         if each.path.resolve() == repository.root.resolve():
-            return await _checked_out_here(repository, branch, run, paths)
+            return await _checked_out_here(repository, branch, to, paths)
         # Git's lock is for worktrees on disks that are not always mounted; a deleted folder holds nothing.
         if each.locked or each.path.exists():
             return BranchPlace(
@@ -55,9 +54,9 @@ async def find_branch(repository: Repository, branch: str, run: Run, paths: Sequ
     return BranchPlace(where="nowhere")
 
 
-async def _checked_out_here(repository: Repository, branch: str, run: Run, paths: Sequence[str]) -> BranchPlace:
+async def _checked_out_here(repository: Repository, branch: str, to: str, paths: Sequence[str]) -> BranchPlace:
     await checkout_status(repository)  # refuses an unfinished operation
-    git, command = repository.git, f"`git merge --ff-only {quote(run.session_branch)}`"
+    git, command = repository.git, f"`git merge --ff-only {quote(to)}`"
     # Untracked files are no obstacle: git refuses to overwrite them, and they stay.
     args = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
     if changed := [record[3:] for record in (await git(*args)).records]:

@@ -270,7 +270,8 @@ async def _does_not_apply(
 async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
     """Return where the base branch is checked out, and whether it can be moved there."""
     paths = await changed_paths(context.git, work.old, work.new)
-    return await find_branch(context.repository, work.branch, run, paths)
+    to = run.session_branch if work.new == work.head else work.new[:12]
+    return await find_branch(context.repository, work.branch, to, paths)
 
 
 async def take(context: RunContext, run: Run, work: Work) -> None:

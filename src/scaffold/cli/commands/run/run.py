@@ -30,6 +30,8 @@ from scaffold.core.plan import Plan
 from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
+from scaffold.landing.taking.pull_request import GH_FIX
+from scaffold.landing.taking.user_programs import require_program
 from scaffold.orchestrator.owner.open_run import (
     RunExecutedElsewhere,
     RunInput,
@@ -72,8 +74,8 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, **options: A
 
     Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
     `description` and what each `depends_on` (indexes from 0, or keys), nothing is planned; add `--tier` to let agents
-    decompose compounds and replan dead ends. Work lands on `session-<run>`; your checkout is not touched, and nothing
-    is pushed.
+    decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
+    checkout is not touched, and nothing is pushed.
     """
     if tasks_path is not None and options["plan_path"] is not None:
         raise UsageError("a plan and a list of tasks cannot be combined", "Pass only one of them.")
@@ -166,6 +168,8 @@ async def _run(flags: RunFlags, work: RunInput) -> int:
 
 async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
     """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
+    if flags.pr:
+        require_program(context, "gh", GH_FIX)  # before anything is spent
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else _may_replan(flags)
     chosen = await run_settings(context, settings, flags, planner=planner, notice=note_printer(quiet=flags.quiet))

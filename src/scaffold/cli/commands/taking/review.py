@@ -15,9 +15,8 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.git.commits import DIFF_OPTIONS
-from scaffold.git.refs import resolve
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.record import session_ref
+from scaffold.landing.record import last_landed, session_tip
 from scaffold.run.context import RunContext
 from scaffold.views.review import Review, ReviewedFile, read_review
 from scaffold.views.run_view import RunView, read_run_view
@@ -47,7 +46,9 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
             show_report(context, run, as_json=as_json)
             return
         view = read_run_view(context, run)
-        head = await resolve(context.git, session_ref(run)) or run.base_sha
+        # A run that has not started has no branch yet; one on which something landed must have it.
+        has_landed = last_landed(context.store, run) is not None
+        head = await session_tip(context, run) if has_landed else run.base_sha
         found = await read_review(context.git, context.store, view, head)
         if as_json:
             patches = {risk: await _patch(context, run, head, files) for risk, files in files_by_risk(found)}
