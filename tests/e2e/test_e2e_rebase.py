@@ -68,6 +68,7 @@ def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
     told = json.loads(scenario.scaffold("rebase", "--json").stdout)
     assert (told["open_again"], [each["action"] for each in told["carried"]]) == (["guide"], ["model", "api"])
     assert facts(scenario) == {"model_works": "stale", "api_works": "stale", "guide_written": "refuted"}
+    assert "conflicts with the new base" in scenario.scaffold("salvage").stdout
     resume(scenario)
     assert {each["key"]: len(each["attempts"]) for each in scenario.status()["actions"]} == {
         "model": 1,

@@ -118,6 +118,12 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     if not earlier:
         return ""
     last = earlier[-1]
+    moves = context.store.branch_moves.done_of_run(last.run_id)
+    if any(move.purpose == "revert" and move.head == last.head_sha for move in moves):
+        return (
+            f"Attempt {last.number} landed as {last.head_sha}, and the user has undone that commit since: they did not "
+            "want it as it was. `git show` shows it."
+        )
     if last.outcome in {"landed", "recorded"}:
         return (
             f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "

@@ -96,8 +96,12 @@ def _by_hand(run: Run, branch: str, commit: SessionCommit, paths: Sequence[str])
     )
 
 
-async def keep_former(context: RunContext, move: BranchMove) -> None:
-    """Keep the branch as it was under a ref, before it moves: no commit of the run is ever lost."""
+async def keep_former(context: RunContext, run: Run, move: BranchMove) -> None:
+    """Keep the branch as it was, and the work that is left out, under refs before it moves: nothing is ever lost."""
+    for attempt_id in await lost_landings(context, run, move):
+        attempt = context.store.attempts.get(attempt_id)
+        if attempt is not None and attempt.head_sha is not None:
+            await refs.pin(context.git, refs.rescue_ref(attempt_id), attempt.head_sha)
     if move.old is not None:
         await refs.pin(context.git, f"{refs.REF_PREFIX}keep/{move.branch}-{move.id}", move.old)
 
@@ -125,7 +129,7 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
         mark_stale(store, group)
     store.intents.relocate_last(run.id, move.new)
     _relocate(store, run, {each.old: each.new for each in move.commits})
-    open_again = tuple(_reopen(store, attempt, move.head) for attempt in lost)
+    open_again = tuple(_reopen(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost)
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
@@ -147,12 +151,12 @@ def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit]) -> None:
             store.attempts.relocate(attempt.id, commits[attempt.head_sha])
 
 
-def _reopen(store: Store, attempt_id: AttemptId, base: Commit) -> ActionKey:
+def _reopen(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if action is None:
         raise LookupError(attempt_id)
-    store.attempts.relocate(attempt_id, base)
+    store.attempts.mark_conflict(attempt_id, why)
     for assertion in action.effects:
         store.facts.invalidate(action.goal_id, assertion, "refuted")
     store.actions.reset_failures(action.id)

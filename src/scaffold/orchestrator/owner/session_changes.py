@@ -51,7 +51,7 @@ async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
         move = await plan_rebase(context, run)
         if move is None:
             return None
-        await keep_former(context, move)
+        await keep_former(context, run, move)
         await move_session_branch(context, run, move)
         return await record_rebase(context, run, move)
     finally:

@@ -101,6 +101,9 @@ WHERE id = :id AND status = 'queued' AND fence = :fence
 """
 HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id = :id"
 # A candidate keeps its queue position; one that was sent back to work gets a new one.
+MARK_CONFLICT = """
+UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'
+"""
 RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
@@ -341,6 +344,10 @@ class Attempts(RunTableGateway):
         if fence is not None:
             self.check(attempt_id, fence=fence)
         self._connection.compare_and_set(ADD_USAGE, "attempt", attempt_id, **usage_columns(usage))
+
+    def mark_conflict(self, attempt_id: AttemptId, error: str) -> None:
+        """Note that the work of a landed attempt is no longer on the branch: it did not fit another base."""
+        self._connection.compare_and_set(MARK_CONFLICT, "attempt", attempt_id, error=error)
 
     def relocate(self, attempt_id: AttemptId, commit: Commit) -> None:
         """Replace the commit of a landed attempt: the branch was carried over to another base."""
