@@ -18,8 +18,8 @@ from scaffold.core.contract import (
 from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
 from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
-from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId
-from scaffold.core.model import Fact, Rest, Usage
+from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
+from scaffold.core.model import BranchMove, Fact, Rest, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
 from scaffold.core.review import Review
@@ -174,3 +174,20 @@ def test_a_rest_is_over_at_its_end_and_if_the_clock_was_set_back():
     assert rest.includes(NOON + timedelta(seconds=4.9))
     assert not rest.includes(NOON + timedelta(seconds=5))
     assert not rest.includes(NOON - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("purpose", "takes"), [("ff", True), ("squash", True), ("pr", True), ("revert", False), ("rebase", False)]
+)
+def test_a_branch_move_takes_work_or_changes_the_session_branch(purpose, takes):
+    move = BranchMove(
+        id="m",
+        run_id=RunId("r"),
+        purpose=purpose,
+        branch="main",
+        head=Commit("b" * 40),
+        old=None,
+        new=Commit("b" * 40),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    assert move.takes_work is takes
