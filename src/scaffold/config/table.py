@@ -298,7 +298,6 @@ _ROWS = (
         "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
         "`.gitattributes` does",
         list_of("globs", parsers.path_glob),
-        (),
     ),
     _own(
         "keep.ignored_mb",
