@@ -28,7 +28,8 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.command import run_command
 from scaffold.host.random_ids import new_id
 from scaffold.landing.forecast import Forecaster
-from scaffold.landing.merge_queue import MergeQueue, QueueIdle
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import QueueIdle
 from scaffold.landing.record import session_tip
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch

@@ -4,11 +4,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
-from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import Verification
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.events import CandidateMerged
@@ -17,7 +15,6 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.ports import Merger
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits, worktree
 from scaffold.host.cores import usable_cores
 from scaffold.landing.arrangement import MAX_LANES
 from scaffold.landing.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
@@ -31,55 +28,24 @@ from scaffold.landing.line import Lane, Line, end_tasks
 from scaffold.landing.order import QueueOrder
 from scaffold.landing.proof_setup import ProofSetup
 from scaffold.landing.publish import Proven, Unpublished, publish
-from scaffold.landing.record import last_landed, record_without_commit, require_landed_on_branch, session_tip
+from scaffold.landing.queue_steps import (
+    CANCELLED,
+    WORK_GONE,
+    BatchLanded,
+    CandidateRefused,
+    FactsSettled,
+    QueueIdle,
+    QueueStep,
+    ReviewRecorded,
+)
+from scaffold.landing.record import record_without_commit, session_tip
+from scaffold.landing.session_branch import SessionBranch
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.lease import owner_transaction
 
 MAX_LANDING_TRIES = 5
-
-
-class BatchLanded(Struct, frozen=True, tag="landed"):
-    """The work of these attempts is on the session branch, whose tip is `commit` now, and their effects are facts."""
-
-    commit: Commit
-    attempts: tuple[AttemptId, ...]
-
-
-class ReviewRecorded(Struct, frozen=True, tag="recorded"):
-    """A review's approval was recorded, and its effects are facts; there was nothing to land."""
-
-    reviewed: Commit
-
-
-class CandidateRefused(Struct, frozen=True, tag="refused"):
-    """The candidate did not land; its work stays pinned, and its action is pending again or failed."""
-
-    outcome: AttemptOutcome
-    why: str
-    merged: tuple[FileMerge, ...] = ()
-    """What became of each file that it and what has landed both changed, if one was in conflict."""
-
-
-class BranchHeld(Struct, frozen=True, tag="held"):
-    """Nothing can land while the session branch is checked out at `path`."""
-
-    path: Path
-
-
-class FactsSettled(Struct, frozen=True, tag="settled"):
-    """No candidate can land; stale facts were rechecked."""
-
-
-class QueueIdle(Struct, frozen=True, tag="idle"):
-    """No candidate can land, and no stale fact waits."""
-
-
-CANCELLED = CandidateRefused("cancelled", "it was cancelled while it waited to land")
-WORK_GONE = "its work is no longer in the repository, or the ref that kept it was moved or deleted by another process"
-
-QueueStep = BatchLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
 
 
 class _Batch(Struct, kw_only=True):
@@ -127,15 +93,13 @@ class MergeQueue:
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
         self._line = Line(context, run, verifier, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
+        self._branch = SessionBranch(context, run, self._refresher)
         self._batch = _Batch()
         self._candidates: dict[AttemptId, Attempt] = {}
         self._tries = Counter[AttemptId]()
         self._rearranged = False
         """Whether candidates left the line, or are held, so that others may join it."""
         self._busy = asyncio.Lock()
-        self._landed: Commit | None = None
-        self._seen: Commit | None = None
-        """The tip for which facts were last marked stale."""
 
     async def step(self) -> QueueStep:
         """Land what is proven, or refuse a candidate; if none can land, recheck stale facts.
@@ -155,7 +119,7 @@ class MergeQueue:
         """If others moved the session branch, recheck the run's facts; actions with refuted facts run again."""
         async with self._busy:
             await self._clear()
-            await self._read_tip()
+            await self._branch.read_tip()
 
     async def run_all_gates(self) -> tuple[GateResult, ...]:
         """Return all gates' results at the branch's tip, compared with the baseline."""
@@ -165,7 +129,7 @@ class MergeQueue:
 
     def forget_tip(self) -> None:
         """Read branch and candidates before the next landing: others may have recorded what this queue moved it to."""
-        self._landed = None
+        self._branch.landed = None
         self._candidates = {}
         self._setup.forget()
 
@@ -201,7 +165,7 @@ class MergeQueue:
                 return await self._settle()
             # Git would move a branch that is checked out without its files, so that
             # the user's next commit reverts the landing.
-            hold = await self._hold()
+            hold = await self._branch.held()
             if hold is not None:
                 return hold
             # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
@@ -303,7 +267,7 @@ class MergeQueue:
     async def _publish(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
         """Move the session branch to the proven commit and record it; None if the branch moved meanwhile."""
         # The checks took minutes, in which the user may have checked the branch out.
-        hold = await self._hold()
+        hold = await self._branch.held()
         if hold is not None:
             return hold
         first = batch[0].candidate
@@ -313,7 +277,7 @@ class MergeQueue:
         if published is None:
             return await self._try_again(first.attempt)
         landed = tuple(each.candidate.attempt.id for each in batch)
-        self._landed = published
+        self._branch.landed = published
         self._tries.clear()
         self._setup.settle(each.verification for each in batch)
         self._line.advance(len(batch))
@@ -338,7 +302,7 @@ class MergeQueue:
     async def _try_again(self, attempt: Attempt) -> CandidateRefused | None:
         """Prove everything again on the branch as others moved it, unless it never stops moving."""
         await self._clear()
-        self._landed = None
+        self._branch.landed = None
         self._tries[attempt.id] += 1
         if self._tries[attempt.id] < MAX_LANDING_TRIES:
             return None
@@ -423,14 +387,6 @@ class MergeQueue:
         await self._refresher.settle(await session_tip(self._context, self._run))
         return FactsSettled()
 
-    async def _hold(self) -> BranchHeld | None:
-        """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
-        for each in await worktree.worktrees_on_branch(self._context.repository, self._run.session_branch):
-            # A deleted folder holds nothing. Git's lock is for worktrees on disks that are not always mounted.
-            if each.locked or each.path.exists():
-                return BranchHeld(each.path)
-        return None
-
     async def _tip(self) -> Commit:
         """Return the commit on which the next landing builds, with all facts rechecked there.
 
@@ -438,24 +394,7 @@ class MergeQueue:
         """
         if self._line.lanes:
             return self._line.lanes[0].candidate.base
-        return self._landed or await self._read_tip()
-
-    async def _read_tip(self) -> Commit:
-        """Return the session branch's tip, with all facts rechecked there.
-
-        Raises RepositoryError if the branch no longer contains what this queue landed.
-        """
-        tip = await session_tip(self._context, self._run)
-        landed = self._landed or last_landed(self._context.store, self._run)
-        # A landing records its own changes, so only what others put on top since then can have made facts stale.
-        before = landed or self._run.base_sha
-        if landed is not None and landed != tip:
-            await require_landed_on_branch(self._context, self._run, landed, tip)
-        if tip not in {before, self._seen}:
-            self._refresher.mark_stale(await commits.changed_paths(self._context.git, before, tip), tip)
-            self._seen = tip
-        await self._refresher.settle(tip)
-        return tip
+        return self._branch.landed or await self._branch.read_tip()
 
     async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
         """Take candidates out of the line that a human has cancelled meanwhile."""

@@ -15,7 +15,7 @@ from scaffold.landing.line import Lane
 from scaffold.landing.places import QueueState, places_of
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.store.run.attempts import WorkDoneAgain
+from scaffold.store.run.merge_queues import WorkDoneAgain
 
 
 class QueueOrder:
@@ -71,7 +71,7 @@ class QueueOrder:
     async def _hold(self, tip: Commit) -> None:
         """Decide anew which of the candidates that conflict with the tip are held."""
         found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
-        rivals = self._context.store.attempts.done_again(self._run.id) if found and self._released != tip else ()
+        rivals = self._context.store.merge_queues.done_again(self._run.id) if found and self._released != tip else ()
         self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals))}
 
     async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain]) -> tuple[ActionKey, ...]:

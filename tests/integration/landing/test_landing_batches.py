@@ -8,7 +8,8 @@ from scaffold.core.events import AttemptEnded
 from scaffold.core.gates import Gate
 from scaffold.core.states import Cancelled, Pending
 from scaffold.git import commits
-from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue, QueueIdle
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from support.harness import UNSANDBOXED, act, goal, poll_until
 

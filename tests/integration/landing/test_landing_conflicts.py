@@ -4,7 +4,8 @@ import pytest
 
 from scaffold.core.conflict import ConflictExplanation, MergedCode
 from scaffold.core.events import CandidateMerged
-from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
 from support.harness import act, goal
 
 SHOP = "def buy():\n    return 1\n\n\ndef sell():\n    return 2\n"

@@ -10,7 +10,8 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Intent
 from scaffold.core.states import status_of
 from scaffold.git import commits, refs
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store

@@ -9,7 +9,8 @@ import pytest
 from builders import machine_sandbox
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal

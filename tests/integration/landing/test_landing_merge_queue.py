@@ -8,7 +8,8 @@ from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
-from scaffold.landing.merge_queue import BatchLanded, BranchHeld, CandidateRefused, MergeQueue, QueueIdle
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded, BranchHeld, CandidateRefused, QueueIdle
 from support.harness import AUTHOR, COMMITTER, UNSANDBOXED, act, goal
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from scaffold.git import worktree
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from scaffold.worker.incoming_messages import IncomingMessages
 from support.harness import act, goal
 

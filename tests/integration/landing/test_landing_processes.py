@@ -7,7 +7,8 @@ import pytest
 
 from builders import machine_sandbox
 from scaffold.git.repository import open_repository
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from support.harness import Harness, act, goal
 
 MOST = 6

@@ -11,7 +11,8 @@ from scaffold.core.ids import Commit
 from scaffold.core.review import Citation, Review
 from scaffold.landing.candidate_check import with_agreement
 from scaffold.landing.evidence import evidence_of
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from support.harness import act, goal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

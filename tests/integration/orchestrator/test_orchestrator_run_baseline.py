@@ -8,7 +8,8 @@ from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured, NoticeRaised
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from scaffold.orchestrator.owner.control import retry_run
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view

@@ -9,7 +9,8 @@ from integration.worker.test_worker_approvals import LONG_S, NOBODY_S, human
 from scaffold.core.contract import Contract
 from scaffold.core.events import FilesGranted
 from scaffold.core.states import blocked_on_inbox
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BatchLanded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker

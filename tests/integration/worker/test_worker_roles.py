@@ -5,7 +5,8 @@ import pytest
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, Pending, Running
-from scaffold.landing.merge_queue import MergeQueue, ReviewRecorded
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt import Worker

@@ -9,7 +9,6 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Goal, Run
 from scaffold.core.ports import Merger
 from scaffold.core.states import (
@@ -24,11 +23,11 @@ from scaffold.core.states import (
     RunState,
 )
 from scaffold.host.wake_fifo import WakeFifo
-from scaffold.landing.merge_queue import BranchHeld, MergeQueue, QueueIdle
-from scaffold.landing.record import resolve_intent
+from scaffold.landing.merge_queue import MergeQueue
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
+from scaffold.orchestrator.owner.landing_loop import LandingLoop
 from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
@@ -70,7 +69,6 @@ OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
 """What the exit code of a supervisor says about its agent; other codes say nothing."""
 
 CONTROL_POLL_S = 0.2
-BRANCH_HELD_POLL_S = 1.0
 OVERDUE_POLL_S = 1.0
 
 
@@ -113,7 +111,7 @@ class RunOwner:
         self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._machine)
         self._faults = faults or FaultRepeater(context, run)
         self._exited: ProcessExit | None = None  # an exit that is not handled yet
-        self._branch_held = False
+        self._landing = LandingLoop(context, run, self._queue, self._wakeup, self._is_stuck_on_held)
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
         self._why = ""
@@ -171,7 +169,7 @@ class RunOwner:
                     self._supervisors.end_unresponsive,
                     self._start,
                     self._handle_exits,
-                    self._land,
+                    self._landing.run,
                     self._watch_control_requests,
                     self._end_overdue_workers,
                     self._models.watch,
@@ -312,46 +310,13 @@ class RunOwner:
                 self._wakeup.notify_all()
             await self._context.clock.sleep(OVERDUE_POLL_S)
 
-    async def _land(self) -> None:
-        # After a fault, a landing may have moved the branch without its record.
-        for intent in self._context.store.intents.open_of_run(self.run.id):
-            await resolve_intent(self._context, self.run, intent)
-        self._queue.forget_tip()
-        while True:
-            event, held = self._wakeup.next_event(), self._queue.held
-            step = await self._queue.step()
-            self._note_hold(step if isinstance(step, BranchHeld) else None)
-            if isinstance(step, BranchHeld):
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(BRANCH_HELD_POLL_S):
-                        await event.wait()
-            elif isinstance(step, QueueIdle):
-                if await self._release_held():
-                    continue
-                if self._queue.held != held:
-                    self._wakeup.notify_all()
-                await event.wait()
-            else:
-                self._wakeup.notify_all()
-
-    async def _release_held(self) -> bool:
-        """Let held candidates be done again if the actions that they wait for do not go on; return whether any are."""
+    def _is_stuck_on_held(self) -> bool:
+        """Return whether only held candidates are left, and the actions that they wait for do not go on."""
         store = self._context.store
         working, candidates = self._open_attempts()
         if not self._dispatching() or working or not self._queue.held or candidates != self._queue.held:
             return False
-        if store.turns.open_of_run(self.run.id) or can_start(store, self.run):
-            return False
-        await self._queue.release_held()
-        return True
-
-    def _note_hold(self, hold: BranchHeld | None) -> None:
-        if hold is not None and not self._branch_held:
-            text = f"{self.run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
-            with owner_transaction(self._context.store, self.run):
-                self._context.store.events.append(self.run.id, NoticeRaised("warning", text))
-            self._wakeup.notify_all()
-        self._branch_held = hold is not None
+        return not (store.turns.open_of_run(self.run.id) or can_start(store, self.run))
 
     async def _watch_control_requests(self) -> None:
         store, seen, last_seq = self._context.store, -1, -1
@@ -400,11 +365,11 @@ class RunOwner:
                 continue
             with store.snapshot():  # an attempt that is queued between two of these reads must not be missed
                 working, candidates = self._open_attempts()
-                held = self._branch_held and not working and not can_start(store, self.run)
+                held = self._landing.branch_held and not working and not can_start(store, self.run)
                 paused = not (working or candidates) and self._all_goals_paused()
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
             planning = bool(store.turns.open_of_run(self.run.id))
-            if not self._dispatching() and not (working or planning or (candidates and not self._branch_held)):
+            if not self._dispatching() and not (working or planning or (candidates and not self._landing.branch_held)):
                 self._stopping.set()  # from now on a pause cannot be withdrawn
                 return
             if held:

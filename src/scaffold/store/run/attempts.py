@@ -7,12 +7,11 @@ from msgspec import Struct
 from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued, AttemptWaitChanged
-from scaffold.core.ids import ActionId, ActionKey, AttemptId, Commit, GoalId, RunId
+from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
 from scaffold.core.states import (
     COUNTED_FAILURES,
     DEATHLESS_OUTCOMES,
-    PAUSED_BY_USER,
     PHASES,
     WORKER_PHASES,
     AttemptOutcome,
@@ -49,17 +48,6 @@ GET = "SELECT * FROM attempt WHERE id = :id"
 GET_WITH_KEY = (
     "SELECT attempt.*, action.key FROM attempt JOIN action ON action.id = attempt.action_id WHERE attempt.id = :id"
 )
-# The last work of each action that conflicted with what had landed, and that is being done again, or can be.
-DONE_AGAIN = """
-SELECT attempt.action_id, action.key, attempt.head_sha
-FROM attempt JOIN action ON action.id = attempt.action_id JOIN goal ON goal.id = action.goal_id
-WHERE attempt.run_id = :run_id AND attempt.outcome = 'conflict' AND attempt.head_sha IS NOT NULL
-      AND (action.status IN ('running', 'verifying', 'landing') OR (action.status = 'pending' AND action.unmet = 0))
-      AND (goal.status = 'active' OR (goal.status = 'paused' AND goal.reason <> :by_user))
-      AND attempt.number = (
-          SELECT MAX(number) FROM attempt AS other WHERE other.action_id = attempt.action_id AND other.status = 'ended')
-ORDER BY attempt.queued_seq
-"""
 NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE action_id = :action_id"
 OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
@@ -146,14 +134,6 @@ ORDER BY candidate_seq
 """
 
 
-class WorkDoneAgain(Struct, frozen=True):
-    """An action, and its last work, which conflicted with what had landed."""
-
-    action_id: ActionId
-    key: ActionKey
-    head: Commit
-
-
 class AgentAnswer(Struct, frozen=True):
     """An agent's final answer in one iteration of an attempt."""
 
@@ -235,15 +215,6 @@ class Attempts(RunTableGateway):
     def ids_waiting_to_land(self, run_id: RunId) -> tuple[AttemptId, ...]:
         """Return the ids of the same candidates: a row has all that its checks showed, so it is long."""
         return tuple(row["id"] for row in self._connection.rows(IDS_WAITING_TO_LAND, run_id=run_id))
-
-    def done_again(self, run_id: RunId) -> tuple[WorkDoneAgain, ...]:
-        """Return the last work of actions that ended in a conflict, and that are being done again or can be.
-
-        One whose action cannot begin is left out: what it lacks may be what waits for it. So is one whose goal the user
-        paused.
-        """
-        rows = self._connection.rows(DONE_AGAIN, run_id=run_id, by_user=PAUSED_BY_USER)
-        return tuple(WorkDoneAgain(row["action_id"], row["key"], row["head_sha"]) for row in rows)
 
     def claim(
         self, attempt_id: AttemptId, *, fence: int, worker: ProcessIdentity, worktree: str, log_file: str

@@ -1,0 +1,63 @@
+"""Land the candidates of a run as they are handed in, for its owner."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from scaffold.core.events import NoticeRaised
+from scaffold.core.model import Run
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import BranchHeld, QueueIdle
+from scaffold.landing.record import resolve_intent
+from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+
+BRANCH_HELD_POLL_S = 1.0
+
+
+class LandingLoop:
+    """Steps through a run's merge queue."""
+
+    def __init__(
+        self, context: RunContext, run: Run, queue: MergeQueue, wakeup: Wakeup, is_stuck: Callable[[], bool]
+    ) -> None:
+        """`is_stuck` returns whether nothing but held candidates is left, and nothing can start."""
+        self._context = context
+        self._run = run
+        self._queue = queue
+        self._wakeup = wakeup
+        self._is_stuck = is_stuck
+        self.branch_held = False
+        """Whether the session branch is checked out somewhere."""
+
+    async def run(self) -> None:
+        """Land candidates; never returns."""
+        # After a fault, a landing may have moved the branch without its record.
+        for intent in self._context.store.intents.open_of_run(self._run.id):
+            await resolve_intent(self._context, self._run, intent)
+        self._queue.forget_tip()
+        while True:
+            event, held = self._wakeup.next_event(), self._queue.held
+            step = await self._queue.step()
+            self._note_hold(step if isinstance(step, BranchHeld) else None)
+            if isinstance(step, BranchHeld):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(BRANCH_HELD_POLL_S):
+                        await event.wait()
+            elif not isinstance(step, QueueIdle):
+                self._wakeup.notify_all()
+            elif self._is_stuck():
+                await self._queue.release_held()
+            else:
+                if self._queue.held != held:
+                    self._wakeup.notify_all()
+                await event.wait()
+
+    def _note_hold(self, hold: BranchHeld | None) -> None:
+        if hold is not None and not self.branch_held:
+            text = f"{self._run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
+            with owner_transaction(self._context.store, self._run):
+                self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
+            self._wakeup.notify_all()
+        self.branch_held = hold is not None
