@@ -142,8 +142,13 @@ PLANTED = {
     ),
     "a recorded landing leaves its intent open": (
         "landing/record.py",
-        "                store.intents.settle(intent.id, done=intent.new == landed)\n",
-        "                pass\n",
+        "            store.intents.settle(intent.id, done=intent.new == head)\n",
+        "            pass\n",
+    ),
+    "of what lands together, only the first is recorded": (
+        "landing/record.py",
+        "for landing in landings]\n",
+        "for landing in landings[:1]]\n",
     ),
     "effects are facts when a candidate is submitted": (
         "worker/attempt_record.py",

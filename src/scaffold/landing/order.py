@@ -42,6 +42,8 @@ class QueueOrder:
         self._arranged = Arrangement((), {})
         self._by_age: dict[AttemptId, Attempt] = {}
         """All that wait, oldest first."""
+        self._keys: dict[AttemptId, ActionKey] = {}
+        """The keys of their actions."""
         self._looked_at: object = None
         """What the last arrangement depends on."""
         self._shown: tuple[QueuePlace, ...] = ()
@@ -121,12 +123,16 @@ class QueueOrder:
 
     def show(self, lanes: Sequence[Lane], *, gates: int) -> None:
         """Store the order for people; the gates of the first `gates` lanes run."""
-        actions = {each.id: self._with_action(each)[0] for each in self._by_age.values()}
-        keys = {attempt_id: action.key for attempt_id, action in actions.items()}
+        self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
+        keys = self._keys
         state = QueueState(keys=keys, held=self._held, ahead=self._arranged.waiting, conflicts=self._conflicts)
         places = tuple(places_of(state, lanes, gates)) if len(keys) > 1 or self._held else ()
         if places != self._shown:
             self._store(places)
+
+    def _key(self, attempt: Attempt) -> ActionKey:
+        action, _ = self._with_action(attempt)
+        return action.key
 
     def clear(self) -> None:
         """Remove what people see: the owner ends, and proves nothing any more."""

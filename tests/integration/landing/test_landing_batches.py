@@ -1,6 +1,7 @@
 """Candidates that are proven side by side and land together: real git, real checks, real gates."""
 
 import asyncio
+import sys
 
 import pytest
 
@@ -239,8 +240,10 @@ async def test_a_candidate_whose_work_ref_is_gone_takes_no_other_with_it(harness
 
 async def test_what_fails_only_beside_others_is_proven_once_more_alone(harness, landing):
     """AL-13, BX-6: honest work must not be refused because the checks of others used the same port, or the like."""
-    taken = harness.repo.parent / "port"
-    check = f"{IN_WORK} || {{ mkdir '{taken}' && sleep 0.5 && rmdir '{taken}'; }}"
+    # The lock goes with its process, as a port does.
+    hold = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    port = harness.repo.parent / "port"
+    check = f"{IN_WORK} || {sys.executable} -c \"{hold}; time.sleep(0.5)\" '{port}'"
     made = await landing(*(act(key, check=f"{check} # {key}") for key in "ab"))
     await made.hand_in("a", "b")
     assert [type(step) for step in await made.until_idle()] == [BatchLanded, BatchLanded]
