@@ -12,6 +12,7 @@ from scaffold.git import commits
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
+from scaffold.orchestrator.wakeup import Wakeup
 from support.harness import UNSANDBOXED, act, goal, poll_until
 
 GATE = Gate(kind="test", command="sh gate.sh", runner="exit")
@@ -164,21 +165,20 @@ async def test_a_held_candidate_is_done_again_at_once_if_nobody_works_on_the_oth
 
 async def test_what_is_handed_in_while_gates_run_is_proven_meanwhile(harness, landing):
     """BX-6: a gate that takes long keeps its place; those behind it are tested on the predicted tree."""
-    arrived = asyncio.Event()
+    wakeup = Wakeup()
     place = harness.repo.parent / "tested"
-    waits = f'for i in $(seq 500); do test -e "{place}" && exit 0; sleep 0.02; done; exit 1'
+    waits = f'test -e a || exit 0; for i in $(seq 500); do test -e "{place}" && exit 0; sleep 0.02; done; exit 1'
     made = await landing(
         act("a"), act("b"), act("late", check=f'{IN_WORK} || {{ test -f a && touch "{place}"; }}'),
-        gate=waits, arrivals=lambda: arrived,
+        gate=waits, arrivals=wakeup.next_event,
     )  # fmt: skip
     await made.hand_in("a", "b")
     step = asyncio.create_task(made.queue.step())
     await poll_until(lambda: made.gate_runs)
     await made.hand_in("late")
-    arrived.set()
+    wakeup.notify_all()
     landed = await step
     assert len(landed.attempts) == 2
-    arrived.clear()
     assert len((await made.queue.step()).attempts) == 1
     assert await harness.landed(made.run) == ["a", "b", "late"]
 
