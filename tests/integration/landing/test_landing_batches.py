@@ -71,7 +71,13 @@ async def landing(harness, tmp_path):
         script = f'{IN_WORK} && exit 0\nset -- *\necho $# >> "{tmp_path}/gates"\n{gate}\n'
         (harness.repo / "gate.sh").write_text(script)
         await harness.sh("git add -A; git commit -qm gate")
-        settings = {"given_gates": (GATE,), "agents": len(actions), "goal_agents": len(actions), **UNSANDBOXED}
+        settings = {
+            "given_gates": (GATE,),
+            "slots": 2,
+            "agents": len(actions),
+            "goal_agents": len(actions),
+            **UNSANDBOXED,
+        }
         run = await harness.own(goal("g", *actions), **settings)
         await ensure_baseline(harness.context, run)
         (tmp_path / "gates").unlink()
