@@ -119,6 +119,7 @@ def small_disk(tmp_path):
 def test_a_full_disk_costs_only_time(small_disk):
     """AL-27, BX-23: workers cannot even write why they end, and the database has no room either."""
     scenario = Scenario(small_disk)
+    scenario.call(scenario.command("config", "keep.free_mb", "1"))  # the disk is smaller than what stays free
     scenario.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
     scenario.cassette(**{key: [shell("sleep 2"), write(f"{key}.txt", "x\n")] for key in KEYS})
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))

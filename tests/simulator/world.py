@@ -178,7 +178,9 @@ class Simulation:
             return not self.under_faults
         goals = self.context.store.goals.of_run(self.run_id)
         open_goals = [goal for goal in goals if not isinstance(goal.state, Completed | Failed | Cancelled)]
-        left_paused = isinstance(run.state, Paused) and run.owner is None
+        # What was handed in waits for an owner, even in a goal that its user has set aside.
+        waits = self.context.store.attempts.ids_waiting_to_land(self.run_id)
+        left_paused = isinstance(run.state, Paused) and run.owner is None and not waits
         return left_paused and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
 
     def _restart_owner(self) -> None:

@@ -70,8 +70,12 @@ class _Message(Struct, frozen=True):
 
 
 async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conflicted:
-    """Merge `theirs` into `ours`; raise GitError if they have no common history."""
-    answer = await git("merge-tree", "--write-tree", "-z", ours, theirs, ok=frozenset({0, 1}))
+    """Merge `theirs` into `ours`; raise GitError if they have no common history, or if objects are missing."""
+    args = ("merge-tree", "--write-tree", "-z", ours, theirs)
+    answer = await git(*args, ok=frozenset({0, 1}))
+    if not answer.out:
+        # Git ends with the code of a conflict, too, where an object is missing: this raises its error.
+        answer = await git(*args)
     tree, *rest = answer.records
     if answer.exit_code == 0:
         return Merged(tree)

@@ -7,6 +7,7 @@ from scaffold.git.command import Git
 from scaffold.git.errors import objects_collected
 
 REF_PREFIX = "refs/scaffold/"
+LANE_PREFIX = f"{REF_PREFIX}lane/"
 
 
 def work_ref(attempt_id: AttemptId) -> str:
@@ -27,6 +28,11 @@ def keep_ref(attempt_id: AttemptId) -> str:
 def attempt_id_of(ref: str) -> AttemptId:
     """Return the id of the attempt whose work the ref pins."""
     return AttemptId(ref.rpartition("/")[2])
+
+
+def lane_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps what would land of an attempt while it is proven; nothing else depends on it."""
+    return f"{LANE_PREFIX}{attempt_id}"
 
 
 async def resolve(git: Git, name: str) -> Commit | None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import Merger
+from scaffold.git import refs
 from scaffold.landing.batch_check import ProvenAlone
 from scaffold.landing.candidate_check import Candidate, CandidateResult, CandidateVerifier
 from scaffold.landing.integration import IntegrationConflict, integrate
@@ -57,6 +58,8 @@ class Line:
         self._run = run
         self._verifier = verifier
         self.lanes: list[Lane] = []
+        self.pins_commits = False
+        """Whether refs keep the commits of lanes: a collection by the user may delete them otherwise."""
 
     def end(self, tip: Commit) -> Commit:
         """Return the commit that the next candidate is put on: that of the last lane, or the branch's `tip`."""
@@ -82,6 +85,8 @@ class Line:
             merged=found.told,
             needs_all_tests=found.needs_all_tests,
         )
+        if self.pins_commits:
+            await refs.pin(self._context.git, refs.lane_ref(attempt.id), found.commit, known=base)
         proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
         return candidate
@@ -101,14 +106,20 @@ class Line:
         """Return the ids of the candidates' attempts, in order."""
         return tuple(lane.id for lane in self.lanes)
 
-    def advance(self, count: int) -> None:
+    async def advance(self, count: int) -> None:
         """Take out the first lanes: they have landed, so the others are on the branch's tip now."""
-        self.lanes = self.lanes[count:]
+        landed, self.lanes = self.lanes[:count], self.lanes[count:]
+        await self._unpin(landed)
 
     async def drop_from(self, place: int) -> None:
         """Take out a lane and all after it, which were proven with it: end their proofs."""
         dropped, self.lanes = self.lanes[place:], self.lanes[:place]
         await end_tasks([lane.proof for lane in dropped])
+        await self._unpin(dropped)
+
+    async def _unpin(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes if self.pins_commits else ():
+            await refs.delete(self._context.git, refs.lane_ref(lane.id), old=lane.candidate.commit)
 
 
 async def end_tasks(tasks: Sequence[asyncio.Task[LaneProof]] | Sequence[asyncio.Task[CandidateResult]]) -> None:

@@ -110,6 +110,9 @@ class MergeQueue:
             step: QueueStep | None = None
             try:
                 step = await self._step()
+            except GitError:
+                self._line.pins_commits = True
+                raise
             finally:
                 if step is None:  # no proof outlives an error or a cancellation
                     await self._clear()
@@ -280,7 +283,7 @@ class MergeQueue:
         self._branch.landed = published
         self._tries.clear()
         self._setup.settle(each.verification for each in batch)
-        self._line.advance(len(batch))
+        await self._line.advance(len(batch))
         self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
         self._order.count_overtaken(landed)
         keys = [each.candidate.action.key for each in batch]

@@ -96,6 +96,10 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
             await worktree.remove(context.repository, path)
         elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
             await rescue_and_remove(context, run, attempt.id)
+    for ref, commit in (await refs.list_refs(context.git, refs.LANE_PREFIX)).items():
+        attempt = context.store.attempts.get(AttemptId(ref.removeprefix(refs.LANE_PREFIX)))
+        if attempt is not None and attempt.run_id == run.id:
+            await refs.delete(context.git, ref, old=commit)
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     for attempt in context.store.attempts.of_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
