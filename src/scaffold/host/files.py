@@ -21,8 +21,9 @@ from scaffold.host.leftovers import own_mark
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, because a rename is atomic only within one file system.
-    fd, name = tempfile.mkstemp(prefix=f".{path.name}{own_mark()}", dir=path.parent)
+    # In the same folder, because a rename is atomic only within one file system. Without the file's own name, which may
+    # be as long as a name can be.
+    fd, name = tempfile.mkstemp(prefix=own_mark(), dir=path.parent)
     written = Path(name)
     try:
         with os.fdopen(fd, "wb") as file:
@@ -139,11 +140,11 @@ class FileLock:
             return ""
 
 
-def try_lock(fd: int) -> bool:
-    """Lock an open file until it is closed, without waiting; return True if that succeeded."""
+def try_lock(fd: int, *, shared: bool = False) -> bool:
+    """Lock an open file until it is closed, without waiting, or `shared` with others; return True if that succeeded."""
     try:
         # A flock belongs to the open file. A POSIX lock belongs to the process, so its tasks would all hold it at once.
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

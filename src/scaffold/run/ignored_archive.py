@@ -6,12 +6,14 @@ What tools can make again is left out: see `is_reproducible`.
 """
 
 import asyncio
+import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
+from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of, utf8_safe
@@ -19,16 +21,16 @@ from scaffold.git.command import Git
 from scaffold.host.files import delete_path, read_untrusted, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.files import is_secret_file_name, secret_entry
 from scaffold.run.context import RunContext
-from scaffold.run.notices import inform
+from scaffold.run.notices import inform, warn
 
 LIST_IGNORED = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
 """Names a folder without anything to commit instead of the files in it."""
 ARCHIVES = "ignored"
 MOST_FILES = 1_000
 MOST_LOOKED_AT = 20_000
-"""Files looked at in one worktree; a folder of so many is the output of a program."""
+"""Files looked at in one worktree; a folder of so many is the output of a program. Names are read of all."""
 OUTPUT_FOLDERS = frozenset(
     {"node_modules", "site-packages", "dist-packages", "__pycache__", "build", "dist", "target", ".tox", ".nox"}
     | {".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".gradle", ".next", "htmlcov", "coverage"}
@@ -43,6 +45,17 @@ class _Found(Struct, frozen=True):
     path: str
     size: int
     secret: bool
+
+
+class _LeftOut(Struct, frozen=True):
+    """What is not kept."""
+
+    files: tuple[_Found, ...]
+    """Those that are too large, too many, or cannot be read or written."""
+    unseen: int
+    """How many were not looked at."""
+    why: str
+    """The first error while a file was read or written; empty if there was none."""
 
 
 def archives_folder(common_dir: Path) -> Path:
@@ -67,10 +80,16 @@ async def archive_ignored(
 ) -> None:
     """Keep the ignored files in the attempt's worktree, at which `git` works, as they are now.
 
-    Call it before they are deleted. Files that the run copied there are kept only if they were changed. A later version
-    replaces an earlier one. The run is told of what is too large; secrets are kept first, then the smallest.
+    Call it before they are deleted, and after all other work is safe. Files that the run copied there are kept only if
+    they were changed. A later version replaces an earlier one. Secrets are kept first, then the smallest. Raises
+    nothing because of the files, git or the disk: the run is told of what is not kept.
     """
-    listed = (await git(*LIST_IGNORED, env=env)).records
+    try:
+        listed = (await git(*LIST_IGNORED, env=env)).records
+    except GitError as error:
+        what = utf8_safe(error.what.rstrip("."))
+        warn(context, run.id, f"The ignored files of attempt {attempt.id} will go with its worktree: {what}.")
+        return
     if not listed:
         return
     baseline = context.store.baselines.of_run(run.id)
@@ -82,15 +101,23 @@ async def archive_ignored(
     top, archive = git.cwd, archive_folder(context.repository.common_dir, attempt.id)
     limit = int(run.settings.keep.ignored_mb * 1e6)
     left_out = await asyncio.to_thread(_archive, top, listed, archive, folders, sources, limit)
-    if left_out:
-        shown = ", ".join(f"{utf8_safe(each.path)} ({each.size / 1e6:.1f} MB)" for each in left_out[:3])
-        inform(
-            context,
-            run.id,
-            f"{count_of(len(left_out), 'ignored file')} of attempt {attempt.id} will go with its worktree: {shown}"
-            f"{', ...' if len(left_out) > 3 else ''}. `keep.ignored_mb` ({run.settings.keep.ignored_mb:g}) is the "
-            f"limit, and {MOST_FILES} files.",
-        )
+    if left_out.files or left_out.unseen:
+        inform(context, run.id, _told(left_out, attempt, run.settings.keep.ignored_mb))
+
+
+def _told(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
+    """Return the notice about what is not kept, with the first three files."""
+    shown = [f"{utf8_safe(each.path)} ({each.size / 1e6:.1f} MB)" for each in left_out.files[:3]]
+    if left_out.unseen:
+        shown.append(f"{left_out.unseen} that were not looked at, beyond the first {MOST_LOOKED_AT}")
+    elif len(left_out.files) > len(shown):
+        shown.append("...")
+    count = count_of(len(left_out.files) + left_out.unseen, "ignored file")
+    failed = f" Not all could be copied: {utf8_safe(left_out.why)}." if left_out.why else ""
+    return (
+        f"{count} of attempt {attempt.id} will go with its worktree: {', '.join(shown)}. `keep.ignored_mb` "
+        f"({most_mb:g}) is the limit, and {MOST_FILES} files.{failed}"
+    )
 
 
 def is_reproducible(top: Path, path: str) -> bool:
@@ -121,54 +148,72 @@ def _archive(
     folders: Sequence[str],
     sources: Mapping[str, Path],
     limit: int,
-) -> list[_Found]:
-    """Copy what is to be kept; return what was left out because of its size or number."""
-    found = sorted(_candidates(top, listed, folders, sources), key=lambda each: (not each.secret, each.size, each.path))
+) -> _LeftOut:
+    """Copy what is to be kept; return what was left out."""
+    paths = _paths(top, listed, folders)
     left_out = list[_Found]()
-    kept = 0
-    for each in found:
-        data = read_untrusted(top / each.path, max(0, limit)) if kept < MOST_FILES else "too many"
+    kept, why = 0, ""
+    for each in _candidates(top, paths[:MOST_LOOKED_AT], sources):
+        try:
+            data = read_untrusted(top / each.path, max(0, limit)) if kept < MOST_FILES else "too many"
+            if not isinstance(data, str):
+                _put(archive, each.path, data)
+        except OSError as error:
+            # A full disk, a path that is too long there: one file must not keep the others from being kept.
+            data = error.strerror or type(error).__name__
+            why = why or data
         if isinstance(data, str):
             left_out.append(each)
             continue
         limit -= len(data)
         kept += 1
-        _put(archive, each.path, data)
-    return left_out
+    return _LeftOut(tuple(left_out), max(0, len(paths) - MOST_LOOKED_AT), why)
 
 
-def _candidates(
-    top: Path, listed: Sequence[str], folders: Sequence[str], sources: Mapping[str, Path]
-) -> Iterator[_Found]:
-    looked_at = 0
-    for path in _paths(top, listed, folders):
-        looked_at += 1
+def _candidates(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_Found]:
+    """Return the regular files, except unchanged copies: secrets first, then the smallest."""
+    found = list[_Found]()
+    for path, secret in paths:
         try:
             size = _regular_size(top / path)
             if size is not None and not (path in sources and _same(sources[path], top / path)):
-                yield _Found(path, size, secret_entry(path) is not None)
-        except OSError:
+                found.append(_Found(path, size, secret))
+        except FileNotFoundError:
             continue  # a process of the agent's that was left behind deleted it
-        if looked_at >= MOST_LOOKED_AT:
-            return
+        except OSError:
+            found.append(_Found(path, 0, secret))  # told when it cannot be read, either
+    return sorted(found, key=lambda each: (not each.secret, each.size, each.path))
 
 
-def _paths(top: Path, listed: Sequence[str], folders: Sequence[str]) -> Iterator[str]:
-    """Yield each file once that is listed, or in a folder that is listed, and that no tool makes again."""
-    seen = set[str]()
-    for entry in listed:
-        for path in _files_of(top, entry):
-            skipped = any(PurePosixPath(path).is_relative_to(folder) for folder in folders)
-            if path not in seen and not skipped and not is_reproducible(top, path):
-                seen.add(path)
-                yield path
+def _paths(top: Path, listed: Sequence[str], folders: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return each file once that is listed, or in a folder that is listed, and that no tool makes again.
+
+    With each, whether it is named like a secret. Those come first, then files listed by themselves: a folder may have
+    very many.
+    """
+
+    @functools.cache
+    def skipped(folder: str) -> bool:
+        return is_reproducible(top, f"{folder}/x") or any(
+            PurePosixPath(folder).is_relative_to(each) for each in folders
+        )
+
+    @functools.cache
+    def secret(folder: str) -> bool:
+        return secret_entry(f"{folder}/x") is not None
+
+    alone = (entry for entry in listed if not entry.endswith("/"))
+    inside = (path for entry in listed if entry.endswith("/") for path in _files_in(top, entry))
+    split = [(*path.rpartition("/")[::2], path) for path in dict.fromkeys((*alone, *sorted(inside)))]
+    found = [each for each in split if each[-1] not in folders and not skipped(each[0])]
+    # Folders and names alone: the entry for a whole path takes a second for 10,000 of them.
+    known = [(path, is_secret_file_name(name) or secret(folder)) for folder, name, path in found]
+    return sorted(known, key=lambda each: not each[1])
 
 
-def _files_of(top: Path, entry: str) -> Iterator[str]:
-    """Yield the paths of the files that an entry of git's list stands for: itself, or those in its folder."""
-    if not entry.endswith("/"):
-        yield entry
-    elif not is_reproducible(top, f"{entry}x"):
+def _files_in(top: Path, entry: str) -> Iterator[str]:
+    """Yield the paths of the files in a folder of git's list."""
+    if not is_reproducible(top, f"{entry}x"):
         for folder, below, names in walk(top / entry):
             here = Path(folder).relative_to(top)
             # Not entered: a folder of a package manager may have 100,000 files.

@@ -44,6 +44,7 @@ from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
+from scaffold.worker.stray_work import pin_staged
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import copied_files, rescue_work
@@ -398,14 +399,16 @@ async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
     git, base, identity = context.workspace.git, context.workspace.base, context.task.run.settings.identity
     message = f"Work on {context.task.action.key}"
     try:
+        # The commit has the files, and what is staged becomes the same.
+        await pin_staged(context.run_context, context.task.run, context.task.attempt, git)
         kept_out = await copied_files(context.run_context, context.task.run.id, base)
         head = await commits.commit_all_info(
             git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
         )
-        # An agent may have checked out another commit or rewritten history; its
-        # work would then revert what the base contains.
         # Checking the work deletes them, as a new checkout would not have them.
         await archive_ignored(context.run_context, context.task.run, context.task.attempt, git)
+        # An agent may have checked out another commit or rewritten history; its
+        # work would then revert what the base contains.
         if await commits.contains(git, head, base):
             return WorkCommit(head.commit, head.tree)
     except GitError as error:

@@ -15,29 +15,55 @@ from scaffold.git.command import Git
 from scaffold.git.worktree_metadata import commits_of_head
 from scaffold.run.context import RunContext
 
+NAMES = ("-z", "--name-only", "--no-renames", "--ignore-submodules=all")
+"""Submodules are not entered: they are committed by themselves."""
+
 
 async def pin_stray_work(
     context: RunContext, run: Run, attempt: Attempt, path: Path, *, pinned: Commit | None, staged: bool = True
 ) -> Commit | None:
     """Pin what neither the base nor `pinned` has under the attempt's keep ref; return that commit, None if nothing.
 
-    `path` is the attempt's worktree. The commit's parents are the abandoned commits, and its tree is what was staged;
-    not `staged` if all files have been committed, index and all.
+    `path` is the attempt's worktree. The commit's parents are what was pinned there before and the abandoned commits,
+    and its tree is what was staged; not `staged` if all files have been committed, index and all. Safe to repeat.
     Call it only after the attempt's processes have ended.
     """
     git = worktree.find_worktree(context.repository, path)
     if git is None:
         return None
-    known = [attempt.base_sha, *([pinned] if pinned else [])]
+    before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
+    known = [each for each in (attempt.base_sha, pinned, before) if each is not None]
     left = await _left_commits(git, known)
     tree = await _staged_tree(context, git, (*known, *left)) if staged else None
     if not left and tree is None:
         return None
+    return await _pinned(context, run, attempt, left, before, tree)
+
+
+async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) -> None:
+    """Pin what is staged in the attempt's worktree, at which `git` works, under its keep ref, if the files differ.
+
+    Call it only after the attempt's processes have ended, and before the files are staged.
+    """
+    await worktree.remove_locks(git)
+    if not await _stages_other_versions(git):
+        return
+    before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
+    known = (attempt.base_sha, *([before] if before else []))
+    if (tree := await _staged_tree(context, git, known)) is not None:
+        await _pinned(context, run, attempt, (), before, tree)
+
+
+async def _pinned(
+    context: RunContext, run: Run, attempt: Attempt, left: tuple[Commit, ...], before: Commit | None, tree: str | None
+) -> Commit:
+    """Set the keep ref to a new commit on top of the one `before` and the commits that were `left`; return it."""
+    parents = (*([before] if before else []), *left) or (attempt.base_sha,)
     identity = run.settings.identity
     tip = await commits.commit_tree(
         context.git,
-        tree or await commits.tree_of(context.git, left[0]),
-        parents=left or (attempt.base_sha,),
+        tree or await commits.tree_of(context.git, parents[0]),
+        parents=parents,
         message=f"Commits and staged files of attempt {attempt.id} that are not in its worktree\n",
         author=identity.author,
         committer=identity.committer,
@@ -56,6 +82,17 @@ async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ..
     lines = [line.split() for line in (await git(*args, stdin=names.encode())).line.splitlines()]
     parents = {parent for _, *above in lines for parent in above}
     return tuple(Commit(commit) for commit, *_ in lines if commit not in parents)
+
+
+async def _stages_other_versions(git: Git) -> bool:
+    """Return whether a path is staged neither as it is at HEAD nor as it is in the worktree; False without a HEAD."""
+    with contextlib.suppress(GitError):
+        staged = (await git("diff-index", "--cached", *NAMES, "HEAD")).records
+        if staged:
+            await git("update-index", "-q", "--ignore-submodules", "--refresh", ok=frozenset({0, 1}))
+            # What is staged as it is in the worktree will be in the commit of the files.
+            return not set(staged).isdisjoint((await git("diff-files", *NAMES)).records)
+    return False
 
 
 async def _staged_tree(context: RunContext, git: Git, known: Collection[Commit]) -> str | None:

@@ -107,6 +107,9 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
+    if attempt.phase in UNPINNED_PHASES:
+        # After the pin, as they are less than the work; again if a kill came between.
+        await _archive(context, run, attempt, path)
     await pin_stray_work(context, run, attempt, path, pinned=pinned or attempt.head_sha)
     return pinned
 
@@ -120,6 +123,7 @@ async def rescue_again(context: RunContext, run: Run, attempt_id: AttemptId) -> 
     work = await _snapshot(context, run, attempt, _folder_of(context, attempt), after=before)
     if work is not None and await commits.tree_of(context.git, work) != await commits.tree_of(context.git, before):
         await refs.move(context.git, refs.rescue_ref(attempt_id), new=work, old=before, known=before)
+    await _archive(context, run, attempt, _folder_of(context, attempt))
     return work
 
 
@@ -186,22 +190,13 @@ async def _snapshot(
 ) -> Commit | None:
     """Commit all files at `path` that are not ignored; None if nothing changed from the attempt's base.
 
-    The parent is `after`, or else the commit that is checked out there if it contains the base, or else the base. The
-    ignored files are archived. Uses its own index, so a damaged `.git` or another checkout there does not matter.
+    The parent is `after`, or else the commit that is checked out there if it contains the base, or else the base. Uses
+    its own index, so a damaged `.git` or another checkout there does not matter.
     """
-    git, folder = context.git.at(path), context.temporary(run.id, attempt.id)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    git = context.git.at(path)
     identity, message = run.settings.identity, f"Rescued work of attempt {attempt.id}\n"
-    # In a new folder: the lock of a killed git stays there and does not block the next rescue.
-    with tempfile.TemporaryDirectory(dir=folder, prefix="rescue-", ignore_cleanup_errors=True) as own:
-        env = {
-            # The common directory: the worktree's own `.git` may be deleted, or point to a repository of the agent's.
-            "GIT_DIR": str(context.repository.common_dir),
-            "GIT_WORK_TREE": str(path),
-            "GIT_INDEX_FILE": f"{own}/index",
-        }
-        await git("read-tree", attempt.base_sha, env=env)
-        links = await submodule.gitlinks(git, index=Path(own, "index"), env=env)
+    async with _own_index(context, run, attempt, path) as env:
+        links = await submodule.gitlinks(git, index=Path(env["GIT_INDEX_FILE"]), env=env)
         moved: tuple[submodule.Gitlink, ...] = ()
         registered = worktree.find_worktree(context.repository, path)
         if registered is not None:
@@ -214,7 +209,6 @@ async def _snapshot(
         kept_out = await copied_files(context, run.id, attempt.base_sha)
         await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",), kept_out=kept_out)
         tree = (await git("write-tree", env=env)).line
-        await archive_ignored(context, run, attempt, git, env=env)
     if tree == await commits.tree_of(context.git, attempt.base_sha):
         return None
     return await commits.commit_tree(
@@ -225,6 +219,30 @@ async def _snapshot(
         author=identity.author,
         committer=identity.committer,
     )
+
+
+async def _archive(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:
+    """Archive the ignored files in the worktree at `path`, if it is there."""
+    if _folder_id(path) != (0, 0):
+        async with _own_index(context, run, attempt, path) as env:
+            await archive_ignored(context, run, attempt, context.git.at(path), env=env)
+
+
+@contextlib.asynccontextmanager
+async def _own_index(context: RunContext, run: Run, attempt: Attempt, path: Path) -> AsyncIterator[Mapping[str, str]]:
+    """Yield the variables for git with an index of its own, which has the attempt's base, in the worktree at `path`."""
+    folder = context.temporary(run.id, attempt.id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # In a new folder: the lock of a killed git stays there and does not block the next rescue.
+    with tempfile.TemporaryDirectory(dir=folder, prefix="rescue-", ignore_cleanup_errors=True) as own:
+        env = {
+            # The common directory: the worktree's own `.git` may be deleted, or point to a repository of the agent's.
+            "GIT_DIR": str(context.repository.common_dir),
+            "GIT_WORK_TREE": str(path),
+            "GIT_INDEX_FILE": f"{own}/index",
+        }
+        await context.git.at(path)("read-tree", attempt.base_sha, env=env)
+        yield env
 
 
 async def _checked_out(git: Git | None, base: Commit) -> Commit:

@@ -8,10 +8,11 @@ from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
+from scaffold.run import ignored_archive
 from scaffold.run.ignored_archive import archive_folder, restore_archive
 from scaffold.worker.contract.projections import ignore_projections
 from scaffold.worker.workspace import open_workspace, rescue_again, rescue_and_remove
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal
 
 IGNORED = "printf '%s\\n' .env '*.log' 'build/' 'data/' '.venv*/' > .gitignore; git add .; git commit -qm ignore"
 MAKE = (
@@ -31,6 +32,12 @@ async def ready(harness, *actions, **settings):
 
 def archived(harness):
     return list_archived(harness.context.repository.common_dir, harness.store)
+
+
+def told_of(harness, run, text):
+    """Return the notices with the text."""
+    told = [e.event.text for e in harness.store.events.since(run.id, 0) if isinstance(e.event, NoticeRaised)]
+    return [each for each in told if text in each]
 
 
 async def begun(harness, run, key="a"):
@@ -80,8 +87,60 @@ async def test_what_is_too_large_is_told_and_secrets_come_first(harness):
     await harness.work(run, "a", "sh make.sh large")
     (archive,) = archived(harness)
     assert archive.files == KEPT
-    told = [e.event.text for e in harness.store.events.since(run.id, 0) if isinstance(e.event, NoticeRaised)]
-    assert any("big.log (25.0 MB)" in text and "keep.ignored_mb" in text for text in told)
+    assert "keep.ignored_mb" in told_of(harness, run, "big.log (25.0 MB)")[0]
+
+
+@pytest.mark.parametrize("broken", ["", "rm -rf .git"], ids=["", "damaged"])
+async def test_a_file_that_cannot_be_kept_is_told_and_blocks_neither_the_pin_nor_others(harness, broken):
+    """BX-3: what stands in its way there, or a full disk; a name of the greatest length is no reason."""
+    run = await ready(harness)
+    attempt, path = await begun(harness, run)
+    long = "l" * 251 + ".log"
+    await harness.sh(f"echo 1 > {long}; mkdir sub; echo 2 > sub/x.log; echo 3 > z.log; echo w > w; {broken}", path)
+    folder = archive_folder(harness.context.repository.common_dir, attempt.id)
+    folder.mkdir(parents=True)
+    (folder / "sub").symlink_to("sub")
+    pinned = await rescue_and_remove(harness.context, run, attempt.id)
+    assert await harness.sh(f"git show {pinned}:w") == "w"
+    assert {*archived(harness)[0].files} - {"sub"} == {long, "z.log"}
+    (told,) = told_of(harness, run, "sub/x.log (0.0 MB)")
+    assert "Not all could be copied" in told
+
+
+async def test_ignored_files_that_git_does_not_list_are_told_and_end_nothing(harness):
+    """BX-3"""
+    run = await ready(harness)
+    attempt, _ = await begun(harness, run)
+    await ignored_archive.archive_ignored(
+        harness.context, run, attempt, harness.context.git, env={"GIT_DIR": "/no/such/repository"}
+    )
+    assert told_of(harness, run, f"ignored files of attempt {attempt.id} will go with its worktree")
+
+
+@pytest.mark.slow
+async def test_of_very_many_files_secrets_and_single_ones_are_looked_at_first(harness):
+    """BX-3: the rest is counted and told."""
+    run = await ready(harness)
+    attempt, path = await begun(harness, run)
+    most = ignored_archive.MOST_LOOKED_AT
+    await harness.sh(f"mkdir data; seq -f data/%g {most} | xargs touch; echo k > data/x.key; touch a.log", path)
+    await rescue_and_remove(harness.context, run, attempt.id)
+    (archive,) = archived(harness)
+    assert {"a.log", "data/x.key"} <= {*archive.files}
+    assert told_of(harness, run, f"2 that were not looked at, beyond the first {most}")
+
+
+async def test_versions_that_were_staged_in_a_turn_are_pinned_before_all_files_are_staged(harness):
+    """BX-3: each turn's; what is staged as it is in the worktree needs no pin."""
+    actions = act("a", check="test -f a"), act("b", check="test -f b")
+    run = await ready(harness, *actions, iterations=2, **UNSANDBOXED)
+    await harness.work(run, "a", "echo 1 > s; git add s; echo 2 > s", "echo 3 > s; git add s; echo 4 > s; touch a")
+    await harness.work(run, "b", "echo 1 > b; git add b; echo 2 > c")
+    (first,), (second,) = harness.attempts(run, "a"), harness.attempts(run, "b")
+    keep = refs.keep_ref(first.id)
+    assert await harness.sh(f"git show {keep}:s") == "3"
+    assert await harness.sh(f"git show {keep}^:s") == "1"
+    assert await refs.resolve(harness.context.git, refs.keep_ref(second.id)) is None
 
 
 async def test_staged_versions_and_abandoned_commits_are_pinned(harness):
