@@ -9,10 +9,11 @@ from msgspec import structs
 
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
+from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch
-from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD, GoldenRecord, write_record
+from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD, EnvironmentUse, GoldenRecord, write_record
 from support.harness import act, goal
 
 GIT = GitError("`git merge-tree` failed: bad object", "Retry.")
@@ -137,6 +138,40 @@ async def test_below_the_floor_unused_caches_go_first_and_then_new_work_waits(ha
     room[1] = FLOOR
     disk.look()
     assert (disk.waits_for, left()) == ("", 1)
+
+
+async def test_the_environment_that_a_live_run_uses_is_never_deleted(harness):
+    """BX-3: after the machine slept, too, when its last use was noted long ago."""
+    run = await harness.own(goal("g", act("a")))
+    environments = harness.context.cache / ENVIRONMENTS
+    write_record(environments / "own", GoldenRecord("top", ()))
+    os.utime(environments / "own" / RECORD, (0, 0))
+    used = EnvironmentUse()
+    used.note(environments, CheckEnvironment(fingerprint="", shown=(str(environments / "own"),)))
+    os.utime(environments / "own" / RECORD, (0, 0))
+    disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: FLOOR - 1)
+    disk.look()
+    assert (environments / "own" / RECORD).exists(), "held by a process that lives, of whatever repository"
+    used.close()
+    disk.look()
+    assert not (environments / "own" / RECORD).exists()
+
+
+async def test_the_use_of_the_own_environment_is_noted_before_anything_is_deleted(harness):
+    """BX-3"""
+    run = await harness.own(goal("g", act("a")))
+    environments = harness.context.cache / ENVIRONMENTS
+    write_record(environments / "own", GoldenRecord("top", ()))
+    shown = CheckEnvironment(fingerprint="", shown=(str(environments / "own"),))
+    with harness.store.transaction():
+        harness.store.baselines.hold(run.id, Baseline(environment=shown, runs=()), "tree")
+    os.utime(environments / "own" / RECORD, (0, 0))
+    disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: FLOOR - 1)
+    disk.look()
+    os.utime(environments / "own" / RECORD, (0, 0))
+    disk.look()
+    assert (environments / "own" / RECORD).exists()
+    disk.close()
 
 
 async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harness):

@@ -5,6 +5,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from io import BufferedReader
 from pathlib import Path
 
 import msgspec
@@ -149,13 +150,17 @@ def unused(environments: Path, *, before: float) -> tuple[Path, ...]:
 def delete_unused(environments: Path, *, before: float) -> tuple[Path, ...]:
     """Delete the environments that were last used before this time (epoch seconds); return their folders.
 
-    One that is being built or looked up is not touched. A run notes the use of its own as long as it lives.
+    One that is being built or looked up is not touched, nor one in an `EnvironmentUse` of a process that lives.
     """
     deleted = list[Path]()
     for folder in unused(environments, before=before):
         record = folder / RECORD
-        with contextlib.suppress(OSError), _lock_of(folder).open("ab") as lock:
-            if try_lock(lock.fileno()) and record.stat().st_mtime < before:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            locks = [opened.enter_context(record.open("rb"))]
+            # What was never built under a lock, such as copied files, has none.
+            if (lock := _lock_of(folder)).exists():
+                locks.append(opened.enter_context(lock.open("rb")))
+            if all(try_lock(each.fileno()) for each in locks) and record.stat().st_mtime < before:
                 # The record first: without it, what a kill leaves counts as incomplete.
                 record.unlink()
                 delete_path(folder)
@@ -163,16 +168,35 @@ def delete_unused(environments: Path, *, before: float) -> tuple[Path, ...]:
     return tuple(deleted)
 
 
-def note_use(environments: Path, environment: CheckEnvironment) -> None:
-    """Note the use of the prepared folders and files that a run copies, so that no other process deletes them."""
-    files = (*environment.files, *environment.built)
-    paths = [Path(each.source) for each in environment.copies] + [Path(each.source) for each in files]
-    used = {
-        environments / path.relative_to(environments).parts[0] for path in paths if path.is_relative_to(environments)
-    }
-    for folder in used:
-        with contextlib.suppress(OSError):
-            os.utime(folder / RECORD)
+class EnvironmentUse:
+    """The use of prepared environments by a run: none is deleted until `close`, or until this process dies."""
+
+    def __init__(self) -> None:
+        self._held: dict[Path, BufferedReader] = {}
+
+    def note(self, environments: Path, environment: CheckEnvironment) -> None:
+        """Keep the prepared folders and files that a run copies, and note their use for later; safe to repeat."""
+        files = (*environment.files, *environment.built)
+        copied = (*(each.source for each in environment.copies), *(each.source for each in files))
+        paths = map(Path, (*copied, *environment.shown))
+        for name in {path.relative_to(environments).parts[0] for path in paths if path.is_relative_to(environments)}:
+            with contextlib.suppress(OSError):
+                self._note(environments / name / RECORD)
+
+    def close(self) -> None:
+        """Give the environments back; safe to repeat."""
+        while self._held:
+            self._held.popitem()[1].close()
+
+    def _note(self, record: Path) -> None:
+        os.utime(record)
+        if record not in self._held:
+            opened = record.open("rb")
+            # Shared with other runs. It fails for the moment in which another process looks whether it is used.
+            if not try_lock(opened.fileno(), shared=True):
+                opened.close()
+                return
+            self._held[record] = opened
 
 
 def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:

@@ -11,7 +11,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.verify.environment.golden import ENVIRONMENTS, delete_unused, note_use
+from scaffold.verify.environment.golden import ENVIRONMENTS, EnvironmentUse, delete_unused
 
 WATCH_POLL_S = 2.0
 MIN_FREE_BYTES = 50_000_000
@@ -19,7 +19,7 @@ MIN_FREE_BYTES = 50_000_000
 USE_S = 600.0
 """How often the use of the run's prepared environment is noted."""
 UNUSED_S = 3_600.0
-"""After so long without a use, an environment is deleted where there is no room."""
+"""After so long without a use, an environment that no live run uses is deleted where there is no room."""
 LOCK = "packed-refs.lock"
 """Made by `git gc` for a moment. One that was killed leaves it, and then no ref can be deleted."""
 MAX_LOCKED_S = 10.0
@@ -46,7 +46,9 @@ class MachineWatch:
         """Whether there was hardly any room at the last look: what fails then says nothing about the work."""
         self.waits_for = ""
         """What was missing at the last look; empty if nothing was."""
-        self._used_at = -USE_S
+        self._use = EnvironmentUse()
+        self._used_at = 0.0
+        """When the use was noted last, in seconds since 1970; 0 if it was not."""
         self._lock: tuple[int, int] | None = None
         self._locked_since = 0.0
         self._untold: NoticeRaised | None = None
@@ -54,9 +56,17 @@ class MachineWatch:
 
     async def watch(self) -> None:
         """Look until cancelled; say in the run when something is missing, and when it is there again."""
-        while True:
-            self.look()
-            await self._context.clock.sleep(WATCH_POLL_S)
+        try:
+            while True:
+                self.look()
+                await self._context.clock.sleep(WATCH_POLL_S)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Give back what the run uses, until the next look."""
+        self._use.close()
+        self._used_at = 0.0
 
     async def when_free(self, work: Callable[[], Awaitable[None]]) -> None:
         """Look until nothing is missing, then do the work."""
@@ -68,6 +78,7 @@ class MachineWatch:
 
     def look(self) -> None:
         """Look at the machine now."""
+        self._note_use()  # first: what looks for room deletes what nothing uses
         full, locked, before = self._full_text(), self._locked_text(), self.waits_for
         self.waits_for = "room on the disk" if full else "a lock of git" if locked else ""
         if self.waits_for and self.waits_for != before:
@@ -80,7 +91,6 @@ class MachineWatch:
             # The database may be on that disk: then this fails, and is tried again at the next look.
             self._tell(self._untold)
             self._untold = None
-        self._note_use()
 
     def _full_text(self) -> str:
         """Return the notice about a disk without room; empty if all have some. Unused caches are deleted first."""
@@ -106,13 +116,14 @@ class MachineWatch:
         return len(delete_unused(self._context.cache / ENVIRONMENTS, before=before))
 
     def _note_use(self) -> None:
-        """Note the use of the run's environment: a long run prepares it once."""
-        now = self._context.clock.monotonic()
-        if now - self._used_at >= USE_S:
-            self._used_at = now
+        """Note the use of the run's environment, which is not deleted as long as this process lives."""
+        # Not the monotonic time, which stops while the machine sleeps: the note is compared with times of files.
+        now = self._context.clock.now().timestamp()
+        if not 0 <= now - self._used_at < USE_S:
             baseline = self._context.store.baselines.of_run(self._run.id)
             if baseline is not None:
-                note_use(self._context.cache / ENVIRONMENTS, baseline.environment)
+                self._used_at = now
+                self._use.note(self._context.cache / ENVIRONMENTS, baseline.environment)
 
     def _locked_text(self) -> str:
         """Return the notice about a stale lock; empty if there is none."""
