@@ -223,7 +223,7 @@ class KeepSettings(Struct, frozen=True, kw_only=True):
     ignored_mb: float = 20.0
     """Size in megabytes of the ignored files that are kept of one attempt."""
     days: float = 30.0
-    """For how many days logs, reports, and what is left of landed work are kept."""
+    """For how many days logs, reports, patches and prepared environments without use are kept."""
     logs_mb: float = 500.0
     """Size in megabytes of the logs and reports that are kept of a repository."""
     free_mb: float = 500.0

@@ -9,8 +9,12 @@ from msgspec import structs
 from scaffold.core.run_settings import KeepSettings
 from scaffold.git import refs
 from scaffold.host.clock import SystemClock
+from scaffold.host.user_dirs import UserDirs
+from scaffold.orchestrator.owner.run_end import cancel_run
 from scaffold.orchestrator.upkeep.cleanup import clean_up
-from scaffold.orchestrator.upkeep.unlanded import list_archived
+from scaffold.orchestrator.upkeep.purge import Purge
+from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
+from scaffold.run.ignored_archive import archive_folder
 from scaffold.worker.contract.projections import ignore_projections
 from support.harness import act, goal
 
@@ -48,19 +52,51 @@ async def cleaned(harness, days, *, dry=False):
 
 
 async def test_only_what_is_old_and_has_landed_goes(harness, past):
-    """BX-3, AL-15: logs, reports and patches go by age, work that has not landed never."""
-    _, bad = past
+    """BX-3, AL-15: logs, reports and patches go by age; never what has not landed, or what is beside it."""
+    good, bad = past
     assert await cleaned(harness, 29) <= {"folder", "worktree"}
     planned = await cleaned(harness, 31, dry=True)
-    assert planned == {"logs", "patches", "ref", "ignored"}
-    assert len(list_archived(harness.context.repository.common_dir, harness.store)) == 2
+    assert planned == {"logs", "patches"}
     assert await cleaned(harness, 31) == planned
     assert await cleaned(harness, 31) == set()
-    (archive,) = list_archived(harness.context.repository.common_dir, harness.store)
-    assert archive.attempt == bad.id
+    assert len(list_archived(harness.context.repository.common_dir, harness.store)) == 2
     left = await refs.list_refs(harness.context.git, refs.REF_PREFIX)
-    assert set(left) == {refs.rescue_ref(bad.id), refs.keep_ref(bad.id)}
+    assert set(left) == {refs.rescue_ref(bad.id), refs.keep_ref(bad.id), refs.keep_ref(good.id)}
     assert not (harness.repo / ".scaffold" / "reports" / "r.html").exists()
+
+
+@pytest.mark.usefixtures("past")
+async def test_nothing_of_a_run_that_has_not_ended_goes(harness):
+    """BX-3: journals and patches are of an action, not of a run."""
+    run = await harness.own(goal("h", act("a")))
+    logs = harness.repo / ".scaffold" / "logs"
+    made = [logs / "one", logs / "two", harness.repo / ".scaffold" / "failures" / "h-a.diff"]
+    for path in made:
+        path.write_bytes(bytes(600_000))
+    await cleaned(harness, 31)
+    assert [path.exists() for path in made] == [True] * 3
+    cancel_run(harness.store, harness.store.runs.get(run.id))
+    await cleaned(harness, 31)
+    assert [path.exists() for path in made] == [False] * 3
+
+
+async def test_purge_keeps_what_an_attempt_has_beside_the_work_that_landed(harness, past):
+    """BX-3: its abandoned commits and its ignored files, unless `--unlanded` is given."""
+    good, bad = past
+    pins = {refs.keep_ref(good.id), refs.keep_ref(bad.id), refs.rescue_ref(good.id), refs.rescue_ref(bad.id)}
+    await refs.pin(harness.context.git, refs.rescue_ref(good.id), good.head_sha)
+    await refs.pin(harness.context.git, refs.work_ref(good.id), good.head_sha)
+    dirs = UserDirs(cache=harness.context.cache, data=harness.context.cache, config=harness.context.cache)
+    purge = Purge(
+        repository=harness.context.repository, dirs=dirs, context=harness.context, unlanded=False, everything=False
+    )
+    items = {item.name: item for item in await purge.plan_purge() if item.kind in {"ref", "ignored"}}
+    kept = {name for name, item in items.items() if not item.removed}
+    assert kept == pins | {str(archive_folder(harness.context.repository.common_dir, each.id)) for each in past}
+    assert items[refs.work_ref(good.id)].removed
+    assert all(item.removed for item in await structs.replace(purge, unlanded=True).plan_purge() if item.name in kept)
+    found = {each.ref: each.why for each in await list_unlanded(harness.context.git, harness.store)}
+    assert found[refs.rescue_ref(good.id)] == "its other work landed"
 
 
 @pytest.mark.usefixtures("past")

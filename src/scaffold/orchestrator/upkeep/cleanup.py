@@ -27,7 +27,7 @@ CleanupVerdict = Literal["removed", "pinned", "kept"]
 class CleanupStep(Struct, frozen=True, kw_only=True):
     """One leftover, what happens to it, and why."""
 
-    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services", "logs", "patches", "ignored", "cache"]
+    kind: Literal["run", "attempt", "worktree", "folder", "ref", "services", "logs", "patches", "cache"]
     name: str
     verdict: CleanupVerdict
     why: str
@@ -63,9 +63,9 @@ async def clean_up(context: RunContext, *, dry: bool, keep: KeepSettings | None 
         steps.extend(await _run(context, run, dry=dry))
     steps.extend(await _unknown_entries(context))
     if keep is not None:
-        expired = await list_expired(context, keep)
+        expired = list_expired(context, keep)
         if not dry:
-            await remove_expired(context, expired, keep)
+            remove_expired(context, expired, keep)
         steps.extend(CleanupStep(kind=each.kind, name=each.name, verdict="removed", why=each.why) for each in expired)
     return tuple(steps)
 

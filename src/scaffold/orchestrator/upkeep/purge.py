@@ -46,7 +46,7 @@ class Purge(Struct, frozen=True, kw_only=True):
     context: RunContext | None
     """None if nothing was ever run here."""
     unlanded: bool
-    """Also remove pinned work that has not landed."""
+    """Also remove pinned work that has not landed, and ignored files."""
     everything: bool
     """Also remove the user's directories."""
 
@@ -122,7 +122,9 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     def _ref(self, store: Store | None, ref: str) -> PurgeItem:
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
-        kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and (attempt is None or attempt.outcome != "landed")
+        # What landed is the commit of the work ref; the others pin what the attempt has beside it.
+        landed = attempt is not None and attempt.outcome == "landed" and ref == refs.work_ref(attempt.id)
+        kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and not landed
         why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
         return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
 
@@ -146,8 +148,8 @@ class Purge(Struct, frozen=True, kw_only=True):
     def _archives(self) -> Iterator[PurgeItem]:
         """Yield the ignored files that are kept of each attempt: the only copies."""
         for archive in list_archived(self.repository.common_dir, self.context.store if self.context else None):
-            kept = not self.unlanded and not archive.landed
-            why = "ignored files of work that has not landed; `--unlanded` removes them" if kept else "ignored files"
+            kept = not self.unlanded
+            why = "ignored files, which never land; `--unlanded` removes them" if kept else "ignored files"
             name = archive_folder(self.repository.common_dir, archive.attempt)
             size = folder_size(name)
             yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)

@@ -1,32 +1,30 @@
-"""What is kept of the past only for a while: logs, reports, copies of patches, and what is left of landed work.
+"""What is kept of the past only for a while: logs, reports, copies of patches, prepared environments.
 
-By age, and logs and reports also by size, the oldest first. Work that has not landed is not among it: its refs and its
-ignored files go by `purge` alone. The rows of runs stay: they are the evidence of what landed.
+By age, and logs and reports also by size, the oldest first; nothing since the oldest run that has not ended began. What
+did not land is not among it, ignored files neither: they go by `purge --unlanded` alone. The rows of runs stay: they
+are the evidence of what landed.
 """
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.model import Attempt
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import KeepSettings
-from scaffold.git import refs
+from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.host.files import delete_path
 from scaffold.host.folder_tree import walk
-from scaffold.orchestrator.upkeep.unlanded import DONE, list_archived
 from scaffold.run.context import RunContext
-from scaffold.run.ignored_archive import archive_folder
 from scaffold.run.projections import PROJECTIONS, REPORTS
 from scaffold.verify.environment.golden import ENVIRONMENTS, delete_unused, unused
 from scaffold.worker.rescue_diff import FAILURES, RESTARTS
 
 DAY_S = 86_400.0
-LANDED_REFS = (refs.work_ref(AttemptId("")), refs.keep_ref(AttemptId("")))
-ExpiredKind = Literal["logs", "patches", "ref", "ignored", "cache"]
+ENDED = (Cancelled, Completed, Failed)
+ExpiredKind = Literal["logs", "patches", "cache"]
 
 
 class Expired(Struct, frozen=True, kw_only=True):
@@ -36,8 +34,6 @@ class Expired(Struct, frozen=True, kw_only=True):
     name: str
     why: str
     paths: tuple[Path, ...] = ()
-    commit: Commit | None = None
-    """Where the ref is, if it is one."""
 
 
 class _File(Struct, frozen=True):
@@ -47,29 +43,31 @@ class _File(Struct, frozen=True):
     """Seconds since 1970."""
 
 
-async def list_expired(context: RunContext, keep: KeepSettings) -> tuple[Expired, ...]:
+def list_expired(context: RunContext, keep: KeepSettings) -> tuple[Expired, ...]:
     """Return what is no longer kept by the settings; nothing of a run that has not ended is old enough."""
-    before = context.clock.now().timestamp() - keep.days * DAY_S
+    before = _before(context, keep.days)
     return (
-        *await _refs(context, keep, before),
-        *_archives(context, keep, before),
         *_logs(context, keep, before),
         *_patches(context, keep, before),
         *_caches(context, keep, before),
     )
 
 
-async def remove_expired(context: RunContext, found: tuple[Expired, ...], keep: KeepSettings) -> None:
+def remove_expired(context: RunContext, found: tuple[Expired, ...], keep: KeepSettings) -> None:
     """Remove what `list_expired` returned. Safe to repeat, and to be killed at any point."""
     for each in found:
-        if each.commit is not None:
-            await refs.delete(context.git, each.name, old=each.commit)
-        elif each.kind == "cache":
-            before = context.clock.now().timestamp() - keep.days * DAY_S
-            delete_unused(context.cache / ENVIRONMENTS, before=before)
+        if each.kind == "cache":
+            delete_unused(context.cache / ENVIRONMENTS, before=_before(context, keep.days))
         else:
             for path in each.paths:
                 delete_path(path)
+
+
+def _before(context: RunContext, days: float) -> float:
+    """Return the time before which things expire, in seconds since 1970."""
+    # Journals and patches are of an action, whatever the run; so all since then may be of the run that has not ended.
+    begun = [run.created_at.timestamp() for run in context.store.runs.all() if not isinstance(run.state, ENDED)]
+    return min(context.clock.now().timestamp() - days * DAY_S, *begun, math.inf)
 
 
 def logs_size(root: Path, common_dir: Path) -> int:
@@ -78,33 +76,11 @@ def logs_size(root: Path, common_dir: Path) -> int:
     return sum(each.size for top in tops for each in _files(top / "logs", top / REPORTS))
 
 
-async def _refs(context: RunContext, keep: KeepSettings, before: float) -> list[Expired]:
-    found = []
-    for prefix in LANDED_REFS:
-        for ref, commit in (await refs.list_refs(context.git, prefix)).items():
-            attempt = context.store.attempts.get(AttemptId(ref.removeprefix(prefix)))
-            if attempt is not None and _landed_before(attempt, before):
-                why = f"the rest of its attempt landed more than {keep.days:g} days ago"
-                found.append(Expired(kind="ref", name=ref, why=why, commit=commit))
-    return found
-
-
-def _archives(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
-    for archive in list_archived(context.repository.common_dir, context.store):
-        attempt = context.store.attempts.get(archive.attempt)
-        if attempt is not None and _landed_before(attempt, before):
-            folder = archive_folder(context.repository.common_dir, archive.attempt)
-            why = f"ignored files of an attempt that landed more than {keep.days:g} days ago"
-            yield Expired(kind="ignored", name=str(folder), why=why, paths=(folder,))
-
-
-def _landed_before(attempt: Attempt, before: float) -> bool:
-    return attempt.outcome in DONE and attempt.ended_at is not None and attempt.ended_at.timestamp() < before
-
-
 def _logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
     """Yield the logs and reports that are too old or too large together."""
     state = context.repository.common_dir / "scaffold"
+    # What a run that goes on has just written stays, whatever its size.
+    latest = _before(context, 1)
     for top in (context.projections, state):
         room = keep.logs_mb * 1e6
         old, many = list[_File](), list[_File]()
@@ -112,8 +88,7 @@ def _logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Ex
             room -= file.size
             if file.modified < before:
                 old.append(file)
-            # What a run that goes on has just written stays, whatever its size.
-            elif room < 0 and file.modified < context.clock.now().timestamp() - DAY_S:
+            elif room < 0 and file.modified < latest:
                 many.append(file)
         yield from _expired_files("logs", top, old, f"older than {keep.days:g} days")
         yield from _expired_files("logs", top, many, f"beyond the latest {keep.logs_mb:g} MB")

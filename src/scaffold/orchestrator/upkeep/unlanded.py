@@ -58,7 +58,8 @@ async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ..
     for prefix in REF_PREFIXES:
         for ref, commit in (await refs.list_refs(git, prefix)).items():
             attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
-            if attempt is None or attempt.outcome != "landed":
+            # What landed is the commit of the work ref; a rescue ref then pins what was improved in vain.
+            if attempt is None or attempt.outcome != "landed" or ref != refs.work_ref(attempt.id):
                 work = await _describe(git, store, ref, commit, attempt)
                 found.append(structs.replace(work, also=also.pop(refs.keep_ref(work.attempt), None)))
     # What an attempt abandoned is listed alone if the rest of its work landed, or if nothing else was changed.
@@ -150,6 +151,8 @@ async def _guess_base(git: Git, commit: Commit) -> Commit | None:
 def _why(attempt: Attempt | None) -> str:
     if attempt is None:
         return "it is not in the database"
+    if attempt.outcome in DONE:
+        return "its other work landed" if attempt.outcome == "landed" else "its result was recorded"
     if attempt.status != "ended":
         return "it is waiting to land" if attempt.phase in {"candidate", "landing"} else f"it is {attempt.phase}"
     return f"{attempt.outcome}: {attempt.error}" if attempt.error else str(attempt.outcome)

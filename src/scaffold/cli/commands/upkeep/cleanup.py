@@ -26,7 +26,7 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
     """Remove leftovers of ended and interrupted runs, and what is too old or too large to keep.
 
     Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched. The settings
-    `keep.days` and `keep.logs_mb` say for how long logs, reports, and what is left of landed work are kept.
+    `keep.days` and `keep.logs_mb` say for how long logs, reports and patches are kept.
     """
     steps = run_async(_cleanup(dry=dry, quiet=as_json))
     if as_json:

@@ -28,14 +28,14 @@ QUESTION = "Remove every item marked `remove`?"
 @click.command()
 @click.option("--repo", "scope", flag_value="repo", default="repo", help="This repository's state (the default).")
 @click.option("--all", "scope", flag_value="all", help="Also remove your settings, memory and cached files.")
-@click.option("--unlanded", is_flag=True, help="Also remove unlanded work, for good.")
+@click.option("--unlanded", is_flag=True, help="Also remove unlanded work and ignored files, for good.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @dry_run_option
 @json_option
 def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) -> None:
     """Remove Scaffold's state of this repository: database, refs and cached worktrees.
 
-    Session branches stay. Unlanded work stays, too, unless `--unlanded` is given.
+    Session branches stay. Unlanded work and ignored files of agents stay, too, unless `--unlanded` is given.
     """
     items, gone = run_async(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
     if as_json:
