@@ -4,12 +4,14 @@ import pytest
 
 from support.scenario import Scenario, action, plan_of, shell
 
-FIX = """
+FIX = """#!/usr/bin/env sh
+. "$(dirname -- "$0")/_/husky.sh"
 for each in $(git diff --cached --name-only); do
     sed -i "s/ *$//" "$each"
     git add "$each"
     if grep forbidden "$each"; then exit 1; fi
 done
+case "$PWD" in */hooks/1) ;; *) test ! -e ../1 || exit 1 ;; esac
 echo harm > "$HOME/harm" || echo harm > ../../../../harm || true
 """
 TRAILING, PENDING = shell("printf 'x = 2   \\n' > a.py"), shell("printf '# forbidden\\nx = 2\\n' > a.py")
@@ -33,7 +35,7 @@ def landed(scenario):
 
 @pytest.mark.slow
 def test_what_hooks_fix_is_part_of_the_work_that_is_proven_and_what_they_refuse_goes_back(scenario):
-    """BX-9: neither the repository's configuration nor anything outside of the sandbox is changed."""
+    """BX-9: neither the configuration nor anything outside of the sandbox is changed; a hook as husky 8 made it."""
     scenario.cassette(a=[PENDING, "done", TRAILING, "done"])
     config = (scenario.repo / ".git" / "config").read_bytes()
     done = scenario.run("--yes", "--trust-once")

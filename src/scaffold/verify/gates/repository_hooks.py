@@ -4,6 +4,7 @@ They run in a repository of their own, in the folder for temporary files: hooks 
 fix, and some write into `.git`. None of that may happen in a worktree. Git of ours never runs in there afterwards.
 """
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
-from scaffold.host.files import write_atomic
+from scaffold.host.files import delete_folder_if_possible, write_atomic
 from scaffold.host.process.command import CommandResult
 from scaffold.verify.contract.checks import Tree, kept_log, result_detail
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
@@ -46,6 +47,8 @@ class HookTool(Struct, frozen=True, kw_only=True):
     """Run by /bin/sh at the top of the repository, with the change staged."""
     remedy: str
     """What the user may do if it cannot run here."""
+    ignored: tuple[str, ...] = ()
+    """Files that its installation makes and git ignores: hooks load them, and empty ones do."""
 
 
 TOOLS = (
@@ -69,6 +72,8 @@ TOOLS = (
         program="sh",
         command="sh -e .husky/pre-commit",
         remedy="install the programs that it calls",
+        # Before version 9 each hook loads the first, to log and to start itself again.
+        ignored=(".husky/_/husky.sh", ".husky/_/h"),
     ),
 )
 """Several may be in use at once."""
@@ -83,7 +88,7 @@ class HookVerdict(Struct, frozen=True, kw_only=True):
 
 
 def hook_tools(top: Path) -> tuple[HookTool, ...]:
-    """Return what runs hooks in the checkout at `top`, in which nobody has worked yet."""
+    """Return what runs hooks in the checkout at `top`, that still is as git checked it out."""
     return tuple(tool for tool in TOOLS if (top / tool.file).is_file())
 
 
@@ -143,6 +148,13 @@ class _Hooks:
         """Stage a tree on the base and run the hooks; return how they ended, and the tree that they left."""
         self._number += 1
         top = self._folder / str(self._number)
+        try:
+            return await self._run_in(top, staged)
+        finally:
+            # A whole checkout; the folder above is only deleted at the end of the attempt.
+            await asyncio.to_thread(delete_folder_if_possible, top)
+
+    async def _run_in(self, top: Path, staged: str) -> tuple[CommandResult, str]:
         await self._stage(top, staged)
         await self._prepare(top)
         environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
@@ -184,6 +196,10 @@ class _Hooks:
         git = outer.at(top)
         await git("update-ref", "--no-deref", "HEAD", base)
         await git("read-tree", staged)
+        # Before the files of the change: none of its links is followed, and what git has replaces them.
+        for name in self._tool.ignored:
+            write_atomic(top / name, b"")
+        write_atomic(top / ".git" / "info" / "exclude", "".join(f"/{name}\n" for name in self._tool.ignored).encode())
         await git("checkout-index", "--all", "--force", "--quiet")
         # The change does not decide which hooks judge it.
         await git("checkout", base, "--", f":(top,literal){self._tool.file}")
