@@ -14,6 +14,8 @@ SETTING = "env.from"
 TIMEOUT_S = 60.0
 OUTPUT_BYTES = 1_000_000
 ERROR_CHARS = 500
+OUR_PLACES = (*OUR_PREFIXES, "XDG_")
+"""Beginnings of the names of variables that say where our own processes keep things."""
 CHANGE = "Change or unset it: `scaffold config env.from --unset`."
 
 
@@ -21,7 +23,8 @@ async def environment_from(command: str, *, root: Path, environ: Mapping[str, st
     """Run the command in `root` with the user's whole environment; return what to add to that of our processes.
 
     Each line of its output is `KEY=VALUE`; blank lines and those with `#` are ignored, as is `export` before a key.
-    Workers and checks get the variables, and their values are secrets. Raises ScaffoldError if the command fails, takes
+    Workers and checks get the variables. A value of at least 8 characters is removed as a secret from all that is
+    stored or shown; a shorter one is not, as it may be in any text. Raises ScaffoldError if the command fails, takes
     longer than a minute, or prints anything else; no message shows a value.
     """
     ended = await run_command(
@@ -45,12 +48,12 @@ async def environment_from(command: str, *, root: Path, environ: Mapping[str, st
 
 def _parsed(output: bytes) -> dict[str, str]:
     try:
-        lines = output.decode().splitlines()
+        lines = output.decode().split("\n")
     except UnicodeDecodeError as error:
         raise ScaffoldError(f"the command of `{SETTING}` printed something that is not UTF-8", CHANGE) from error
     found = dict[str, str]()
     for number, line in enumerate(lines, 1):
-        text = line.strip()
+        text = line.strip(" \t\r")
         if not text or text.startswith("#"):
             continue
         name, equals, value = text.removeprefix("export ").lstrip().partition("=")
@@ -61,14 +64,14 @@ def _parsed(output: bytes) -> dict[str, str]:
 
 
 def _checked(name: str, number: int) -> str:
-    """Return the name; ScaffoldError if no variable may have it, as it would change what our own programs run."""
+    """Return the name; ScaffoldError if a variable of that name changes what our programs run or where they write."""
     try:
         variable(name)
     except ValueError as error:
         raise ScaffoldError(
             f"line {number} of what `{SETTING}` printed does not begin with a usable name", CHANGE
         ) from error
-    if loads_code(name) or name.startswith(OUR_PREFIXES) or name in {"PATH", "HOME"}:
+    if loads_code(name) or name.startswith(OUR_PLACES) or name in {"PATH", "HOME", "TMPDIR", "TEMP", "TMP"}:
         raise ScaffoldError(f"`{SETTING}` cannot set {name}", CHANGE)
     return name
 

@@ -245,8 +245,8 @@ _ROWS = (
     ),
     Setting(
         "env.from",
-        "a command for `/bin/sh` that prints more variables for workers and checks, as lines KEY=VALUE; values are "
-        "secrets",
+        "a command for `/bin/sh` that prints more variables for workers and checks, as lines KEY=VALUE; values of at "
+        "least 8 characters are secrets",
         parsers.command,
         project=NEVER,
         local=NEVER,
@@ -307,7 +307,7 @@ _ROWS = (
     ),
     _own(
         "keep.days",
-        "for how many days `cleanup` keeps logs, reports, and what is left of landed work",
+        "for how many days `cleanup` keeps logs, reports, patches and prepared environments without use",
         positive("days"),
         _whole(_KEEP.days),
     ),
