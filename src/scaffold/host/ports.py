@@ -4,6 +4,7 @@ A held port is bound without SO_REUSEADDR, which fails if anything has the port,
 listening: so another holder still fails, and a server that sets SO_REUSEADDR, as all common ones do, can listen there.
 """
 
+import errno
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -51,12 +52,26 @@ def _candidates(name: str) -> Iterator[int]:
 
 
 def _bind(port: int) -> socket.socket | None:
-    """Return a socket that has the port on all addresses; None if any program has it on one."""
+    """Return a socket that has the port on all IPv4 addresses; None if any program has it on one, or on one of IPv6."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         bound.bind(("", port))
+        # Not kept: with it, a server for both kinds of addresses could not listen.
+        _try_ipv6(port)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except OSError:
         bound.close()
         return None
     return bound
+
+
+def _try_ipv6(port: int) -> None:
+    """Raise OSError if a program has the port on an IPv6 address."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as tried:
+            tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            tried.bind(("::", port))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise
+        # This machine has no such addresses.

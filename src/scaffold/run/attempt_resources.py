@@ -6,7 +6,7 @@ None of them is `PORT` or another that programs read by themselves: a test of a 
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
@@ -35,13 +35,16 @@ def held_resources(context: RunContext, run_id: RunId, name: str, *, noted: bool
             scratch=str(context.temporary(run_id, name)),
         )
         if noted:
-            # Neither whole nor safe from a power cut: it decides nothing, and a part of it counts as none.
-            note.parent.mkdir(parents=True, exist_ok=True)
-            note.write_bytes(msgspec.json.encode(found))
+            # Neither whole nor safe from a power cut: it decides nothing, and a part of it counts as none. So does one
+            # for which the disk has no room.
+            with suppress(OSError):
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_bytes(msgspec.json.encode(found))
         yield found
     finally:
         held.close()
-        note.unlink(missing_ok=True)
+        with suppress(OSError):
+            note.unlink(missing_ok=True)
 
 
 def database_name(run_id: RunId, name: str) -> str:

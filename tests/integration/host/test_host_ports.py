@@ -66,11 +66,17 @@ def test_a_server_can_listen_on_a_held_port_and_nobody_else_gets_it(server):
             assert second.ports != held.ports
 
 
-def test_a_port_on_which_a_program_listens_is_left_out():
-    """BX-10: on one address, too."""
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_port_on_which_a_program_listens_is_left_out(address):
+    """BX-10: on one address, too, of either kind."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with closing(HeldPorts("taken", 1)) as held:
         (port,) = held.ports
-    with socket.create_server(("127.0.0.1", port)), closing(HeldPorts("taken", 1)) as held:
+    try:
+        server = socket.create_server((address, port), family=family)
+    except OSError:
+        pytest.skip(f"this machine has no {address}")
+    with server, closing(HeldPorts("taken", 1)) as held:
         assert held.ports != (port,)
 
 
