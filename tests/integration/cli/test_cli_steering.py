@@ -112,6 +112,9 @@ def test_the_path_of_a_running_agent_is_its_worktree(context, run, scaffold, tmp
         "action": "store",
         "attempt": attempt.number,
         "path": str(folder),
+        "ports": [],
+        "database_name": None,
+        "scratch": None,
     }
 
 
