@@ -125,13 +125,20 @@ async def _merge(repository: Repository, branch: str, *, old: Commit, new: Commi
     if status.branch != branch or status.head not in {old, new}:
         raise _moved(branch)
     # Ignored files of the user may be in the way, too; by default git overwrites them silently.
-    args = ("merge", "--ff-only", "--no-overwrite-ignore", "--no-verify-signatures", "--no-stat", "--quiet", new)
+    # The user's `branch.NAME.mergeOptions` come before these, so each that would change what happens is taken back.
+    options = ("--ff-only", "--no-squash", "--commit", "--no-autostash", "--no-overwrite-ignore")
+    args = ("merge", *options, "--no-verify-signatures", "--no-stat", "--quiet", new)
     done = await repository.git(*args, timeout_s=CHECKOUT_TIMEOUT_S, ok=frozenset({0, 1, 2, 128}))
     if done.exit_code != 0:
         text = " | ".join(line.strip() for line in done.err.decode(errors="replace").splitlines() if line.strip())
         raise GitError(
             f"git did not fast-forward {branch} in {repository.root}: {text}",
             "Move the files out of the way, or commit them, then try again; nothing was changed.",
+        )
+    if (found := await refs.resolve(repository.git, f"refs/heads/{branch}")) != new:
+        raise GitError(
+            f"git merged {new[:8]} in {repository.root}, and {branch} is at {found[:8] if found else 'no commit'}",
+            f"Look at it with `git status`, and at `git config branch.{branch}.mergeOptions`.",
         )
 
 
