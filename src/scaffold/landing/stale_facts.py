@@ -17,6 +17,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.staleness import ProvenFacts, group_by_action
+from scaffold.run.assignment import inherited_preconditions
 from scaffold.store.database import Store
 
 
@@ -54,9 +55,10 @@ def dependent_facts(store: Store, action: Action) -> tuple[ProvenFacts, ...]:
     """Return the facts that hold and whose actions build on the effects of `action`, directly or through others."""
     holding = [fact for fact in store.facts.of_goal(action.goal_id) if fact.state == "holds"]
     groups = group_by_action(_with_providers(store, holding), besides=(action.id,))
+    needs = {each.action.id: inherited_preconditions(store, each.action) for each in groups}
     lost, found = {*action.effects}, dict[ActionId, ProvenFacts]()
     while True:
-        new = [each for each in groups if each.action.id not in found and lost & {*each.action.preconditions}]
+        new = [each for each in groups if each.action.id not in found and lost & {*needs[each.action.id]}]
         if not new:
             return tuple(each for each in groups if each.action.id in found)
         found |= {each.action.id: each for each in new}

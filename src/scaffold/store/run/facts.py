@@ -32,28 +32,30 @@ SELECT fact.goal_id, fact.assertion, fact.paths FROM fact JOIN goal ON goal.id =
 WHERE goal.run_id = :run_id AND fact.state = 'holds' ORDER BY goal.position, fact.assertion
 """
 # If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to. While
-# what its provider builds on does not hold, a check would say nothing: it is due once that holds again.
+# what its provider builds on does not hold, a check would say nothing: it is due once that holds again. An action
+# builds on its own preconditions and on those of its compounds.
 UNCHECKED_STALE = """
-SELECT fact.* FROM fact WHERE goal_id = :goal_id AND state = 'stale' AND EXISTS (
-    SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
-    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed'
-      AND NOT EXISTS (
-        SELECT 1 FROM precondition LEFT JOIN fact AS need
-          ON need.goal_id = precondition.goal_id AND need.assertion = precondition.assertion AND need.state = 'holds'
-        WHERE precondition.action_id = action.id AND need.assertion IS NULL))
-ORDER BY assertion
-"""
-UNCHECKED_STALE_OF_RUN = """
+WITH RECURSIVE provider (id, above) AS (
+    SELECT action.id, action.id FROM fact JOIN goal ON goal.id = fact.goal_id
+    JOIN effect ON effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion
+    JOIN action ON action.id = effect.action_id
+    WHERE {scope} AND fact.state = 'stale' AND action.status = 'completed' AND action.kind = 'primitive'
+    UNION
+    SELECT provider.id, action.parent_id FROM provider JOIN action ON action.id = provider.above
+    WHERE action.parent_id IS NOT NULL)
 SELECT fact.* FROM fact JOIN goal ON goal.id = fact.goal_id
-WHERE goal.run_id = :run_id AND fact.state = 'stale' AND EXISTS (
-    SELECT 1 FROM effect JOIN action ON action.id = effect.action_id
-    WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion AND action.status = 'completed'
+WHERE {scope} AND fact.state = 'stale' AND EXISTS (
+    SELECT 1 FROM effect WHERE effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion
+      AND effect.action_id IN (SELECT provider.id FROM provider)
       AND NOT EXISTS (
-        SELECT 1 FROM precondition LEFT JOIN fact AS need
+        SELECT 1 FROM provider JOIN precondition ON precondition.action_id = provider.above
+        LEFT JOIN fact AS need
           ON need.goal_id = precondition.goal_id AND need.assertion = precondition.assertion AND need.state = 'holds'
-        WHERE precondition.action_id = action.id AND need.assertion IS NULL))
+        WHERE provider.id = effect.action_id AND need.assertion IS NULL))
 ORDER BY goal.position, fact.assertion
 """
+UNCHECKED_STALE_OF_GOAL = UNCHECKED_STALE.format(scope="fact.goal_id = :goal_id")
+UNCHECKED_STALE_OF_RUN = UNCHECKED_STALE.format(scope="goal.run_id = :run_id")
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
 DECREMENT_UNMET = """
 UPDATE action SET unmet = unmet - 1
@@ -146,7 +148,7 @@ class Facts(RunTableGateway):
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
-        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE, goal_id=goal_id)))
+        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE_OF_GOAL, goal_id=goal_id)))
 
     def unchecked_stale_of_run(self, run_id: RunId) -> tuple[Fact, ...]:
         """Return the stale facts of all goals of the run that still need a check, by goal, then by name."""
