@@ -36,7 +36,12 @@ async def session_tip(context: RunContext, run: Run) -> Commit:
     """Return the session branch's commit; RepositoryError if the branch was deleted."""
     tip = await refs.resolve(context.git, session_ref(run))
     if tip is None:
-        last = last_landed(context.store, run) or run.base_sha
+        last = last_landed(context.store, run)
+        if last is None:
+            raise RepositoryError(
+                f"there is no branch {run.session_branch}: nothing has landed in run {run.id}",
+                f"`scaffold status {run.id}` shows how far it is; `scaffold resume {run.id}` goes on with it.",
+            )
         raise RepositoryError(
             f"the branch {run.session_branch} no longer exists",
             f"Restore it with `git branch {run.session_branch} {last}`, then run `scaffold resume`.",

@@ -68,11 +68,14 @@ class Review(Struct, frozen=True, kw_only=True):
     """Parents before their children."""
     files: tuple[ReviewedFile, ...]
     """By risk, then by path."""
+    in_base: Mapping[ActionKey, tuple[Fact, ...]]
+    """The facts of actions that have no commit, because the base that the run was carried over to has their change."""
 
     @property
     def facts(self) -> tuple[Fact, ...]:
-        """Return the facts of the commits, weak ones first, then reviewed ones, each once."""
-        found = {(fact.goal_id, fact.assertion): fact for each in self.commits for fact in each.facts}
+        """Return the facts of the work, weak ones first, then reviewed ones, each once."""
+        shown = [*(each.facts for each in self.commits), *self.in_base.values()]
+        found = {(fact.goal_id, fact.assertion): fact for facts in shown for fact in facts}
         order = ("weak", "reviewed", "proven")
         return tuple(sorted(found.values(), key=lambda fact: (order.index(fact.strength), fact.assertion)))
 
@@ -84,7 +87,16 @@ async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Re
     by_key = {action.key: action for action in view.actions}
     reviewed = tuple(_reviewed_commit(view, each, by_key) for each in commits)
     files = await _files(git, store, run, head, reviewed)
-    return Review(base=run.base_sha, head=head, commits=reviewed, files=files)
+    return Review(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=_in_base(view))
+
+
+def _in_base(view: RunView) -> dict[ActionKey, tuple[Fact, ...]]:
+    landed = {action: _landed(view.attempts_of(action), None) for action in view.actions}
+    return {
+        action.key: tuple(fact for fact in view.facts[action.goal_id] if fact.assertion in action.effects)
+        for action, attempt in landed.items()
+        if attempt is not None and attempt.head_sha is None
+    }
 
 
 def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[ActionKey, Action]) -> ReviewedCommit:

@@ -43,6 +43,13 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
 """An agent's state after its attempt, unless a human is asked; after every other outcome it has failed."""
 
 
+def where_landed(attempt: Attempt) -> str:
+    """Return how a successful attempt ended, with its commit: `landed as 0a1b2c3d`."""
+    if attempt.head_sha is not None:
+        return f"{attempt.outcome or 'done'} as {attempt.head_sha[:8]}"
+    return "its change was in the base already" if attempt.outcome == "landed" else attempt.outcome or "done"
+
+
 def task_state(state: ActionState) -> TaskState:
     """Return the word for a task; a skipped one is done, a cancelled one has failed."""
     match state:

@@ -23,6 +23,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Completed, Failed, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
+from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import format_cost, format_duration
 
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
@@ -126,7 +127,7 @@ def _action(
     reason, command = status_reason(action, actions), f"scaffold contract {quote(action.key)}"
     if any(attempt.error and attempt.error in reason for attempt in attempts):
         reason = ""  # told below
-    where = f"{done.outcome} as {(done.head_sha or '')[:8]}" if done else f"{status}{_reason_suffix(reason)}"
+    where = where_landed(done) if done else f"{status}{_reason_suffix(reason)}"
     yield from layout.prose(f"  {status_mark(status)} ", f"{action.key}  {where}", hang=6)
     for attempt in attempts:
         if attempt.outcome not in SUCCESSFUL_OUTCOMES:

@@ -1,7 +1,7 @@
 """A review as text and as JSON: weak facts first, then the commits with their evidence, then the diff by risk."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
@@ -10,7 +10,7 @@ from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.contract import Strength
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.views.review import RISKS, Review, ReviewedCommit, ReviewedFile, Risk
+from scaffold.views.review import RISKS, Review, ReviewedFile, Risk
 from scaffold.views.run_json import fact_json, taken_json
 from scaffold.views.run_view import RunView
 
@@ -58,14 +58,17 @@ def commit_lines(review: Review, layout: Layout) -> Iterator[str]:
     yield from ("", heading("Commits"))
     for each in review.commits:
         yield from layout.prose(f"  {each.commit.commit[:8]}  ", each.commit.subject)
-        yield from _evidence_lines(each, layout)
+        if each.executed is not None:
+            lines = f"checks executed {each.executed.executed} of {count_of(each.executed.total, 'changed line')}"
+            yield from layout.prose("      ", lines)
+        yield from _evidence_lines(each.facts, layout)
+    for key, facts in review.in_base.items():
+        yield from layout.prose("  in base   ", f"{key}: the base has its change already, so it has no commit")
+        yield from _evidence_lines(facts, layout)
 
 
-def _evidence_lines(reviewed: ReviewedCommit, layout: Layout) -> Iterator[str]:
-    if reviewed.executed is not None:
-        lines = f"checks executed {reviewed.executed.executed} of {count_of(reviewed.executed.total, 'changed line')}"
-        yield from layout.prose("      ", lines)
-    for fact in reviewed.facts:
+def _evidence_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
+    for fact in facts:
         mark = status_mark(MARKS[fact.strength] if fact.state == "holds" else fact.state)
         strength = fact.strength if fact.state == "holds" else fact.state
         yield from layout.prose(f"    {mark} ", f"{fact.assertion} ({strength})")
@@ -112,6 +115,7 @@ def review_json(view: RunView, review: Review, patches: Mapping[Risk, bytes]) ->
             }
             for each in review.commits
         ],
+        "in_base": list(review.in_base),
         "files": [
             {
                 "path": os.fsencode(each.path).decode(errors="replace"),

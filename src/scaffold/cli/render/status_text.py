@@ -24,7 +24,7 @@ from scaffold.core.states import (
 )
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
-from scaffold.views.state_labels import goal_reason
+from scaffold.views.state_labels import goal_reason, where_landed
 from scaffold.views.text_format import fill, format_cost, format_duration, pad
 
 MAX_ACTIONS = 40
@@ -224,7 +224,7 @@ def _landed(attempts: Sequence[Attempt]) -> str:
     if not attempts:
         return ""
     tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
-    return f"{attempts[-1].outcome or 'done'} as {(attempts[-1].head_sha or '')[:8]}{tries}"
+    return f"{where_landed(attempts[-1])}{tries}"
 
 
 def _ended(view: RunView, action: Action, actions: ActionsById) -> str:

@@ -15,6 +15,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Action, BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import RunIdentity
+from scaffold.core.states import Completed
 from scaffold.git import refs
 from scaffold.git.commits import changed_paths, is_ancestor, tree_of
 from scaffold.git.merge import Conflicted
@@ -101,6 +102,7 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
         commits=tuple(
             TakenCommit(old=each.commit, new=taken[each.commit], action=each.action, subject=each.subject)
             for each in chosen
+            if each.commit in taken
         ),
         reasons=reasons,
         doubt=await _doubt(context, run, new, head=head),
@@ -139,7 +141,7 @@ async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
 async def _left(context: RunContext, run: Run, branch: str, *, old: Commit, head: Commit) -> tuple[SessionCommit, ...]:
     """Return the commits of the session branch that the base branch does not have, in any form."""
     git, store = context.git, context.store
-    if head == run.base_sha:
+    if head == run.base_sha and not any(each.outcome == "landed" for each in store.attempts.of_run(run.id)):
         raise UsageError(
             f"nothing has landed on {run.session_branch}, so there is nothing to take",
             f"`scaffold status {run.id}` shows how far the run is.",
@@ -162,7 +164,8 @@ async def _left(context: RunContext, run: Run, branch: str, *, old: Commit, head
 async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]) -> Mapping[Commit, str]:
     """Return the commits of one action and those it needs, each with the reason; UsageError if it has not landed."""
     attempts = context.store.attempts.of_action(only.id)
-    if not any(each.outcome == "landed" for each in attempts):
+    # A reverted action has landed, too, and is open again.
+    if not isinstance(only.state, Completed) or not any(each.outcome == "landed" for each in attempts):
         raise UsageError(
             f"`{only.key}` has not landed, so it cannot be taken",
             f"`scaffold status {run.id}` shows what has; a compound is taken by its children.",
@@ -188,9 +191,12 @@ async def _made(
     made, tree = await _picked(context, run, chosen, onto=old, style=style, whole=whole)
     if whole and tree != await tree_of(context.git, head):
         raise await _base_moved(context, run, old)
+    left = [each for each in chosen if each.commit in made]
+    if not left:
+        return {}, old
     if wish.how == "squash":
-        return await _squashed(context, run, wish, chosen, tree=tree, onto=old)
-    return made, made[chosen[-1].commit]
+        return await _squashed(context, run, wish, left, tree=tree, onto=old)
+    return made, made[left[-1].commit]
 
 
 def _remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
@@ -217,7 +223,10 @@ async def _squashed(
 async def _picked(
     context: RunContext, run: Run, chosen: Sequence[SessionCommit], *, onto: Commit, style: CommitStyle, whole: bool
 ) -> tuple[dict[Commit, Commit], str]:
-    """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree."""
+    """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree.
+
+    Without commits whose change is there already.
+    """
     made: dict[Commit, Commit] = {}
     remaker = _remaker(context, run, style)
     start, tree = onto, str(await tree_of(context.git, onto))
@@ -237,10 +246,10 @@ async def _picked(
                 raise await (
                     _base_moved(context, run, start) if whole else _does_not_apply(context, run, each, applied, start)
                 )
-            # A change that is there already leaves no commit.
-            if applied != tree:
-                tree = applied
-                onto = await remaker.remake(each, tree, [onto])
+            # A change that is there already leaves no commit, and is not listed.
+            if applied == tree:
+                continue
+            onto, tree = await remaker.remake(each, applied, [onto]), applied
         made[each.commit] = onto
     return made, tree
 

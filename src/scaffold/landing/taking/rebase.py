@@ -37,6 +37,8 @@ class Rebased(Struct, frozen=True, kw_only=True):
     commit: Commit
     """Its tip now."""
     carried: tuple[TakenCommit, ...]
+    in_base: tuple[TakenCommit, ...]
+    """Commits whose change the new base has already; they have no commit in their place."""
     open_again: tuple[ActionKey, ...]
     """The actions whose changes conflict with the new base; they are done again."""
 
@@ -62,10 +64,11 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
             if each.action is None:
                 raise _by_hand(run, branch, each, applied.paths)
             continue
-        # What the base branch has already leaves no commit; the base itself stands for it.
-        if applied != tree:
+        # What the base branch has already leaves no commit; in the stored move the base stands for it.
+        is_new = applied != tree
+        if is_new:
             onto, tree = await remaker.remake(each, applied, [onto]), applied
-        new = base if onto == base else onto
+        new = onto if is_new else base
         carried.append(TakenCommit(old=each.commit, new=new, action=each.action, subject=each.subject))
     return BranchMove(
         id=new_id(12),
@@ -128,24 +131,33 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
     for group in all_facts(store, run):
         mark_stale(store, group)
     store.intents.relocate_last(run.id, move.new)
-    _relocate(store, run, {each.old: each.new for each in move.commits})
+    carried = tuple(each for each in move.commits if each.new != move.head)
+    in_base = tuple(each for each in move.commits if each.new == move.head)
+    _relocate(store, run, {each.old: each.new for each in carried} | {each.old: None for each in in_base})
     open_again = tuple(_reopen(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost)
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
     again = f"; done again: {join_limited(open_again, MAX_NAMES)}" if open_again else ""
-    text = f"{count_of(len(move.commits), 'commit')} carried over to {move.head[:8]}, to be proven anew{again}"
+    there = f"; already there: {join_limited([name_of(each) for each in in_base], MAX_NAMES)}" if in_base else ""
+    text = f"{count_of(len(carried), 'commit')} carried over to {move.head[:8]}, to be proven anew{there}{again}"
     store.events.append(run.id, NoticeRaised("info", text))
     return Rebased(
         base=move.head,
         former=move.old or move.head,
         commit=move.new,
-        carried=move.commits,
+        carried=carried,
+        in_base=in_base,
         open_again=tuple(dict.fromkeys(open_again)),
     )
 
 
-def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit]) -> None:
+def name_of(commit: TakenCommit) -> str:
+    """Return how messages name a commit: its action, else its short id."""
+    return commit.action or commit.old[:8]
+
+
+def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -> None:
     for attempt in store.attempts.of_run(run.id):
         if attempt.outcome == "landed" and attempt.head_sha is not None and attempt.head_sha in commits:
             store.attempts.relocate(attempt.id, commits[attempt.head_sha])

@@ -40,7 +40,7 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
     UsageError if the action has no landed commit, GitError if the branch is checked out or later commits changed the
     same lines.
     """
-    undone = _landed_commit(context.store, action)
+    undone = _landed_commit(context.store, run, action)
     tip = await session_tip(context, run)
     if not await is_ancestor(context.git, undone, tip):
         raise GitError(
@@ -81,15 +81,20 @@ async def require_not_checked_out(context: RunContext, run: Run, command: str) -
             )
 
 
-def _landed_commit(store: Store, action: Action) -> Commit:
-    landed = [each for each in store.attempts.of_action(action.id) if each.outcome == "landed" and each.head_sha]
+def _landed_commit(store: Store, run: Run, action: Action) -> Commit:
+    landed = [each.head_sha for each in store.attempts.of_action(action.id) if each.outcome == "landed"]
     if action.kind == "compound":
         children = ", ".join(child.key for child in store.actions.children(action.id))
         raise UsageError(f"`{action.key}` is a compound and has no commit", f"Revert its children: {children}.")
     if not landed or not isinstance(action.state, Completed):
         what = f"`{action.key}` is {status_of(action.state)}, so there is no commit of it to revert"
         raise UsageError(what, "`scaffold tasks` shows what has landed.")
-    return Commit(landed[-1].head_sha or "")
+    if landed[-1] is None:
+        raise UsageError(
+            f"`{action.key}` has no commit of its own: its change is in the base {run.base_sha[:8]} already",
+            f"Undo it on {run.base_branch} with git. Nothing was changed.",
+        )
+    return landed[-1]
 
 
 async def _undoing_commit(

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from scaffold.core.errors import RunBusy, UsageError
-from scaffold.core.ids import ActionId, ControlRequestId, GoalId, RunId
+from scaffold.core.ids import ActionId, ControlRequestId, RunId
 from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, HaltRequest, Run
 from scaffold.core.states import (
     ActionState,
@@ -27,10 +27,10 @@ from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.owner.recovery.reopening import reopen_failed, reopen_goal, retry_failed_goal
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
-from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
 from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
@@ -214,8 +214,8 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
         raise UsageError(f"`{action.key}` is blocked by a failed action", f"Retry {failed} instead.")
     _require_failed(action.state, f"`{action.key}`")
     with store.transaction(durable=True):
-        _reopen(store, action.id)
-        _reopen_goal(store, run.id, action.goal_id)
+        reopen_failed(store, action.id)
+        reopen_goal(store, run.id, action.goal_id)
 
 
 def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
@@ -238,7 +238,7 @@ def retry_goal(store: Store, run: Run, goal: Goal) -> None:
             return
     _require_failed(goal.state, f"the goal `{goal.name}`")
     with store.transaction(durable=True):
-        _retry_goal(store, run.id, goal)
+        retry_failed_goal(store, run.id, goal)
 
 
 def retry_run(store: Store, run: Run) -> None:
@@ -247,7 +247,7 @@ def retry_run(store: Store, run: Run) -> None:
     with store.transaction(durable=True):
         for goal in store.goals.of_run(run.id):
             if isinstance(goal.state, Failed):
-                _retry_goal(store, run.id, goal)
+                retry_failed_goal(store, run.id, goal)
         now = store.runs.get(run.id)
         if now is not None and isinstance(now.state, Failed):  # planning failed, or the final gates did
             store.runs.move(run.id, Paused(RETRIED))
@@ -257,45 +257,3 @@ def _require_failed(state: ActionState | GoalState | RunState, name: str) -> Non
     if not isinstance(state, Failed):
         fix = "Only failed work can be retried; use `scaffold resume` for interrupted or paused work."
         raise UsageError(f"{name} is {status_of(state)}, not failed", fix)
-
-
-def _retry_goal(store: Store, run_id: RunId, goal: Goal) -> None:
-    for action in store.actions.of_goal(goal.id):
-        _reopen(store, action.id)
-    _reopen_goal(store, run_id, goal.id)
-
-
-def _reopen(store: Store, action_id: ActionId) -> None:
-    """Set a failed action back to pending, with its failed descendants and the failed compounds above it."""
-    action = store.actions.get(action_id)
-    if action is None or not isinstance(action.state, Failed):
-        return
-    store.actions.reset_failures(action_id)
-    store.actions.move(action_id, Pending())
-    # A failed compound takes its children with it, and its own failure may be why the one above it failed.
-    for child in store.actions.children(action_id):
-        _reopen(store, child.id)
-    if action.parent_id is not None:
-        _reopen(store, action.parent_id)
-
-
-def _reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
-    """Pause a failed goal and its run so that `resume` continues them; reset the turn limits and unblock actions.
-
-    Raises UsageError if the goal or the run is completed or cancelled.
-    """
-    goal, run = store.goals.get(goal_id), store.runs.get(run_id)
-    if goal is None or run is None:
-        raise LookupError(goal_id)
-    for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
-        if isinstance(state, Completed | Cancelled):
-            raise UsageError(f"{name} is {status_of(state)}: nothing in it can be retried", "Start a new run.")
-    # The limits count turns since the last new fact; without this the goal would fail again at once.
-    store.turns.reset_progress_count(goal_id)
-    # Unblock first, then block again what still cannot be reached: another failed action may remain.
-    store.actions.unblock(goal_id)
-    block_unreachable_actions(store, goal_id)
-    if isinstance(goal.state, Failed):
-        store.goals.move(goal_id, Paused(RETRIED))
-    if isinstance(run.state, Failed):
-        store.runs.move(run_id, Paused(RETRIED))

@@ -5,7 +5,8 @@ The run is paused afterwards, also if it was completed, and `resume` works on it
 
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
-from scaffold.core.states import Cancelled
+from scaffold.core.states import Cancelled, Saved
+from scaffold.landing.record import last_landed
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
 from scaffold.landing.taking.revert import Reverted, move_session_branch, plan_revert
 from scaffold.orchestrator.owner.recovery.interrupted_moves import (
@@ -48,6 +49,11 @@ async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
             if isinstance(done, Rebased):
                 return done
         await recover_run(context, run)
+        if last_landed(context.store, run) is None:
+            raise UsageError(
+                f"nothing has landed on {run.session_branch}, so there is no work to carry over",
+                "Start a new run: it begins at the base branch's tip.",
+            )
         move = await plan_rebase(context, run)
         if move is None:
             return None
@@ -63,5 +69,10 @@ def _take(context: RunContext, run: Run) -> Run:
         raise UsageError(
             f"run {run.id} is cancelled, and nothing in it can be done again",
             f"Change {run.session_branch} with git, or start a new run.",
+        )
+    if isinstance(run.state, Saved):
+        raise UsageError(
+            f"run {run.id} is saved and has not started, so {run.session_branch} has no work yet",
+            f"Start it with `scaffold resume {run.id}`.",
         )
     return take_over_run(context, run.id)

@@ -320,8 +320,11 @@ class Attempts(RunTableGateway):
         """Note that the work of a landed attempt is no longer on the branch: it did not fit another base."""
         self._connection.compare_and_set(MARK_CONFLICT, "attempt", attempt_id, error=error)
 
-    def relocate(self, attempt_id: AttemptId, commit: Commit) -> None:
-        """Replace the commit of a landed attempt: the branch was carried over to another base."""
+    def relocate(self, attempt_id: AttemptId, commit: Commit | None) -> None:
+        """Replace the commit of a landed attempt: the branch was carried over to another base.
+
+        None: that base has the change already, and the attempt has no commit of its own any more.
+        """
         self._connection.compare_and_set(RELOCATE, "attempt", attempt_id, head_sha=commit)
 
     def end(

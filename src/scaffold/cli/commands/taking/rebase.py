@@ -10,7 +10,7 @@ from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.rebase import MAX_NAMES, Rebased
+from scaffold.landing.taking.rebase import MAX_NAMES, Rebased, name_of
 from scaffold.orchestrator.owner.session_changes import rebase_run
 
 
@@ -38,6 +38,9 @@ async def _rebase(run_name: str | None, *, as_json: bool) -> None:
         else:
             count = count_of(len(done.carried), "commit")
             print_text(f"{run.session_branch} is at {done.commit[:8]} now: {count} on {done.base[:8]}")
+            if done.in_base:
+                there = join_limited([name_of(each) for each in done.in_base], MAX_NAMES)
+                print_text(f"  in {run.base_branch} already: {there}")
             if done.open_again:
                 print_text(f"  conflicts, done again: {join_limited(done.open_again, MAX_NAMES)}")
             print_text(f"  prove it again: scaffold resume {run.id}")

@@ -22,6 +22,7 @@ from scaffold.core.states import status_of
 from scaffold.views.run_costs import CostLine, RunCosts
 from scaffold.views.run_history import QUEUED, RunHistory
 from scaffold.views.run_view import RunView
+from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration
 
 MAX_DEPTH = 5
@@ -84,7 +85,9 @@ def _outcome(view: RunView, action: Action, by_id: Mapping[ActionId, Action]) ->
     attempts = view.attempts_of(action)
     done = next((each for each in attempts if each.outcome in SUCCESSFUL_OUTCOMES), None)
     if done is not None:
-        yield from (element("br"), f"{done.outcome} as ", commit(done.head_sha))
+        known = done.head_sha is not None
+        yield element("br")
+        yield from (f"{done.outcome} as ", commit(done.head_sha)) if known else (where_landed(done),)
     elif reason := clip(status_reason(action, by_id), 200):
         yield from (element("br"), reason)
     if len(attempts) > 1:

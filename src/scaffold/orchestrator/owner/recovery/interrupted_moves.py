@@ -1,9 +1,10 @@
 """Reverts and rebases whose process died after it moved the session branch: record them before the run goes on."""
 
 from scaffold.core.model import BranchMove, Run
-from scaffold.core.states import Active, Paused, Planning
+from scaffold.core.states import Active, Failed, Paused, Planning
 from scaffold.landing.taking.rebase import Rebased, lost_landings, record_rebased
 from scaffold.landing.taking.revert import Reverted, changed_by, find_interrupted, record_reverted
+from scaffold.orchestrator.owner.recovery.reopening import retry_failed_goal
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -20,7 +21,10 @@ async def record_interrupted_moves(context: RunContext, run: Run) -> tuple[Rever
 
 
 async def record_move(context: RunContext, run: Run, move: BranchMove) -> Reverted | Rebased:
-    """Record in one transaction that the branch has moved, and what is open again; the run is paused."""
+    """Record in one transaction that the branch has moved, and what is open again.
+
+    The run is paused; if it had failed, its failed goals are open again, as after `retry`.
+    """
     if move.purpose == "rebase":
         return await record_rebase(context, run, move)
     return await record_revert(context, run, move)
@@ -45,8 +49,10 @@ async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Reba
 
 
 def _pause(store: Store, run: Run, paused: Paused) -> None:
+    if not isinstance(require_run(store, run.id).state, Paused):
+        store.runs.move(run.id, paused, fence=run.fence)
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Planning | Active):
             store.goals.move(goal.id, paused)
-    if not isinstance(require_run(store, run.id).state, Paused):
-        store.runs.move(run.id, paused, fence=run.fence)
+        elif isinstance(goal.state, Failed):
+            retry_failed_goal(store, run.id, goal)

@@ -1,0 +1,152 @@
+"""`revert`, `rebase` and `land` between owners: what they record is what the branch has."""
+
+import pytest
+
+from scaffold.core.errors import UsageError
+from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
+from scaffold.git import refs
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.record import session_tip
+from scaffold.landing.stale_facts import dependent_facts
+from scaffold.landing.taking.base_branch import BranchPlace, advance
+from scaffold.landing.taking.land import LandWish, prepare
+from scaffold.orchestrator.owner.run_lease import release_run
+from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
+from support.harness import act, goal
+
+CHECKED = "test -f list"
+WISH = LandWish(how="ff", message="{request}")
+
+
+async def landed(harness, *specs, **commands):
+    """Land the actions in order and release the run; return it."""
+    run = await harness.own(*specs)
+    queue = MergeQueue(harness.context, run)
+    for key, command in commands.items():
+        with harness.store.transaction():
+            for each in harness.store.actions.of_run(run.id):
+                if each.kind == "compound" and isinstance(each.state, Pending):
+                    harness.store.actions.move(each.id, Running())
+        await harness.work(run, key, command)
+        step = await queue.step()
+        assert isinstance(step, BatchLanded), step
+    release_run(harness.store, run)
+    return harness.store.runs.get(run.id)
+
+
+def two_actions():
+    return goal("g", act("a", check=CHECKED), act("b", check=CHECKED))
+
+
+async def commit_on_base(harness, command):
+    await harness.sh(f"{command}; git add -A; git commit -qm theirs")
+
+
+async def test_work_that_the_new_base_has_already_has_no_commit_of_its_own(harness):
+    """BX-2: no attempt gets a foreign commit, `revert` refuses it, and only commits that were made are counted."""
+    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
+    await commit_on_base(harness, "echo y > b")
+    done = await rebase_run(harness.context, run)
+    assert ([each.action for each in done.carried], [each.action for each in done.in_base]) == (["a"], ["b"])
+    assert harness.attempts(run, "b")[-1].head_sha is None
+    assert harness.attempts(run, "a")[-1].head_sha == done.commit
+    tip = await harness.tip(run)
+    with pytest.raises(UsageError, match="in the base"):
+        await revert_action(harness.context, run, harness.action(run, "b"))
+    assert await harness.tip(run) == tip
+    run = harness.store.runs.get(run.id)
+    assert [each.action for each in (await prepare(harness.context, run, WISH)).commits] == ["a"]
+
+
+async def test_a_base_with_all_of_the_work_is_not_told_as_one_on_which_nothing_landed(harness):
+    """BX-2: all of it is taken already."""
+    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
+    await commit_on_base(harness, "echo x > a; echo y > b")
+    done = await rebase_run(harness.context, run)
+    assert (done.carried, len(done.in_base), done.commit) == ((), 2, done.base)
+    run = harness.store.runs.get(run.id)
+    assert (await prepare(harness.context, run, WISH)).is_taken
+
+
+async def test_a_part_that_the_base_has_already_is_not_listed_as_taken(harness):
+    """BX-2: `land --only` makes no commit for it, so it has none of another action."""
+    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
+    await commit_on_base(harness, "echo y > b")
+    only = LandWish(how="ff", message="", only=harness.action(run, "b"))
+    assert (await prepare(harness.context, run, only)).is_taken
+
+
+@pytest.mark.parametrize("change", ["revert", "rebase"])
+async def test_a_failed_run_can_be_resumed_after_its_branch_was_changed(harness, change):
+    """BX-1: its failed goals and actions are open again, as after `retry`."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    failed = harness.action(run, "b")
+    with harness.store.transaction():
+        harness.store.actions.move(failed.id, Failed("tried"))
+        harness.store.goals.move(failed.goal_id, Failed("an action failed"))
+        harness.store.runs.move(run.id, Failed("a goal failed"))
+    if change == "revert":
+        await revert_action(harness.context, run, harness.action(run, "a"))
+    else:
+        await commit_on_base(harness, "echo z > c")
+        await rebase_run(harness.context, run)
+    assert isinstance(harness.store.runs.get(run.id).state, Paused)
+    assert [type(each.state) for each in harness.store.goals.of_run(run.id)] == [Paused]
+    assert harness.statuses(run)["b"] == "pending"
+
+
+async def test_a_run_without_landed_work_is_refused_before_anything_moves(harness):
+    """BX-2: a saved run, and one that has only begun; neither is told that a branch no longer exists."""
+    run = await harness.open_run(two_actions())
+    with harness.store.transaction():
+        harness.store.runs.move(run.id, Saved())
+    with pytest.raises(UsageError, match="has not started"):
+        await rebase_run(harness.context, harness.store.runs.get(run.id))
+    with harness.store.transaction():
+        harness.store.runs.move(run.id, Active())
+    await commit_on_base(harness, "echo z > c")
+    before = await harness.sh("git for-each-ref")
+    with pytest.raises(UsageError, match="nothing has landed"):
+        await rebase_run(harness.context, harness.store.runs.get(run.id))
+    assert await harness.sh("git for-each-ref") == before
+    assert harness.store.branch_moves.of_run(run.id) == ()
+
+
+async def test_an_action_that_was_reverted_is_not_taken(harness):
+    """BX-2: it has landed once, and is open again."""
+    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
+    await revert_action(harness.context, run, harness.action(run, "b"))
+    run = harness.store.runs.get(run.id)
+    with pytest.raises(UsageError, match="cannot be taken"):
+        await prepare(harness.context, run, LandWish(how="ff", message="", only=harness.action(run, "b")))
+
+
+async def test_a_child_builds_on_what_its_compound_needs(harness):
+    """BX-1: so its facts are checked again after a revert, and not before that holds again."""
+    run = await landed(
+        harness,
+        goal(
+            "g",
+            act("a", check=CHECKED),
+            act("c", kind="compound", needs=["a_done"], check=None, effects=("b_done",)),
+            act("b", parent="c", check=CHECKED),
+            wants=["b_done"],
+        ),
+        a="echo x > a",
+        b="echo y > b",
+    )
+    assert [each.action.key for each in dependent_facts(harness.store, harness.action(run, "a"))] == ["b"]
+    done = await revert_action(harness.context, run, harness.action(run, "a"))
+    assert [each.action.key for each in done.stale] == ["b"]
+    assert harness.store.facts.unchecked_stale_of_run(run.id) == ()
+    assert harness.store.facts.unchecked_stale(harness.action(run, "b").goal_id) == ()
+
+
+async def test_the_options_of_the_users_merges_do_not_keep_the_branch_from_moving(harness):
+    """AL-12: `branch.NAME.mergeOptions` cannot turn a fast-forward into a squash."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    await harness.sh("git config branch.main.mergeOptions '--squash --autostash'")
+    old, new = await refs.resolve(harness.context.git, "main"), await session_tip(harness.context, run)
+    await advance(harness.context.repository, BranchPlace(where="here"), "main", old=old, new=new)
+    assert await refs.resolve(harness.context.git, "main") == new
+    assert await harness.sh("git status --porcelain --untracked-files=no") == ""
