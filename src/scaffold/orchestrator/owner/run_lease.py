@@ -1,6 +1,10 @@
 """The lease of a run: which process owns it, and when another may take over."""
 
-from scaffold.core.errors import RunBusy, StaleFence
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from scaffold.core.errors import RunBusy, StaleFence, StoreError
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import Active, Paused, Saved
@@ -109,6 +113,22 @@ async def renew_lease(context: RunContext, run: Run) -> None:
         with owner_transaction(context.store, run):
             context.store.runs.record_heartbeat(run.id, fence=run.fence, at=context.clock.monotonic())
         await context.clock.sleep(HEARTBEAT_S)
+
+
+@asynccontextmanager
+async def keeping_lease(context: RunContext, run: Run) -> AsyncIterator[None]:
+    """Send heartbeats while the block runs; if another process takes the run, its next write raises StaleFence."""
+    heartbeats = asyncio.create_task(_try_to_renew(context, run))
+    try:
+        yield
+    finally:
+        heartbeats.cancel()
+        await asyncio.wait([heartbeats])
+
+
+async def _try_to_renew(context: RunContext, run: Run) -> None:
+    with suppress(StaleFence, StoreError):
+        await renew_lease(context, run)
 
 
 def require_run(store: Store, run_id: RunId) -> Run:

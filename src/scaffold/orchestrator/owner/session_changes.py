@@ -3,6 +3,9 @@
 The run is paused afterwards, also if it was completed, and `resume` works on it again.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
 from scaffold.core.states import Cancelled, Saved
@@ -15,53 +18,58 @@ from scaffold.orchestrator.owner.recovery.interrupted_moves import (
     record_revert,
 )
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
-from scaffold.orchestrator.owner.run_lease import release_run, take_over_run
+from scaffold.orchestrator.owner.run_lease import keeping_lease, release_run, take_over_run
 from scaffold.run.context import RunContext
 
 
 async def revert_action(context: RunContext, run: Run, action: Action) -> Reverted:
     """Undo the action's commit on the session branch by a new one, and reopen what it proved; return what changed.
 
-    Raises RunBusy while a process executes the run, UsageError if it was cancelled, and as `plan_revert` does. Safe to
-    repeat after a crash: then it records what was interrupted.
+    Raises RunBusy while a process executes the run, UsageError if it was cancelled or has not started, and as
+    `plan_revert` does. Safe to repeat after a crash: then it records what was interrupted.
     """
-    run = _take(context, run)
-    try:
-        for done in reversed(await record_interrupted_moves(context, run)):
+    async with _owned(context, run) as own:
+        for done in reversed(await record_interrupted_moves(context, own)):
             if isinstance(done, Reverted) and done.action.id == action.id:
                 return done
-        await recover_run(context, run)
-        move = await plan_revert(context, run, context.store.actions.get(action.id) or action)
-        await move_session_branch(context, run, move)
-        return await record_revert(context, run, move)
-    finally:
-        release_run(context.store, run)
+        await recover_run(context, own)
+        move = await plan_revert(context, own, context.store.actions.get(action.id) or action)
+        await move_session_branch(context, own, move)
+        return await record_revert(context, own, move)
 
 
 async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
     """Carry the session branch over to the base branch's tip; return what changed, None if that has not moved on.
 
-    Raises as `revert_action` and `plan_rebase` do, and is as safe to repeat.
+    Raises as `revert_action` and `plan_rebase` do, UsageError if nothing has landed, and is as safe to repeat.
     """
-    run = _take(context, run)
-    try:
-        for done in reversed(await record_interrupted_moves(context, run)):
+    async with _owned(context, run) as own:
+        for done in reversed(await record_interrupted_moves(context, own)):
             if isinstance(done, Rebased):
                 return done
-        await recover_run(context, run)
-        if last_landed(context.store, run) is None:
+        await recover_run(context, own)
+        if last_landed(context.store, own) is None:
             raise UsageError(
-                f"nothing has landed on {run.session_branch}, so there is no work to carry over",
+                f"nothing has landed on {own.session_branch}, so there is no work to carry over",
                 "Start a new run: it begins at the base branch's tip.",
             )
-        move = await plan_rebase(context, run)
+        move = await plan_rebase(context, own)
         if move is None:
             return None
-        await keep_former(context, run, move)
-        await move_session_branch(context, run, move)
-        return await record_rebase(context, run, move)
+        await keep_former(context, own, move)
+        await move_session_branch(context, own, move)
+        return await record_rebase(context, own, move)
+
+
+@asynccontextmanager
+async def _owned(context: RunContext, run: Run) -> AsyncIterator[Run]:
+    """Own the run while the block runs."""
+    own = _take(context, run)
+    try:
+        async with keeping_lease(context, own):
+            yield own
     finally:
-        release_run(context.store, run)
+        release_run(context.store, own)
 
 
 def _take(context: RunContext, run: Run) -> Run:
