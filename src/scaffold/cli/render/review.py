@@ -19,7 +19,7 @@ HEADINGS: Mapping[Risk, str] = {
     "protected": "Protected areas",
     "deleted": "Deleted",
     "big": "Big changes",
-    "untested": "Changed lines that no check executed",
+    "untested": "Parts of changes of which checks executed only some lines",
     "rest": "Everything else",
 }
 MARKS: Mapping[Strength, str] = {"weak": "warn", "reviewed": "holds", "proven": "holds"}
