@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 URL = "http://github.localhost/ada/shop/pull/1"
 GH = f"""#!{sys.executable}
-import json, os, pathlib, signal, sys
+import json, os, pathlib, signal, subprocess, sys
 state = pathlib.Path(os.environ["HOME"], "pulls.json")
 pulls = json.loads(state.read_text()) if state.exists() else []
 args = dict(zip(sys.argv[3::2], sys.argv[4::2]))
@@ -27,11 +27,13 @@ if pathlib.Path(os.environ["HOME"], "kill").exists():
 match sys.argv[2]:
     case "list":
         found = [each for each in pulls if each["head"] == args["--head"]]
-        print(json.dumps([{{k: each[k] for k in ("number", "url", "baseRefName")}} for each in found]))
+        print(json.dumps([{{k: each[k] for k in args["--json"].split(",")}} for each in found]))
     case "create":
         url = f"https://example.invalid/pull/{{len(pulls) + 1}}"
         pulls.append({{"number": len(pulls) + 1, "url": url, "head": args["--head"], "baseRefName": args["--base"],
-                      "title": args["--title"], "body": sys.stdin.read()}})
+                      "title": args["--title"], "body": sys.stdin.read(), "isCrossRepository": False,
+                      "headRepositoryOwner": {{"login": "ada"}}, "headRepository": {{"name": "shop"}},
+                      "headRefOid": subprocess.getoutput("git ls-remote origin " + args["--head"])[:40]}})
         state.write_text(json.dumps(pulls))
         print(url)
     case "--method":
@@ -49,7 +51,10 @@ class Api(BaseHTTPRequestHandler):
         asked = json.loads(self._body())
         query = asked.get("query", "")
         repository = {"id": "R", "name": "shop", "owner": {"login": "ada"}, "defaultBranchRef": {"name": "main"}}
-        listed = [{"number": 1, "url": URL, "baseRefName": "main"} for _ in self.pulls]
+        head = {"headRepositoryOwner": {"id": "U", "login": "ada"}, "headRepository": {"id": "R", "name": "shop"}}
+        listed = [
+            {"number": 1, "url": URL, "isCrossRepository": False, "headRefOid": "0" * 40, **head} for _ in self.pulls
+        ]
         if "createPullRequest" in query:
             self.pulls.append(asked["variables"]["input"])
             data = {"createPullRequest": {"pullRequest": {"id": "P", "url": URL}}}
@@ -112,7 +117,7 @@ def test_a_pull_request_is_opened_once_and_its_text_is_the_evidence(scenario):
         assert json.loads(done.stdout)["url"] == "https://example.invalid/pull/1"
     (pull,) = pulls(scenario)
     assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
-    assert "- api: make api" in pull["body"]
+    assert "- `api: make api`" in pull["body"]
     assert "`grep -q model api.py` exited with 0" in pull["body"]
     assert pushed(scenario) == scenario.git("rev-parse", session_branch(scenario)).strip()
     assert (checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")) == before
@@ -144,6 +149,40 @@ def test_without_gh_or_a_remote_or_with_a_failed_push_nothing_is_claimed(scenari
     done = scenario.scaffold("land", "--pr")
     assert (done.returncode, "no remote to push to" in done.stderr) == (64, True)
     assert scenario.status()["run"]["taken"] == []
+
+
+def test_only_the_pull_request_of_the_pushed_commit_is_changed_and_never_its_base(scenario):
+    """AL-14: one of a fork, with a branch of the same name, stays as it is; the user's choice of a base, too."""
+    stand_in(scenario, "gh", GH)
+    fork = {"number": 1, "url": "u", "head": session_branch(scenario), "body": "theirs", "headRefOid": "0" * 40}
+    head = {"isCrossRepository": True, "headRepositoryOwner": {"login": "eve"}, "headRepository": {"name": "shop"}}
+    (scenario.home / "pulls.json").write_text(json.dumps([fork | head]))
+    assert scenario.scaffold("land", "--pr").returncode == 0
+    theirs, ours = pulls(scenario)
+    assert theirs == fork | head
+    (scenario.home / "pulls.json").write_text(json.dumps([theirs, ours | {"baseRefName": "dev", "body": ""}]))
+    assert scenario.scaffold("land", "--pr").returncode == 0
+    (theirs, again) = pulls(scenario)
+    assert (theirs, again) == (fork | head, ours | {"baseRefName": "dev"})
+
+
+def test_it_is_pushed_where_git_pushes_and_gh_is_told_both_repositories(scenario):
+    """AL-14: a fork of the user's (`remote.pushDefault`), and the upstream that has the base branch."""
+    log = scenario.home / "gh.log"
+    stand_in(scenario, "gh", f'#!/bin/sh\necho "$@" >> {log}\ncase $2 in list) echo "[]";; *) echo made;; esac\n')
+    scenario.git("remote", "set-url", "origin", "https://example.invalid/ada/shop.git")
+    scenario.git("init", "-q", "--bare", str(scenario.home / "fork.git"))
+    scenario.git("remote", "add", "mine", "https://example.invalid/bob/shop.git")
+    scenario.git("remote", "set-url", "--push", "mine", str(scenario.home / "fork.git"))
+    scenario.git("config", "remote.pushDefault", "mine")
+    scenario.git("config", "branch.main.remote", "origin")
+    scenario.git("config", "branch.main.merge", "refs/heads/main")
+    done = scenario.scaffold("land", "--pr")
+    assert done.returncode == 0, done.stderr
+    assert scenario.git("ls-remote", str(scenario.home / "fork.git"), f"refs/heads/{session_branch(scenario)}")
+    listed, created = log.read_text().splitlines()
+    assert all("--repo example.invalid/ada/shop" in each for each in (listed, created))
+    assert f"--head bob:{session_branch(scenario)}" in created
 
 
 def test_other_commits_on_the_pushed_branch_are_never_replaced_without_a_question(scenario):
@@ -220,7 +259,8 @@ def test_gh_itself_opens_a_pull_request_and_brings_it_up_to_date(scenario):
             assert json.loads(done.stdout)["url"] == URL
         server.shutdown()
     (pull,) = Api.pulls
-    assert (pull["baseRefName"], pull["base"], pull["title"]) == ("main", "main", "store, docs")
+    assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
+    assert "base" not in pull
     assert "exited with 0" in pull["body"]
 
 

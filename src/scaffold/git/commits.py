@@ -252,6 +252,11 @@ async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:
     return (await git("merge-base", "--is-ancestor", older, newer, ok=frozenset({0, 1}))).exit_code == 0
 
 
+async def is_contained(git: Git, commit: Commit, tip: Commit) -> bool:
+    """Return whether `tip` contains `commit`; False, too, if `commit` is no longer in the repository."""
+    return (await git("merge-base", "--is-ancestor", commit, tip, ok=frozenset({0, 1, 128}))).exit_code == 0
+
+
 async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
     """Return the paths that differ between two commits, in git's order; both names of a renamed file."""
     return tuple((await _differences(git, old, new)).records[1::2])

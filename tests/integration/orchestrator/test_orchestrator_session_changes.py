@@ -1,20 +1,31 @@
 """`revert`, `rebase` and `land` between owners: what they record is what the branch has."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.model import BranchMove
 from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
 from scaffold.git import refs
 from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.landing.record import session_tip
 from scaffold.landing.stale_facts import dependent_facts
-from scaffold.landing.taking.base_branch import BranchPlace, advance
-from scaffold.landing.taking.land import LandWish, prepare
+from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
+from scaffold.landing.taking.land import LandWish, prepare, settle_moves, take
+from scaffold.landing.taking.rebase import plan_rebase
+from scaffold.landing.taking.remake import CommitStyle
+from scaffold.landing.taking.revert import find_interrupted
+from scaffold.landing.taking.user_programs import require_own_programs
+from scaffold.orchestrator.owner import session_changes
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
-from support.harness import act, goal
+from scaffold.policy.trust import FolderConfig, TrustStatus
+from support.harness import act, goal, poll_until
 
 CHECKED = "test -f list"
+UNKNOWN = TrustStatus(FolderConfig(Path("/"), "", ()), "unknown")
 WISH = LandWish(how="ff", message="{request}")
 
 
@@ -150,3 +161,66 @@ async def test_the_options_of_the_users_merges_do_not_keep_the_branch_from_movin
     await advance(harness.context.repository, BranchPlace(where="here"), "main", old=old, new=new)
     assert await refs.resolve(harness.context.git, "main") == new
     assert await harness.sh("git status --porcelain --untracked-files=no") == ""
+
+
+async def test_a_pull_request_has_the_whole_branch_although_its_last_part_was_taken_alone(harness):
+    """AL-14: with commits that are made again for it, too."""
+    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
+    await take(harness.context, run, await prepare(harness.context, run, only(harness, run, "b")))
+    signed_off = LandWish(how="pr", message="", style=CommitStyle(sign_off=True))
+    assert [each.action for each in (await prepare(harness.context, run, signed_off)).commits] == ["a", "b"]
+
+
+def only(harness, run, key):
+    return LandWish(how="ff", message="", only=harness.action(run, key))
+
+
+@pytest.mark.parametrize("name", ["gpg.program", "credential.https://x.helper", "url.ext::evil.insteadOf"])
+async def test_git_runs_no_program_that_only_an_untrusted_folder_names(harness, name):
+    """TR-1: outside of the sandbox, with the user's environment; the refusal names the setting."""
+    await require_own_programs(harness.context, UNKNOWN)
+    await harness.sh(f"git config --global {name} mine")
+    await require_own_programs(harness.context, UNKNOWN)
+    await harness.sh(f"git config {name} evil")
+    with pytest.raises(ScaffoldError, match=f"`{name.lower()}`"):
+        await require_own_programs(harness.context, UNKNOWN)
+    await require_own_programs(harness.context, msgspec.structs.replace(UNKNOWN, state="trusted"))
+
+
+async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command_that_disturbs_it(harness):
+    """AL-12: git would move the branch at the end of the rebase."""
+    await harness.sh("git switch -qc other; git worktree add -q ../busy main; cd ../busy; git switch -q main")
+    await harness.sh("cd ../busy; echo x > x; git add x; git commit -qm x; git rebase -q --exec false HEAD^ || true")
+    place = await find_branch(harness.context.repository, "main", "HEAD", [])
+    assert "is unfinished in" in place.obstacle
+    assert "busy" in place.obstacle
+    assert place.fix == "Finish or abort it, then try again."
+
+
+async def test_the_lease_is_kept_while_the_branch_is_changed(harness, monkeypatch):
+    """BX-8: otherwise another process would take the run over in the middle of a long rebase."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    await commit_on_base(harness, "echo z > c")
+
+    async def slow_plan(context, own):
+        await poll_until(lambda: harness.store.runs.get(run.id).heartbeat_at is not None)
+        return await plan_rebase(context, own)
+
+    monkeypatch.setattr(session_changes, "plan_rebase", slow_plan)
+    assert await rebase_run(harness.context, run) is not None
+    assert harness.store.runs.get(run.id).owner is None
+
+
+async def test_a_move_whose_commit_git_has_deleted_did_not_happen(harness):
+    """BX-15: a process died before the branch moved, and `git gc` came later."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    tip = await refs.resolve(harness.context.git, run.session_branch)
+    gone = BranchMove(
+        id="m", run_id=run.id, purpose="ff", branch="main", head=tip, old=tip, new="1" * 40, created_at=run.created_at
+    )
+    with harness.store.transaction(durable=True):
+        harness.store.branch_moves.add(gone)
+        harness.store.branch_moves.add(msgspec.structs.replace(gone, id="n", purpose="revert"))
+    await find_interrupted(harness.context, run)
+    await settle_moves(harness.context, run)
+    assert harness.store.branch_moves.open_of_run(run.id) == ()

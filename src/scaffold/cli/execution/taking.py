@@ -11,6 +11,7 @@ from scaffold.core.model import Action, Run
 from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, settle_moves, take, warn_of
 from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
 from scaffold.landing.taking.remake import CommitStyle, wants_signature
+from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.run.context import RunContext
 from scaffold.views.run_view import read_run_view
 
@@ -20,11 +21,18 @@ SQUASH_MESSAGE = "{request}\n\n{actions}"
 async def read_wish(
     context: RunContext, settings: Settings, how: LandHow | None = None, only: Action | None = None
 ) -> LandWish:
-    """Return how work is taken: as asked, else as the settings say; signed if the user's git signs."""
+    """Return how work is taken: as asked, else as the settings say; signed if the user's git signs.
+
+    ScaffoldError if that would run a program which only the git configuration of an untrusted folder names.
+    """
+    how = how or cast("LandHow", settings.text("publish"))  # the parser checked it
+    sign = await wants_signature(context)
+    if sign or how == "pr":
+        await require_own_programs(context, folder_trust(context.repository.root))
     return LandWish(
-        how=how or cast("LandHow", settings.text("publish")),  # the parser checked it
+        how=how,
         only=only,
-        style=CommitStyle(sign=await wants_signature(context), sign_off=settings.text("land.sign_off") == "on"),
+        style=CommitStyle(sign=sign, sign_off=settings.text("land.sign_off") == "on"),
         message=settings.text("land.message") or SQUASH_MESSAGE,
     )
 
@@ -57,10 +65,16 @@ async def take_at_end(context: RunContext, run: Run) -> None:
         else:
             told = f"pull request {await _open(context, run, work)}"
     except ScaffoldError as problem:
-        told = f"the work was not taken: {problem.what}. {problem.fix}"
-        warn_of(context, run, told)
-        told = f"warning: {told}"
+        told = _not_taken(context, run, f"{problem.what}. {problem.fix}")
+    except Exception as error:  # noqa: BLE001 - the run is completed, and its report must not be lost
+        why = f"unexpected error: {type(error).__name__}: {error}. Try `scaffold land {run.id}`."
+        told = _not_taken(context, run, why)
     print_text(told, err=True)
+
+
+def _not_taken(context: RunContext, run: Run, why: str) -> str:
+    warn_of(context, run, f"the work was not taken: {why}")
+    return f"warning: the work was not taken: {context.redactor.clean(why)}"
 
 
 async def _open(context: RunContext, run: Run, work: Work) -> str:

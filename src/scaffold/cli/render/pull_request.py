@@ -36,10 +36,10 @@ def _body(view: RunView, work: Work) -> Iterator[str]:
     if weak:
         yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
         for fact in weak:
-            yield f"- `{fact.assertion}`: {'; '.join(doubt.text for doubt in fact.doubts)}"
+            yield f"- {_code(fact.assertion)}: {'; '.join(_code(doubt.text) for doubt in fact.doubts)}"
     yield "\n## Commits\n"
     for each in work.commits:
-        yield f"- {_line(each.subject)}"
+        yield f"- {_code(each.subject)}"
         yield from _facts(view, each, facts)
     if work.doubt:
         yield f"\nNot proven: {work.doubt}."
@@ -51,14 +51,14 @@ def _facts(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterator[st
     for fact in facts if action else ():
         if action and fact.goal_id == action.goal_id and fact.assertion in action.effects:
             state = MARKS[fact.strength] if fact.state == "holds" else fact.state
-            yield f"  - `{fact.assertion}` ({state})"
+            yield f"  - {_code(fact.assertion)} ({state})"
             for each in fact.evidence[:MAX_EVIDENCE]:
-                shown = f"`{_line(each.command)}` exited with {each.exit_code}" if each.exit_code is not None else ""
-                yield f"    - {shown or _line(evidence_source(each))}"
+                shown = f"{_code(each.command)} exited with {each.exit_code}" if each.exit_code is not None else ""
+                yield f"    - {shown or _code(evidence_source(each))}"
             if len(fact.evidence) > MAX_EVIDENCE:
                 yield f"    - and {len(fact.evidence) - MAX_EVIDENCE} more"
 
 
-def _line(text: str | None) -> str:
-    """Return a text as a part of one line of Markdown."""
-    return " ".join((text or "").replace("`", "'").split())
+def _code(text: str | None) -> str:
+    """Return a text as code within a line of Markdown, so that no mention, keyword or tag in it has an effect."""
+    return f"`{printable(' '.join((text or '').replace('`', chr(39)).split()))}`"

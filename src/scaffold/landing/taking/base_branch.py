@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from shlex import quote
 from typing import Literal
 
@@ -15,8 +14,6 @@ from scaffold.git.repository import Repository, checkout_status
 
 CHECKOUT_TIMEOUT_S = 900.0
 FILTER_SETTINGS = r"^filter\..*\.(clean|smudge|process)$"
-HEAD_NAMES = ("rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START")
-"""Files of a worktree's git directory that name the branch to which an unfinished operation returns."""
 
 
 class BranchPlace(Struct, frozen=True, kw_only=True):
@@ -39,17 +36,18 @@ async def find_branch(repository: Repository, branch: str, to: str, paths: Seque
         if each.path.resolve() == repository.root.resolve():
             return await _checked_out_here(repository, branch, to, paths)
         # Git's lock is for worktrees on disks that are not always mounted; a deleted folder holds nothing.
-        if each.locked or each.path.exists():
+        if not (each.locked or each.path.exists()):
+            continue
+        if each.branch != branch:
             return BranchPlace(
                 where="elsewhere",
-                obstacle=f"{branch} is checked out in {each.path}, and a branch is never moved under its user",
-                fix=f"Take it there: `git -C {quote(str(each.path))} merge --ff-only {ref}`.",
+                obstacle=f"a rebase or bisect of {branch} is unfinished in {each.path}",
+                fix="Finish or abort it, then try again.",
             )
-    if (busy := _unfinished(repository, branch)) is not None:
         return BranchPlace(
             where="elsewhere",
-            obstacle=f"a rebase or bisect of {branch} is unfinished in {busy}",
-            fix="Finish or abort it, then try again.",
+            obstacle=f"{branch} is checked out in {each.path}, and a branch is never moved under its user",
+            fix=f"Take it there: `git -C {quote(str(each.path))} merge --ff-only {ref}`.",
         )
     return BranchPlace(where="nowhere")
 
@@ -96,19 +94,6 @@ async def _has_own_filters(repository: Repository, paths: Sequence[str]) -> bool
     return not names.isdisjoint(found[2::3])
 
 
-def _unfinished(repository: Repository, branch: str) -> Path | None:
-    """Return the git directory of a worktree in which an unfinished operation returns to the branch."""
-    for folder in (repository.common_dir, *repository.common_dir.glob("worktrees/*")):
-        for name in HEAD_NAMES:
-            try:
-                text = (folder / name).read_text(errors="replace").strip()
-            except OSError:
-                continue
-            if text.removeprefix("refs/heads/") == branch:
-                return folder
-    return None
-
-
 async def advance(repository: Repository, place: BranchPlace, branch: str, *, old: Commit, new: Commit) -> None:
     """Move the branch from `old` forward to `new`, with the checkout if it is checked out here.
 
@@ -138,7 +123,7 @@ async def _merge(repository: Repository, branch: str, *, old: Commit, new: Commi
     if (found := await refs.resolve(repository.git, f"refs/heads/{branch}")) != new:
         raise GitError(
             f"git merged {new[:8]} in {repository.root}, and {branch} is at {found[:8] if found else 'no commit'}",
-            f"Look at it with `git status`, and at `git config branch.{branch}.mergeOptions`.",
+            f"Look at it with `git status`, and at `git config {quote(f'branch.{branch}.mergeOptions')}`.",
         )
 
 

@@ -5,6 +5,7 @@ replaces. Only a selection of actions, or a base branch with other commits, can 
 """
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 from typing import Literal
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import RunIdentity
 from scaffold.core.states import Completed
 from scaffold.git import refs
-from scaffold.git.commits import changed_paths, is_ancestor, tree_of
+from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
@@ -88,7 +89,7 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
     """
     branch, old = await base_of(context, run)
     head = await session_tip(context, run)
-    left = await _left(context, run, branch, old=old, head=head)
+    left = await _left(context, run, wish.how, branch, old=old, head=head)
     reasons = await _selected(context, run, wish.only, left) if wish.only else {}
     chosen = [each for each in left if wish.only is None or each.commit in reasons]
     taken, new = await _made(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
@@ -133,13 +134,18 @@ async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
     if tip is None:
         raise UsageError(
             f"the branch {branch}, from which run {run.id} started, no longer exists",
-            f"Restore it with `git branch {branch} {run.base_sha[:12]}`, or use {run.session_branch} as it is.",
+            f"Restore it with `git branch {quote(branch)} {run.base_sha[:12]}`, or use {run.session_branch} as it is.",
         )
     return branch, tip
 
 
-async def _left(context: RunContext, run: Run, branch: str, *, old: Commit, head: Commit) -> tuple[SessionCommit, ...]:
-    """Return the commits of the session branch that the base branch does not have, in any form."""
+async def _left(
+    context: RunContext, run: Run, how: LandHow, branch: str, *, old: Commit, head: Commit
+) -> tuple[SessionCommit, ...]:
+    """Return the commits of the session branch that the base branch does not have, in any form.
+
+    For a pull request also those that it has as other commits, unless it has all: its branch is pushed as a whole.
+    """
     git, store = context.git, context.store
     if head == run.base_sha and not any(each.outcome == "landed" for each in store.attempts.of_run(run.id)):
         raise UsageError(
@@ -152,10 +158,12 @@ async def _left(context: RunContext, run: Run, branch: str, *, old: Commit, head
     # The branch has the tree of one of our commits: it was taken as another commit, e.g. squashed by a server.
     tree = await tree_of(git, old)
     since = next((at for at in range(len(left), 0, -1) if left[at - 1].tree == tree), 0)
+    if how == "pr":
+        return left if left[since:] else ()
     had = {
         commit.old
         for move in store.branch_moves.done_of_run(run.id)
-        if move.purpose in TAKING and move.branch == branch and await is_ancestor(git, move.new, old)
+        if move.purpose in TAKING and move.branch == branch and await is_contained(git, move.new, old)
         for commit in move.commits
     }
     return tuple(each for each in left[since:] if each.commit not in had)
@@ -341,7 +349,7 @@ async def settle_moves(context: RunContext, run: Run) -> None:
                 "Repeat it first: it finds out what was done, and finishes it.",
             )
         tip = await refs.resolve(context.git, f"refs/heads/{move.branch}") if move.purpose in TAKING else None
-        if tip is not None and await is_ancestor(context.git, move.new, tip):
+        if tip is not None and await is_contained(context.git, move.new, tip):
             finish_move(context, move)
         else:
             with context.store.transaction(durable=True):

@@ -1,7 +1,9 @@
 """Open a pull request for the work of a run, or bring the one that is open up to date: `git push`, then `gh`."""
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Collection, Sequence
+from functools import partial
+from shlex import quote
 
 import msgspec
 from msgspec import Struct
@@ -9,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import BranchMove, Goal, Run
+from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import Work, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line
 from scaffold.landing.taking.user_programs import require_program, run_as_user, told
@@ -19,6 +22,11 @@ GH_FIX = (
     "Install it (https://cli.github.com; Debian and Ubuntu: `apt-get install gh`) and log in with `gh auth login`. "
     "Nothing was pushed."
 )
+ADDRESS = re.compile(
+    r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?|(?:[^/@:]+@)?(?=[^/:]+:[^/]))(?P<host>[^/:]+)(?::\d+(?=/))?[:/]/*"
+    r"(?P<owner>[^/]+)/(?P<name>[^/]+?)(?:\.git)?/?"
+)
+"""An address of a repository as `https://`, `ssh://` or `git@host:owner/name`."""
 MAX_TITLE = 72
 REJECTED = (b"[rejected]", b"(non-fast-forward)", b"(fetch first)", b"(stale info)")
 
@@ -31,6 +39,40 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     """Markdown."""
 
 
+class Hosted(Struct, frozen=True, kw_only=True):
+    """A repository on a server, as `gh` names it."""
+
+    host: str
+    owner: str
+    name: str
+
+
+class Named(Struct, frozen=True):
+    """An owner, or a repository, as `gh` prints it."""
+
+    login: str = ""
+    name: str = ""
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """An open pull request, with the fields of `gh pr list --json`."""
+
+    number: int
+    url: str
+    isCrossRepository: bool  # noqa: N815 - the name in GitHub's API
+    headRepositoryOwner: Named | None  # noqa: N815
+    headRepository: Named | None  # noqa: N815
+    headRefOid: str  # noqa: N815
+
+    def is_of(self, target: "Target") -> bool:
+        """Return whether its branch is in the repository that was pushed to."""
+        if target.head is None:
+            return not self.isCrossRepository
+        owner = self.headRepositoryOwner.login if self.headRepositoryOwner else ""
+        name = self.headRepository.name if self.headRepository else ""
+        return (owner.lower(), name.lower()) == (target.head.owner.lower(), target.head.name.lower())
+
+
 class Target(Struct, frozen=True, kw_only=True):
     """Where the work is pushed."""
 
@@ -39,17 +81,24 @@ class Target(Struct, frozen=True, kw_only=True):
     """The branch's name there."""
     known: Commit | None
     """Where it is now; None if it does not exist."""
+    head: Hosted | None = None
+    """The repository that it is pushed to; None if its address does not tell."""
+    base: Hosted | None = None
+    """The repository that has the base branch; None if its address does not tell."""
 
 
 async def find_target(context: RunContext, run: Run, work: Work) -> Target:
     """Return where the work is pushed; ScaffoldError without `gh` or a remote, GitError if it cannot be reached.
 
-    The remote is that of the base branch, else the one named `origin`, else the only one.
+    The remote is the one that git pushes the base branch to, else the one named `origin`, else the only one.
     """
     require_program(context, "gh", GH_FIX)
     remotes = (await context.git("remote")).line.split()
-    configured = await context.git("config", "--get", f"branch.{work.branch}.remote", ok=frozenset({0, 1}))
-    preferred = [name for name in (configured.line, "origin") if name in remotes]
+    asked = await context.git(
+        "for-each-ref", "--format=%(push:remotename)%00%(upstream:remotename)", f"refs/heads/{work.branch}"
+    )
+    pushed_to, _, upstream = asked.line.partition("\0")
+    preferred = [name for name in (pushed_to, "origin") if name in remotes]
     remote = (preferred or (remotes if len(remotes) == 1 else [""]))[0]
     if not remote:
         have = f"it has {', '.join(remotes)}" if remotes else "it has none"
@@ -60,19 +109,44 @@ async def find_target(context: RunContext, run: Run, work: Work) -> Target:
     branch = run.session_branch if work.only is None else f"{run.session_branch}-{_ref_part(work.only.key)}"
     # It may be pushed to another address than it is fetched from.
     address = (await context.git("remote", "get-url", "--push", remote)).line
-    asked = await run_as_user(context, "git", "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}")
-    if asked.exit_code not in {0, 2}:
-        raise GitError(f"{remote} cannot be reached: {told(asked)}", "Fix that, then try again. Nothing was pushed.")
-    known = Commit(asked.stdout.decode().split("\t")[0]) if asked.exit_code == 0 else None
-    return Target(remote=remote, branch=branch, known=known)
+    there = await run_as_user(context, "git", "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}")
+    if there.exit_code not in {0, 2}:
+        why = told(context, there)
+        raise GitError(f"{remote} cannot be reached: {why}", "Fix that, then try again. Nothing was pushed.")
+    return Target(
+        remote=remote,
+        branch=branch,
+        known=Commit(there.stdout.decode().split("\t")[0]) if there.exit_code == 0 else None,
+        head=hosted_at(address) or await _hosted(context, remote),
+        base=await _hosted(context, await _base_remote(context, remotes, upstream) or remote),
+    )
+
+
+async def _base_remote(context: RunContext, remotes: Sequence[str], upstream: str) -> str:
+    """Return the remote of the repository that pull requests go to: that of `gh repo set-default`, or the upstream."""
+    found = await context.git("config", "--get-regexp", r"^remote\..*\.gh-resolved$", "^base$", ok=frozenset({0, 1}))
+    chosen = found.line.partition("\n")[0].removeprefix("remote.").rpartition(".gh-resolved")[0]
+    return next((name for name in (chosen, upstream) if name in remotes), "")
+
+
+async def _hosted(context: RunContext, remote: str) -> Hosted | None:
+    return hosted_at((await context.git("remote", "get-url", remote)).line)
+
+
+def hosted_at(address: str) -> Hosted | None:
+    """Return the repository at an address of git; None for a path, and for an alias of the user's SSH configuration."""
+    found = ADDRESS.fullmatch(address)
+    if found is None or "." not in found["host"]:
+        return None
+    host = found["host"].lower()
+    return Hosted(host="github.com" if host == "ssh.github.com" else host, owner=found["owner"], name=found["name"])
 
 
 async def would_overwrite(context: RunContext, work: Work, target: Target) -> bool:
     """Return whether the branch there has commits that the work does not contain, so that only force replaces it."""
     if target.known is None:
         return False
-    asked = await context.git("merge-base", "--is-ancestor", target.known, work.new, ok=frozenset({0, 1, 128}))
-    return asked.exit_code != 0
+    return not await is_contained(context.git, target.known, work.new)
 
 
 async def open_pull_request(
@@ -87,12 +161,18 @@ async def open_pull_request(
     move = begin_move(context, run, work, branch=f"{target.remote}/{target.branch}")
     try:
         await _push(context, work, target, force=force, hooks=trust.trusted)
-        url = await _publish(context, work, target, content)
+        url = await _publish(context, work, target, content, known=_known_urls(context, move))
     except ScaffoldError:
         _drop(context, move)
         raise
     finish_move(context, move, url=url)
     return url
+
+
+def _known_urls(context: RunContext, move: BranchMove) -> frozenset[str]:
+    """Return the addresses of the pull requests that were made of the same branch before."""
+    done = context.store.branch_moves.done_of_run(move.run_id)
+    return frozenset(each.url for each in done if each.purpose == "pr" and each.branch == move.branch and each.url)
 
 
 def _drop(context: RunContext, move: BranchMove) -> None:
@@ -109,48 +189,55 @@ async def _push(context: RunContext, work: Work, target: Target, *, force: bool,
     if done.exit_code == 0:
         return
     if any(word in done.stdout + done.stderr for word in REJECTED):
+        fetched = f"git fetch {quote(target.remote)} {quote(target.branch)}"
         raise GitError(
             f"{target.remote} has other commits on {target.branch}, and refused the push",
-            f"Look at them: `git fetch {target.remote} {target.branch} && git log FETCH_HEAD`. At a terminal "
+            f"Look at them: `{fetched} && git log FETCH_HEAD`. At a terminal "
             "`scaffold land --pr` offers to replace them.",
         )
     raise GitError(
-        f"the push to {target.remote} failed: {told(done)}",
+        f"the push to {target.remote} failed: {told(context, done)}",
         "Check the remote (`git remote -v`) and your rights there, then repeat the command.",
     )
 
 
-async def _publish(context: RunContext, work: Work, target: Target, content: PullRequest) -> str:
+async def _publish(
+    context: RunContext, work: Work, target: Target, content: PullRequest, *, known: Collection[str]
+) -> str:
     """Return the address of the open pull request of the pushed branch, made now unless there is one."""
     body = content.body.encode(errors="replace")
-    open_ones = await _gh_json(
-        context, "pr", "list", "--head", target.branch, "--state", "open", "--json", "number,url,baseRefName"
+    gh = partial(_gh, context, target)
+    printed = await gh(
+        "pr", "list", "--head", target.branch, "--state", "open", "--json", ",".join(Listed.__struct_fields__)
     )
-    known = next(iter(open_ones), None)
-    if known is None:
-        argv = ("pr", "create", "--head", target.branch, "--base", work.branch, "--title", content.title)
-        return (await _gh(context, *argv, "--body-file", "-", stdin=body)).strip().split("\n")[-1]
-    # Not `gh pr edit`: old ones ask for projects that no longer exist, and fail.
-    change = msgspec.json.encode({"body": body.decode(), "base": work.branch})
-    path = f"repos/{{owner}}/{{repo}}/pulls/{known['number']}"
-    await _gh(context, "api", "--method", "PATCH", path, "--silent", "--input", "-", stdin=change)
-    return str(known["url"])
-
-
-async def _gh_json(context: RunContext, *args: str) -> list[dict[str, Any]]:
-    printed = await _gh(context, *args)
     try:
-        return msgspec.json.decode(printed, type=list[dict[str, Any]])
+        listed = msgspec.json.decode(printed, type=list[Listed])
     except msgspec.MsgspecError as error:
-        raise ScaffoldError(f"`gh {args[0]} {args[1]}` printed no list: {printed[:200]}", "Update `gh`.") from error
+        raise ScaffoldError(f"`gh pr list` printed no list: {printed[:200]}", "Update `gh`.") from error
+    # A fork may have a branch of the same name. Ours is known, or has just what was pushed.
+    ours = [each for each in listed if each.is_of(target) and (each.url in known or each.headRefOid == work.new)]
+    found = next(iter(sorted(ours, key=lambda each: each.url not in known)), None)
+    if found is None:
+        head = target.branch if target.head is None else f"{target.head.owner}:{target.branch}"
+        argv = ("pr", "create", "--head", head, "--base", work.branch, "--title", content.title)
+        return (await gh(*argv, "--body-file", "-", stdin=body)).strip().split("\n")[-1]
+    # Not `gh pr edit`: old ones ask for projects that no longer exist, and fail. The base is the user's to change.
+    change = msgspec.json.encode({"body": body.decode()})
+    place = f"{target.base.owner}/{target.base.name}" if target.base else "{owner}/{repo}"
+    host = ("--hostname", target.base.host) if target.base else ()
+    path = f"repos/{place}/pulls/{found.number}"
+    await gh("api", "--method", "PATCH", path, *host, "--silent", "--input", "-", stdin=change)
+    return found.url
 
 
-async def _gh(context: RunContext, *args: str, stdin: bytes = b"") -> str:
-    done = await run_as_user(context, "gh", *args, stdin=stdin)
+async def _gh(context: RunContext, target: Target, *args: str, stdin: bytes = b"") -> str:
+    base = target.base
+    repo = ("--repo", f"{base.host}/{base.owner}/{base.name}") if base and args[0] == "pr" else ()
+    done = await run_as_user(context, "gh", *args, *repo, stdin=stdin)
     name = args[0] if args[0] == "api" else " ".join(args[:2])
     if done.exit_code != 0:
         raise ScaffoldError(
-            f"the branch is pushed, but `gh {name}` failed: {context.redactor.clean(told(done))}",
+            f"the branch is pushed, but `gh {name}` failed: {told(context, done)}",
             "Check `gh auth status`, then repeat the same command: it goes on where it stopped.",
         )
     return done.stdout.decode(errors="replace")

@@ -1,6 +1,7 @@
 """Carry the landed work of a run over to its base branch's new tip, in memory; all of it has to be proven anew."""
 
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from scaffold.core.model import BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
-from scaffold.git.commits import is_ancestor, tree_of
+from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
@@ -95,7 +96,7 @@ def _by_hand(run: Run, branch: str, commit: SessionCommit, paths: Sequence[str])
     return GitError(
         f"{commit.commit[:8]} ({commit.subject}), which no action landed, does not apply to {branch}: "
         f"{', '.join(paths)}",
-        f"Merge by hand: `git switch {run.session_branch} && git merge {branch}`. Nothing was changed.",
+        f"Merge by hand: `git switch {run.session_branch} && git merge {quote(branch)}`. Nothing was changed.",
     )
 
 
@@ -115,7 +116,7 @@ async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tupl
     found: list[AttemptId] = []
     for attempt in context.store.attempts.of_run(run.id):
         head = attempt.head_sha if attempt.outcome == "landed" else None
-        if head is not None and head not in carried and not await is_ancestor(context.git, head, move.new):
+        if head is not None and head not in carried and not await is_contained(context.git, head, move.new):
             found.append(attempt.id)
     return tuple(found)
 

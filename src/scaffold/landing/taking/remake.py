@@ -79,7 +79,7 @@ async def remake(
     made = await run_as_user(context, *argv, stdin=content, env=env)
     if made.exit_code != 0:
         raise GitError(
-            f"git could not sign a commit: {told(made)}",
+            f"git could not sign a commit: {told(context, made)}",
             "Your git signs commits (`commit.gpgSign`). Unlock the key in its agent and try again; nothing was moved.",
         )
     return Commit(made.stdout.decode().strip())

@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, BranchMove, Run
 from scaffold.core.states import Completed, status_of
 from scaffold.git import refs, worktree
-from scaffold.git.commits import changed_paths, is_ancestor, tree_of
+from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_ref, session_tip
@@ -74,11 +74,17 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
 async def require_not_checked_out(context: RunContext, run: Run, command: str) -> None:
     """Raise GitError if the session branch is checked out in a worktree; `command` is what to repeat."""
     for each in await worktree.worktrees_on_branch(context.repository, run.session_branch):
-        if each.locked or each.path.exists():
+        if not (each.locked or each.path.exists()):
+            continue
+        if each.branch != run.session_branch:
             raise GitError(
-                f"{run.session_branch} is checked out in {each.path}, and a branch is never moved under its user",
-                f"Switch to another branch there, then repeat `{command}`.",
+                f"a rebase or bisect of {run.session_branch} is unfinished in {each.path}",
+                f"Finish or abort it, then repeat `{command}`.",
             )
+        raise GitError(
+            f"{run.session_branch} is checked out in {each.path}, and a branch is never moved under its user",
+            f"Switch to another branch there, then repeat `{command}`.",
+        )
 
 
 def _landed_commit(store: Store, run: Run, action: Action) -> Commit:
@@ -144,7 +150,7 @@ async def find_interrupted(context: RunContext, run: Run) -> tuple[BranchMove, .
         if move.takes_work:
             continue
         tip = await refs.resolve(context.git, session_ref(run))
-        if tip is not None and await is_ancestor(context.git, move.new, tip):
+        if tip is not None and await is_contained(context.git, move.new, tip):
             found.append(move)
         else:
             with owner_transaction(context.store, run):

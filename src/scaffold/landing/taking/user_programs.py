@@ -1,12 +1,14 @@
 """Programs that act for the user outside of a run, as in the user's own shell: git with signing and credentials, gh."""
 
 import os
+import re
 import shutil
 from collections.abc import Mapping
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.environment import path_outside
 from scaffold.host.process.command import CommandResult, run_command
+from scaffold.policy.trust import TrustStatus
 from scaffold.run.context import RunContext
 
 TIMEOUT_S = 600.0
@@ -15,6 +17,30 @@ REDIRECTING = frozenset({
     *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"),
 })  # fmt: skip
 """Variables that a hook which calls us may have set, and that lead git to another repository."""
+
+LOCAL_PROGRAMS = re.compile(
+    r"gpg\.(.*\.)?(program|defaultkeycommand)|core\.(sshcommand|gitproxy|askpass|alternaterefscommand)"
+    r"|credential\.(.*\.)?helper|remote\..*\.(receivepack|uploadpack|vcs)|url\..*\.(push)?insteadof"
+    r"|protocol\.(.*\.)?allow|push\.(gpgsign|recursesubmodules)",
+    re.DOTALL,
+)
+"""Settings that name a program which signing or pushing runs, or that decide which one it is."""
+
+
+async def require_own_programs(context: RunContext, trust: TrustStatus) -> None:
+    """Raise ScaffoldError if git would run a program that only the configuration of an untrusted folder names."""
+    if trust.trusted:
+        return
+    listed = (await context.git("config", "--list", "--show-scope", "--includes", "-z")).out.decode(errors="replace")
+    fields = listed.split("\0")
+    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
+        name = entry.partition("\n")[0]
+        if scope in {"local", "worktree"} and LOCAL_PROGRAMS.fullmatch(name):
+            raise ScaffoldError(
+                f"this folder is not trusted, and its git configuration sets `{name}`, so git would run what it names",
+                "If you trust it, say so with `scaffold trust`; or move the setting to your own configuration "
+                "(`git config --global`). Nothing was changed.",
+            )
 
 
 async def run_as_user(
@@ -38,8 +64,9 @@ def require_program(context: RunContext, name: str, fix: str) -> None:
         raise ScaffoldError(f"the program `{name}` is not installed, or not on PATH", fix)
 
 
-def told(finished: CommandResult) -> str:
-    """Return what a program that failed printed, on one line."""
+def told(context: RunContext, finished: CommandResult) -> str:
+    """Return what a program that failed printed, on one line and without secrets."""
     text = (finished.stderr or finished.stdout).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " | ".join(lines) or ("it took too long" if finished.timed_out else f"exit code {finished.exit_code}")
+    ending = "it took too long" if finished.timed_out else f"exit code {finished.exit_code}"
+    return context.redactor.clean(" | ".join(lines) or ending)

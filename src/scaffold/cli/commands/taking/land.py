@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
+from shlex import quote
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import is_terminal, print_json, print_note, status_mark
 from scaffold.cli.wiring import context_with_run
 from scaffold.config.settings import load_settings
-from scaffold.core.errors import GitError, RunBusy
+from scaffold.core.errors import GitError, RunBusy, UsageError
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
@@ -36,20 +37,25 @@ PROTECTED_BRANCHES = ("main", "master", "dev")
 
 @click.command()
 @click.argument("run_name", metavar="[RUN]", required=False)
-@click.option("--ff", "how", flag_value="ff", help="Fast-forward the base branch.")
-@click.option("--squash", "how", flag_value="squash", help="Take everything as one commit.")
-@click.option("--pr", "how", flag_value="pr", help="Push the work and open a pull request with `gh`.")
+@click.option("--ff", is_flag=True, help="Fast-forward the base branch.")
+@click.option("--squash", is_flag=True, help="Take everything as one commit.")
+@click.option("--pr", is_flag=True, help="Push the work and open a pull request with `gh`.")
 @click.option("--only", metavar="ACTION", help="Take this action alone, with what it needs.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def land(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
+def land(run_name: str | None, only: str | None, *, yes: bool, as_json: bool, **ways: bool) -> int:
     """Take the work of RUN (default: the latest) from its session branch to the branch that the run started from.
 
     Without --ff, --squash or --pr the setting `publish` decides, which is `ff` by default. The branch only ever moves
-    forward, and your checkout is written only if the branch is checked out in it without uncommitted changes. At a
-    terminal you are asked before a protected branch moves, and before anything is pushed.
+    forward, and your checkout is written only if the branch is checked out in it without uncommitted changes (untracked
+    files may be there). At a terminal you are asked before a protected branch moves, and before anything is pushed.
     """
-    return run_async(_land(run_name, how, only, yes=yes, as_json=as_json))
+    chosen = [how for how in VERBS if ways[how]]
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{' and '.join(f'--{how}' for how in chosen)} exclude each other", "Give one of --ff, --squash and --pr."
+        )
+    return run_async(_land(run_name, chosen[0] if chosen else None, only, yes=yes, as_json=as_json))
 
 
 async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
@@ -85,7 +91,7 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
 
 
 def _undo(work: Work) -> str:
-    return f"  undo it: git update-ref refs/heads/{work.branch} {work.old[:12]} {work.new[:12]}"
+    return f"  undo it: git update-ref {quote(f'refs/heads/{work.branch}')} {work.old[:12]} {work.new[:12]}"
 
 
 def _require_at_rest(run: Run) -> None:
@@ -134,9 +140,10 @@ def _require_force(target: Target) -> None:
     there = f"{target.remote} has other commits on {target.branch}"
     at_terminal = is_terminal(sys.stdin, sys.stderr)
     if not at_terminal or not click.confirm(f"{there}. Replace them?", err=True):
+        fetched = f"git fetch {quote(target.remote)} {quote(target.branch)}"
         raise GitError(
             there,
-            f"Look at them: `git fetch {target.remote} {target.branch} && git log FETCH_HEAD`. At a terminal "
+            f"Look at them: `{fetched} && git log FETCH_HEAD`. At a terminal "
             "`scaffold land --pr` offers to replace them. Nothing was pushed.",
         )
 
