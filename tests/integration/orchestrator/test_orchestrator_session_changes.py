@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.model import BranchMove
 from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
 from scaffold.git import refs
@@ -13,7 +13,7 @@ from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.landing.record import session_tip
 from scaffold.landing.stale_facts import dependent_facts
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
-from scaffold.landing.taking.land import LandWish, prepare, settle_moves, take
+from scaffold.landing.taking.land import LandWish, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.rebase import plan_rebase
 from scaffold.landing.taking.remake import CommitStyle
 from scaffold.landing.taking.revert import find_interrupted
@@ -224,3 +224,18 @@ async def test_a_move_whose_commit_git_has_deleted_did_not_happen(harness):
     await find_interrupted(harness.context, run)
     await settle_moves(harness.context, run)
     assert harness.store.branch_moves.open_of_run(run.id) == ()
+
+
+async def test_nothing_is_signed_before_the_work_is_really_taken(harness):
+    """AL-14: not for a question that is answered with no, nor for a place where the branch cannot move."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    log = harness.repo.parent / "signed"
+    await harness.sh(f"printf '#!/bin/sh\necho >> {log}\nexit 1\n' > ../gpg; chmod +x ../gpg")
+    await harness.sh('git config gpg.program "$PWD/../gpg"')
+    wish = LandWish(how="ff", message="", style=CommitStyle(sign=True))
+    work = await prepare(harness.context, run, wish)
+    await require_place(harness.context, run, work)
+    assert ([each.action for each in work.commits], log.exists()) == (["a"], False)
+    with pytest.raises(GitError, match="could not sign"):
+        await sign_work(harness.context, run, wish, work)
+    assert log.exists()

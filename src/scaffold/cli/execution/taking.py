@@ -8,7 +8,17 @@ from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, ScaffoldError
 from scaffold.core.model import Action, Run
-from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, settle_moves, take, warn_of
+from scaffold.landing.taking.land import (
+    LandHow,
+    LandWish,
+    Work,
+    prepare,
+    require_place,
+    settle_moves,
+    sign_work,
+    take,
+    warn_of,
+)
 from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
 from scaffold.landing.taking.remake import CommitStyle, wants_signature
 from scaffold.landing.taking.user_programs import require_own_programs
@@ -56,14 +66,17 @@ async def take_at_end(context: RunContext, run: Run) -> None:
     try:
         await settle_moves(context, run)
         settings = load_settings(context.repository.root, context.environ, {})
-        work = await prepare(context, run, await read_wish(context, settings, how))
+        wish = await read_wish(context, settings, how)
+        work = await prepare(context, run, wish)
         if work.is_taken:
             return
         if how == "ff":
+            await require_place(context, run, work)
+            work = await sign_work(context, run, wish, work)
             await take(context, run, work)
             told = f"{work.branch} is at {work.new[:8]} now"
         else:
-            told = f"pull request {await _open(context, run, work)}"
+            told = f"pull request {await _open(context, run, wish, work)}"
     except ScaffoldError as problem:
         told = _not_taken(context, run, f"{problem.what}. {problem.fix}")
     except Exception as error:  # noqa: BLE001 - the run is completed, and its report must not be lost
@@ -77,8 +90,9 @@ def _not_taken(context: RunContext, run: Run, why: str) -> str:
     return f"warning: the work was not taken: {context.redactor.clean(why)}"
 
 
-async def _open(context: RunContext, run: Run, work: Work) -> str:
+async def _open(context: RunContext, run: Run, wish: LandWish, work: Work) -> str:
     target = await find_target(context, run, work)
+    work = await sign_work(context, run, wish, work)
     if await would_overwrite(context, work, target):
         raise GitError(
             f"{target.remote} has other commits on {target.branch}",

@@ -9,6 +9,7 @@ from shlex import quote
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.events import NoticeRaised, WorkTaken
@@ -82,11 +83,28 @@ class Work(Struct, frozen=True, kw_only=True):
 
 
 async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
-    """Return what a wish would do; the commits that it needs are made, and no ref points to them yet.
+    """Return what a wish would do. The commits that it needs are made, without signatures; no ref points to them.
 
     Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
-    with the work, or if a commit cannot be signed.
+    with the work.
     """
+    return await _prepared(context, run, replace(wish, style=replace(wish.style, sign=False)))
+
+
+async def sign_work(context: RunContext, run: Run, wish: LandWish, work: Work) -> Work:
+    """Return prepared work with its commits signed, if the user's git signs: the last step before they are taken.
+
+    GitError if a commit cannot be signed, or if a branch has moved since.
+    """
+    if not wish.style.sign or work.is_taken:
+        return work
+    signed = await _prepared(context, run, wish)
+    if (signed.old, signed.head) != (work.old, work.head):
+        raise GitError(f"another process has just moved {work.branch}", "Nothing was changed. Try again.")
+    return signed
+
+
+async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
     branch, old = await base_of(context, run)
     head = await session_tip(context, run)
     left = await _left(context, run, wish.how, branch, old=old, head=head)
@@ -291,14 +309,20 @@ async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
     return await find_branch(context.repository, work.branch, to, paths)
 
 
+async def require_place(context: RunContext, run: Run, work: Work) -> BranchPlace:
+    """Return where the base branch is checked out; GitError if it cannot be moved there."""
+    place = await place_of(context, run, work)
+    if place.obstacle:
+        raise GitError(place.obstacle, place.fix)
+    return place
+
+
 async def take(context: RunContext, run: Run, work: Work) -> None:
     """Move the base branch to the work; GitError, and nothing is changed, if that is not possible.
 
     What is about to move is stored first: after a crash `settle_moves` finds out whether it moved.
     """
-    place = await place_of(context, run, work)
-    if place.obstacle:
-        raise GitError(place.obstacle, place.fix)
+    place = await require_place(context, run, work)
     move = begin_move(context, run, work, branch=work.branch)
     try:
         await advance(context.repository, place, work.branch, old=work.old, new=work.new)

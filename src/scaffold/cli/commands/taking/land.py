@@ -21,7 +21,7 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
 from scaffold.core.step import Work as Step
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.land import LandHow, Work, place_of, prepare, settle_moves, take
+from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import find_action
@@ -66,21 +66,21 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
         _require_at_rest(run)
         await settle_moves(context, run)
         action = find_action(context, run, only) if only is not None else None
-        work = await prepare(context, run, await read_wish(context, settings, how, action))
+        wish = await read_wish(context, settings, how, action)
+        work = await prepare(context, run, wish)
         if work.is_taken:
             return _print_taken_before(run, work, as_json=as_json)
         if not isinstance(run.state, Completed):
             print_note(f"run {run.id} is {status_of(run.state)}: this takes what has landed so far")
         if work.how == "pr":
-            return await _open(context, run, work, yes=yes, as_json=as_json)
-        place = await place_of(context, run, work)
-        if place.obstacle:
-            raise GitError(place.obstacle, place.fix)
+            return await _open(context, run, wish, work, yes=yes, as_json=as_json)
+        place = await require_place(context, run, work)
         protected = work.branch in {*PROTECTED_BRANCHES, *settings.texts("protected_branches")}
         layout = layout_for(sys.stderr if as_json else sys.stdout)
-        click.echo("\n".join(_plan_lines(run, work, layout)), err=as_json)
+        click.echo("\n".join(_plan_lines(run, wish, work, layout)), err=as_json)
         if not yes and protected and _declined(f"{work.branch} is a protected branch. Move it?"):
             return WAITING
+        work = await sign_work(context, run, wish, work)
         await take(context, run, work)
         if as_json:
             print_json(_json(run, work, taken=True))
@@ -116,15 +116,19 @@ def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
     return OK
 
 
-async def _open(context: RunContext, run: Run, work: Work, *, yes: bool, as_json: bool) -> int:
+async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, yes: bool, as_json: bool) -> int:
     async with WorkLine(context.clock, quiet=as_json).during(Step(label="asks the remote for its branches")):
         target = await find_target(context, run, work)
     layout = layout_for(sys.stderr if as_json else sys.stdout)
-    click.echo("\n".join(_plan_lines(run, work, layout, target)), err=as_json)
+    click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
+    # Signed commits can only be compared with those there once they are made, so a question comes before.
+    if wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
+        return WAITING
+    work = await sign_work(context, run, wish, work)
     force = await would_overwrite(context, work, target)
     if force:
         _require_force(target)
-    elif not yes and _declined(f"Push to {target.remote}?"):
+    elif not wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
         return WAITING
     async with WorkLine(context.clock, quiet=as_json).during(Step(label=f"pushes to {target.remote}")):
         url = await publish_work(context, run, work, target, force=force)
@@ -148,16 +152,18 @@ def _require_force(target: Target) -> None:
         )
 
 
-def _plan_lines(run: Run, work: Work, layout: Layout, target: Target | None = None) -> Iterator[str]:
+def _plan_lines(run: Run, wish: LandWish, work: Work, layout: Layout, target: Target | None = None) -> Iterator[str]:
     """Yield what is about to be done: the commits, why each comes along, and where to."""
-    commits = {each.new: each for each in work.commits} if work.how != "squash" else {}
-    made = "" if work.how == "squash" or all(each.old == each.new for each in work.commits) else ", made again"
+    # The ids of signed commits are not known before they are made.
+    signs, has_ids = wish.style.sign, work.how != "squash" and not wish.style.sign
+    made_again = has_ids and any(each.old != each.new for each in work.commits)
+    made = ", signed" if signs else ", made again" if made_again else ""
     count = count_of(len(work.commits), "commit")
-    via = f", pushed to {target.remote} as {target.branch}" if target else f" to {work.new[:8]}"
+    via = f", pushed to {target.remote} as {target.branch}" if target else "" if signs else f" to {work.new[:8]}"
     since = "" if target else f" from {work.old[:8]}"
     yield from layout.prose("", f"run {run.id}: {VERBS[work.how]} {work.branch}{since}{via}: {count}{made}", hang=2)
     for each in work.commits:
-        shown = each.new if commits else each.old
+        shown = each.new if has_ids else each.old
         because = work.reasons.get(each.old)
         yield from layout.prose(f"  {shown[:8]}  ", each.subject + (f"  ({because})" if because else ""))
     if work.doubt:
