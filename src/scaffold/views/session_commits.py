@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionId, ActionKey, Commit
+from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.git.command import Git
 from scaffold.git.commits import changed_paths
@@ -63,14 +63,17 @@ def needed_for(
     key: ActionKey,
     commits: Sequence[SessionCommit],
     paths: Mapping[Commit, Collection[str]],
+    builds_on: Mapping[ActionId, Sequence[Assertion]],
     actions: Sequence[Action],
 ) -> dict[Commit, str]:
     """Return the commits of an action and all that they need, each with the reason; in the order of `commits`.
 
     A commit needs the commits of the actions whose facts its own action builds on, and earlier ones that change a path
     that it changes. Empty if the action has no commit among them.
+
+    `builds_on` are the inherited preconditions of each action.
     """
-    needs = _needed_actions(actions)
+    needs = _needed_actions(builds_on, actions)
     reasons = {each.commit: "" for each in commits if each.action == key}
     # Each pass looks from the end: a commit needs only earlier ones.
     for at in range(len(commits) - 1, -1, -1):
@@ -90,22 +93,20 @@ def needed_for(
     return {each.commit: reasons[each.commit] for each in commits if each.commit in reasons}
 
 
-def _needed_actions(actions: Sequence[Action]) -> dict[tuple[ActionKey | None, ActionKey | None], set[str]]:
-    """Return {(action, action it builds on): the facts it builds on}; what a compound needs, its children need."""
-    by_id = {action.id: action for action in actions}
+def _needed_actions(
+    builds_on: Mapping[ActionId, Sequence[Assertion]], actions: Sequence[Action]
+) -> dict[tuple[ActionKey | None, ActionKey | None], set[str]]:
+    """Return {(action, action it builds on): the facts it builds on}."""
     providers: dict[tuple[str, str], set[ActionKey]] = {}
     for action in actions:
         for effect in action.effects:
             providers.setdefault((action.goal_id, effect), set()).add(action.key)
     found: dict[tuple[ActionKey | None, ActionKey | None], set[str]] = {}
     for action in actions:
-        above: Action | None = action
-        while above is not None:
-            for need in above.preconditions:
-                for provider in providers.get((action.goal_id, need), ()):
-                    for each in _below(provider, actions):
-                        found.setdefault((action.key, each), set()).add(need)
-            above = by_id.get(above.parent_id) if above.parent_id else None
+        for need in builds_on[action.id]:
+            for provider in providers.get((action.goal_id, need), ()):
+                for each in _below(provider, actions):
+                    found.setdefault((action.key, each), set()).add(need)
     return found
 
 

@@ -147,6 +147,8 @@ async def test_a_child_builds_on_what_its_compound_needs(harness):
         b="echo y > b",
     )
     assert [each.action.key for each in dependent_facts(harness.store, harness.action(run, "a"))] == ["b"]
+    comes_along = (await prepare(harness.context, run, only(harness, run, "b"))).commits
+    assert [each.action for each in comes_along] == ["a", "b"]
     done = await revert_action(harness.context, run, harness.action(run, "a"))
     assert [each.action.key for each in done.stale] == ["b"]
     assert harness.store.facts.unchecked_stale_of_run(run.id) == ()

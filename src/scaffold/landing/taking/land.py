@@ -32,6 +32,7 @@ from scaffold.landing.taking.remake import (
     remake,
     squash_message,
 )
+from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.context import RunContext
 from scaffold.views.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
 
@@ -197,7 +198,9 @@ async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[
             f"`scaffold status {run.id}` shows what has; a compound is taken by its children.",
         )
     paths = await paths_by_commit(context.git, left)
-    return needed_for(only.key, left, paths, context.store.actions.of_run(run.id))
+    actions = context.store.actions.of_run(run.id)
+    builds_on = {action.id: inherited_preconditions(context.store, action) for action in actions}
+    return needed_for(only.key, left, paths, builds_on, actions)
 
 
 async def _made(
