@@ -72,13 +72,15 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         write_end_report(context, run_id)
         print_result(context, run_id, as_json=as_json)
         raise
-    if isinstance(ending.state, Completed):
-        await take_at_end(context, require_run(context.store, run_id))
-    page = write_end_report(context, run_id)
-    if not as_json:
-        view = read_run_view(context, require_run(context.store, run_id))
-        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
-    print_result(context, run_id, as_json=as_json)
+    try:
+        if isinstance(ending.state, Completed):
+            await take_at_end(context, require_run(context.store, run_id))
+    finally:  # whatever went wrong there, the run has ended
+        page = write_end_report(context, run_id)
+        if not as_json:
+            view = read_run_view(context, require_run(context.store, run_id))
+            click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
+        print_result(context, run_id, as_json=as_json)
     return exit_code_of(ending)
 
 

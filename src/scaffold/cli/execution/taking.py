@@ -78,16 +78,10 @@ async def take_at_end(context: RunContext, run: Run) -> None:
         else:
             told = f"pull request {await _open(context, run, wish, work)}"
     except ScaffoldError as problem:
-        told = _not_taken(context, run, f"{problem.what}. {problem.fix}")
-    except Exception as error:  # noqa: BLE001 - the run is completed, and its report must not be lost
-        why = f"unexpected error: {type(error).__name__}: {error}. Try `scaffold land {run.id}`."
-        told = _not_taken(context, run, why)
+        told = f"the work was not taken: {problem.what}. {problem.fix}"
+        warn_of(context, run, told)
+        told = f"warning: {context.redactor.clean(told)}"
     print_text(told, err=True)
-
-
-def _not_taken(context: RunContext, run: Run, why: str) -> str:
-    warn_of(context, run, f"the work was not taken: {why}")
-    return f"warning: the work was not taken: {context.redactor.clean(why)}"
 
 
 async def _open(context: RunContext, run: Run, wish: LandWish, work: Work) -> str:
