@@ -14,15 +14,15 @@ from scaffold.landing.record import session_tip
 from scaffold.landing.stale_facts import dependent_facts
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.land import LandWish, prepare, require_place, settle_moves, sign_work, take
-from scaffold.landing.taking.rebase import plan_rebase
 from scaffold.landing.taking.remake import CommitStyle
 from scaffold.landing.taking.revert import find_interrupted
 from scaffold.landing.taking.user_programs import require_own_programs
-from scaffold.orchestrator.owner import session_changes
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
 from scaffold.policy.trust import FolderConfig, TrustStatus
-from support.harness import act, goal, poll_until
+from scaffold.views.run_view import read_run_view
+from scaffold.views.taken_moves import without_undone
+from support.harness import act, goal
 
 CHECKED = "test -f list"
 UNKNOWN = TrustStatus(FolderConfig(Path("/"), "", ()), "unknown")
@@ -199,18 +199,14 @@ async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command
     assert place.fix == "Finish or abort it, then try again."
 
 
-async def test_the_lease_is_kept_while_the_branch_is_changed(harness, monkeypatch):
+async def test_the_lease_is_kept_while_the_branch_is_changed(harness):
     """BX-8: otherwise another process would take the run over in the middle of a long rebase."""
     run = await landed(harness, two_actions(), a="echo x > a")
     await commit_on_base(harness, "echo z > c")
-
-    async def slow_plan(context, own):
-        await poll_until(lambda: harness.store.runs.get(run.id).heartbeat_at is not None)
-        return await plan_rebase(context, own)
-
-    monkeypatch.setattr(session_changes, "plan_rebase", slow_plan)
+    beats = harness.store.runs.get(run.id).heartbeat_at
     assert await rebase_run(harness.context, run) is not None
-    assert harness.store.runs.get(run.id).owner is None
+    now = harness.store.runs.get(run.id)
+    assert (now.owner, now.heartbeat_at != beats) == (None, True)
 
 
 async def test_a_move_whose_commit_git_has_deleted_did_not_happen(harness):
@@ -241,3 +237,14 @@ async def test_nothing_is_signed_before_the_work_is_really_taken(harness):
     with pytest.raises(GitError, match="could not sign"):
         await sign_work(harness.context, run, wish, work)
     assert log.exists()
+
+
+async def test_work_that_the_user_has_undone_is_not_told_as_taken(harness):
+    """BX-2: git says whether the branch has it, so the undo that `land` prints counts."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    old = await refs.resolve(harness.context.git, "main")
+    await take(harness.context, run, await prepare(harness.context, run, WISH))
+    view = read_run_view(harness.context, run)
+    assert [each.branch for each in (await without_undone(harness.context.git, view)).summary.taken] == ["main"]
+    await harness.sh(f"git reset -q --keep {old}")
+    assert (await without_undone(harness.context.git, view)).summary.taken == ()

@@ -13,9 +13,10 @@ from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
 from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import can_draw_on, print_json
 from scaffold.core.model import Run
+from scaffold.host.startup import lazy_import
 from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
-from scaffold.views.run_view import read_run_view, read_summary
+from scaffold.views.run_view import RunView, read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run_if_any, latest_run, store_reader_if_any
 
 REDRAW_S = 1.0
@@ -47,7 +48,7 @@ def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
         elif watch:
             _watch(reader, run)
         elif as_json:
-            print_json(run_view_json(read_run_view(reader, run)))
+            print_json(run_view_json(_view(reader, run)))
         else:
             _show(reader, run)
 
@@ -56,7 +57,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
     """Print the run each time it has changed, until it ends; the last line is its final state."""
     shown = None
     while True:
-        view = read_run_view(reader, run)
+        view = _view(reader, run)
         if (now := run_view_json(view)) != shown:
             shown = now
             print_json(now)
@@ -79,7 +80,17 @@ def _show(reader: StoreReader, run: Run) -> None:
     latest = latest_run(reader.store)
     is_latest = latest is not None and latest.id == run.id
     page = find_report(Path.cwd(), run.id)
-    click.echo(status_text(read_run_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
+    click.echo(status_text(_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
+
+
+def _view(reader: StoreReader, run: Run) -> RunView:
+    """Return the run as it is now; git is asked only whether work that was taken is still there."""
+    view = read_run_view(reader, run)
+    if not view.summary.taken:
+        return view
+    # Loaded only here: an event loop and git would take longer than all the rest.
+    checked: RunView = lazy_import("scaffold.views.taken_moves:without_undone_in")(Path.cwd(), view)
+    return checked
 
 
 def _show_nothing(*, as_json: bool) -> None:

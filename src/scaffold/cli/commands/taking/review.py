@@ -20,6 +20,7 @@ from scaffold.landing.record import last_landed, session_tip
 from scaffold.run.context import RunContext
 from scaffold.views.review import Review, ReviewedFile, read_review
 from scaffold.views.run_view import RunView, read_run_view
+from scaffold.views.taken_moves import without_undone
 
 MAX_PATHS = 500
 """Paths in one command of git."""
@@ -45,7 +46,7 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
         if web:
             show_report(context, run, as_json=as_json)
             return
-        view = read_run_view(context, run)
+        view = await without_undone(context.git, read_run_view(context, run))
         # A run that has not started has no branch yet; one on which something landed must have it.
         has_landed = last_landed(context.store, run) is not None
         head = await session_tip(context, run) if has_landed else run.base_sha
