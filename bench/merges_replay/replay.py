@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from merges_replay.comparison import lost_lines, meaning_of, parts_of
+from merges_replay.comparison import lost_lines, meaning_of, out_of_order, parts_of
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git
@@ -33,6 +33,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Whether it has the same statements, entries or lines as the human's, in whatever order."""
     lost: tuple[str, ...] = ()
     """The lines that the result lost."""
+    out_of_order: tuple[str, ...] = ()
+    """A line of each side that the result has in another place than the side, if there is one."""
     human_lost: tuple[str, ...] = ()
     """The lines that the human's version lost by the same count: then it is more than a merge."""
 
@@ -83,6 +85,7 @@ def _compared(verdict: Verdict, texts: list[str], result: str) -> Verdict:
         equal=meaning_of(verdict.path, human) == meaning_of(verdict.path, result),
         same_parts=parts_of(verdict.path, human) == parts_of(verdict.path, result),
         lost=tuple(lost_lines(verdict.path, *versions, result)),
+        out_of_order=tuple(out_of_order(verdict.path, *versions, result)),
         human_lost=human_lost,
     )
 

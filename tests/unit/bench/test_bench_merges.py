@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from merges_replay.comparison import lost_lines, meaning_of, parts_of
+from merges_replay.comparison import lost_lines, meaning_of, out_of_order, parts_of
 
 ROOT = Path(__file__).parents[3]
 BASE = "def f():\n    return 1\n"
@@ -70,6 +70,7 @@ def test_each_conflict_of_a_history_is_merged_again_and_compared(tmp_path):
         "merges-files-in-another-order": (0, 1),
         "merges-files-unlike-human": (0, 1),
         "merges-files-with-lost-lines": (0, 2),
+        "merges-files-out-of-order": (0, 2),
     }
 
 
@@ -77,7 +78,10 @@ def test_lines_and_imports_that_a_merge_lacks_are_counted():
     """BX-24: by a count that shares nothing with the certificate."""
     ours, theirs = "from a import b\n" + BASE, "from a import c\n" + BASE
     assert lost_lines("a.py", BASE, ours, theirs, "from a import b, c\n" + BASE) == []
-    assert lost_lines("a.py", BASE, ours, theirs, ours) == ["a: c None"]
+    assert lost_lines("a.py", BASE, ours, theirs, ours) == ["import of a: c None"]
+    news = ("# C\n", "# C\n- A\n  (by Bob)\n", "# C\n- B\n  (by Bob)\n")
+    assert lost_lines("NEWS", *news, "# C\n- A\n- B\n  (by Bob)\n") == ["(by Bob)"]
+    assert lost_lines("NEWS", news[0], news[1], news[1], news[1]) == []
     assert lost_lines("a.txt", "a\nb\n", "a\nb\nc\n", "a\n", "a\n") == ["c"]
     assert lost_lines("p.toml", "a = [1]\n", "a = [1, 2]\n", "a = [1, 3]\n", "a = [1, 3]\n") == [".a: 2"]
 
@@ -88,3 +92,11 @@ def test_files_are_compared_by_what_they_mean():
     assert meaning_of("a.py", "import a\nimport b\n") != meaning_of("a.py", "import b\nimport a\n")
     assert parts_of("a.py", "import a\nimport b\n") == parts_of("a.py", "import b, a\n")
     assert parts_of("a.py", BASE) != parts_of("a.py", BASE + "f()\n")
+    assert parts_of("a.py", "f()\n") != parts_of("a.py", "f()\nf()\n")
+
+
+def test_lines_in_another_order_than_on_a_side_are_found():
+    """BX-24: but not what a side moved."""
+    assert out_of_order("a.txt", "a\nb\nc\n", "a\nb\nc\nm\n", "o\na\nb\nc\n", "o\na\nb\nc\nm\n") == []
+    assert out_of_order("a.txt", "a\nb\nc\n", "a\nb\nc\nm\n", "o\na\nb\nc\n", "o\nb\na\nc\nm\n") == ["b", "b"]
+    assert out_of_order("a.txt", "a\nb\nc\n", "b\nc\na\n", "o\na\nb\nc\n", "o\nb\nc\na\n") == []
