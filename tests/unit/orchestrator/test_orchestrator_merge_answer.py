@@ -1,9 +1,13 @@
 """How the answer of a merge agent is read."""
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 
-from scaffold.core.conflict import ConflictExplanation, MergedCode
-from scaffold.orchestrator.owner.merge_agent import read_answer
+from scaffold.core.conflict import ConflictExplanation, MergedCode, MergeQuestion
+from scaffold.core.errors import ModelError
+from scaffold.orchestrator.owner.merge_agent import MergeAgent, read_answer
 
 ONE, TWO = ["src/a.py"], ["src/a.py", "b.md"]
 
@@ -45,3 +49,28 @@ def test_an_answer_that_cannot_be_used_says_why(text, why):
     answer = read_answer(text, ONE)
     assert isinstance(answer, str)
     assert why in answer
+
+
+async def test_a_failing_model_is_asked_again():
+    """AL-13: an outage says nothing of the conflict."""
+    store = SimpleNamespace(
+        actions=SimpleNamespace(by_key=lambda *_: SimpleNamespace(id="a", key="a")),
+        attempts=SimpleNamespace(of_action=lambda _: (None,)),
+        events=SimpleNamespace(has_notice=lambda *_: True),
+        transaction=nullcontext,
+    )
+    context = SimpleNamespace(
+        store=store, redactor=SimpleNamespace(clean=str), clock=SimpleNamespace(monotonic=lambda: 0.0)
+    )
+    settings = SimpleNamespace(tier=SimpleNamespace(timeout_s=9.0), limits=SimpleNamespace(model_wait_s=9.0))
+    opened = []
+
+    def open_model(**_):
+        opened.append(1)
+        raise ModelError("no answer", "try again", transient=True)
+
+    agent = MergeAgent(context, SimpleNamespace(id="r", settings=settings), open_model)
+    question = MergeQuestion(action="a", task="", files=())
+    for times in (1, 2):
+        assert await agent.merge(question, lambda _: "") == ConflictExplanation("no answer")
+        assert len(opened) == times

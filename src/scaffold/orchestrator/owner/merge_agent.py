@@ -48,15 +48,20 @@ class MergeAgent:
         self._known: dict[MergeQuestion, MergeAnswer] = {}
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
-        """Return the merged files, or why there are none; the same question is asked once."""
-        if question not in self._known:
-            self._known[question] = await self._answer(question, check)
+        """Return the merged files, or why there are none; a question that the agent answered is not asked again."""
+        if question in self._known:
+            return self._known[question]
+        answer, is_final = await self._answer(question, check)
+        if is_final:
+            self._known[question] = answer
             for oldest in [*self._known][:-MAX_KNOWN]:
                 del self._known[oldest]
-        return self._known[question]
+        return answer
 
-    async def _answer(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
+    async def _answer(self, question: MergeQuestion, check: MergeCheck) -> tuple[MergeAnswer, bool]:
+        """Return the answer, and whether it is the agent's: a failing model may answer the next time."""
         store, redactor = self._context.store, self._context.redactor
+        is_final = True
         action = store.actions.by_key(self._run.id, question.action)
         attempts = store.attempts.of_action(action.id) if action else ()
         if action is None or not attempts:
@@ -69,13 +74,13 @@ class MergeAgent:
         except TimeoutError:
             if limit.left_s > 0:
                 raise
-            answer = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s")
+            answer, is_final = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s"), False
         except (ModelError, BudgetExceeded, UsageError) as error:
-            answer = ConflictExplanation(error.what)
+            answer, is_final = ConflictExplanation(error.what), False
         if isinstance(answer, MergedCode):
-            return answer
+            return answer, is_final
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
-        return ConflictExplanation(redactor.clean(utf8_safe(answer.why)))
+        return ConflictExplanation(redactor.clean(utf8_safe(answer.why))), is_final
 
     def _agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
         context, settings = self._context, self._run.settings
