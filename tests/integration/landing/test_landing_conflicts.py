@@ -114,6 +114,7 @@ CASES = {
     "attribute": ("echo {0} > data.py", {".gitattributes": "*.py -merge\n"}, "its attributes say"),
     "encoding": ("printf '# \\351\\n{0} = 1\\n' > data.py", {}, "it is not in UTF-8"),
     "broken": ("printf 'def {0}(\\n' > shop.py", {}, "cannot be read as Python"),
+    "a lock file": ("echo {0} > Cargo.lock", {"Cargo.lock": "a\n"}, "a lock file is made by its own tool"),
     "mode": ("printf '{0} = 1\\n' > new.py; test {0} = one || chmod +x new.py", {}, ""),
 }
 
@@ -147,6 +148,17 @@ async def test_commits_are_applied_one_after_another_where_all_at_once_conflict(
     assert isinstance(step, BatchLanded), step
     assert await harness.show(f"{run.session_branch}:list") == "one\nTWO\nTHREE"
     assert told(harness, run) == {"list": "resolved"}
+
+
+async def test_a_lock_file_is_merged_neither_by_its_commits_nor_by_an_agent(harness):
+    """AL-13: only its own tool makes it."""
+    same, more = "sed -i 's/^two/TWO/' uv.lock", "sed -i 's/^three/THREE/' uv.lock"
+    merger = ScriptedMerger(MergedCode({"uv.lock": "one\nTWO\nTHREE\n"}))
+    files, checks = {"uv.lock": "one\ntwo\nthree\n"}, (None, "grep THREE uv.lock")
+    run, step = await race(harness, files, same, (same, more), merger=merger, checks=checks)
+    assert step.outcome == "conflict"
+    assert told(harness, run) == {"uv.lock": "refused"}
+    assert merger.questions == []
 
 
 BOTH = "sed -i 's/return 1/return 1 {0}/' shop.py"

@@ -69,3 +69,107 @@ def test_changes_are_apart_only_if_each_function_is_changed_by_one_side():
     assert not changes_are_apart(FileVersions("a.py", BASE, both, BASE.replace("return x", "return -x")))
     assert not changes_are_apart(FileVersions("a.py", BASE, both, BASE + "\n\nPRICE = 3\n"))
     assert not changes_are_apart(FileVersions("a.txt", "a\n", "b\n", "a\nc\n"))
+
+
+KEEP = (
+    "def keep(x):\n    lock(x)\n    write(x)\n    unlock(x)\n\n\ndef f():\n    return 1\n\n\ndef g():\n    return 2\n"
+)
+KEPT = FileVersions("a.py", KEEP, KEEP.replace("return 1", "return 10"), KEEP.replace("return 2", "return 20"))
+
+
+def made(file, *edits):
+    """Return the merge of KEPT or a like file, with something else changed."""
+    text = file.ours.replace("return 2", "return 20")
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("file", "merged"),
+    [
+        (KEPT, made(KEPT, ("    lock(x)\n    write(x)\n", "    write(x)\n    lock(x)\n"))),
+        (KEPT, made(KEPT, ("def f():\n    return 10\n\n\n", "")) + "\n\ndef f():\n    return 10\n"),
+        (FileVersions("x.md", "a\nb\nc\n", "a\nmine\nc\n", "a\nother\nc\n"), "c\nmine\nother\na\n"),
+        (FileVersions("p.json", "[1, 2]", "[1, 2, 3]", "[0, 1, 2]"), "[0, 2, 1, 3]"),
+        (FileVersions("p.toml", "a = [1, 2]\n", "a = [1, 2, 3]\n", "a = [0, 1, 2]\n"), "a = [0, 2, 1, 3]\n"),
+    ],
+    ids=["a body", "functions", "a text", "a list", "a list in TOML"],
+)
+def test_a_merge_has_the_order_of_each_side(file, merged):
+    """AL-13: whatever is counted, lines in another order are another program."""
+    assert "changed the order" in problem_with([file], {file.path: merged})
+
+
+ONE_ADDED = FileVersions("p.toml", 'a = ["-r"]\n', 'a = ["-r", "-x", "1"]\n', 'a = ["-r", "-x", "2"]\n')
+PASSES = "def f(a):\n    one(a)\n    two(a)\n    three(a)\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "merged"),
+    [
+        (FileVersions("NEWS", "", "- A\n  (by Bob)\n", "- B\n  (by Bob)\n"), "- A\n- B\n  (by Bob)\n"),
+        (ONE_ADDED, 'a = ["-r", "-x", "1", "2"]\n'),
+        (
+            FileVersions(
+                "a.py",
+                PASSES,
+                PASSES.replace("    one(a)\n", "    lock()\n    one(a)\n    unlock()\n"),
+                PASSES.replace("    three(a)\n", "    lock()\n    three(a)\n    unlock()\n"),
+            ),
+            PASSES.replace("    one", "    lock()\n    one") + "    unlock()\n",
+        ),
+    ],
+    ids=["a union", "a list", "a function"],
+)
+def test_what_both_sides_add_counts_twice(file, merged):
+    """AL-13: only a change that is the same on both sides is one."""
+    with pytest.raises(NotMergeable, match="would have lost"):
+        require_complete(file, merged)
+
+
+def test_a_change_that_both_sides_make_counts_once():
+    """AL-13."""
+    both = "a\nnew\nb\n"
+    require_complete(FileVersions("x.md", "a\nb\n", f"mine\n{both}", f"{both}other\n"), f"mine\n{both}other\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "merged"),
+    [
+        (
+            FileVersions("p.json", '{"a": 1, "b": 1}', '{"a": 2, "b": 1}', '{"a": 1, "b": 2}'),
+            '{"a": 6, "a": 2, "b": 2}',
+        ),
+        (
+            FileVersions("go.mod", "require a v1.0.0\n", "require a v1.2.0\n", "require a v1.3.0\n"),
+            "require a v0.1.0\n",
+        ),
+        (FileVersions("go.mod", "go 1.20\n", "go 1.20\n// one\n", "// two\ngo 1.20\n"), "go 1.20\n// one\n"),
+    ],
+    ids=["a key twice", "a version of no side", "a comment"],
+)
+def test_manifests_are_certified_with_all_that_they_say(file, merged):
+    """AL-13."""
+    with pytest.raises(NotMergeable):
+        require_complete(file, merged)
+
+
+@pytest.mark.parametrize(("old", "new"), [("x\n\n\n", "x\n"), ("y  \n", "y\n")])
+def test_spaces_and_empty_lines_of_strings_are_part_of_them(old, new):
+    """AL-13."""
+    text = 'T = """x\n\n\ny  \nz"""\n\n\n' + KEEP
+    file = FileVersions("a.py", text, text.replace("return 1", "return 10"), text.replace("return 2", "return 20"))
+    require_complete(file, made(file))
+    with pytest.raises(NotMergeable):
+        require_complete(file, made(file, (old, new)))
+
+
+def test_functions_of_one_name_are_told_apart():
+    """AL-13: a line of one of them is not one of the other."""
+    base = "@f.register\ndef _(a: int):\n    return 1\n\n\n@f.register\ndef _(a: str):\n    return 2\n"
+    file = FileVersions("a.py", base, base.replace("return 1", "log()\n    return 1"), base + "X = 1\n")
+    with pytest.raises(NotMergeable, match="would have lost 1 line"):
+        require_complete(file, base.replace("return 2", "log()\n    return 2") + "X = 1\n")
+    assert changes_are_apart(FileVersions("a.py", base, file.ours, base.replace("return 2", "return 3"))) is False

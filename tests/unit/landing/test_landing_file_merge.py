@@ -65,9 +65,35 @@ def test_a_union_covers_added_lines_alone():
     assert merge_file(both, union=True) == FileResolved("mine\nother\n", "union")
 
 
-@pytest.mark.parametrize("name", ["package-lock.json", "Cargo.lock", "deep/poetry.lock"])
-def test_a_lock_file_is_left_to_its_tool(name):
-    """AL-13: no merge of its lines is right, whatever is declared."""
-    assert merge_file(FileVersions(name, "", "1\n", "2\n"), union=True) == FileRefused(
-        "a lock file is made by its own tool"
+def test_lines_that_both_sides_of_a_union_add_at_the_end_stay_with_what_is_before_them():
+    """AL-13: only empty lines come once."""
+    ours, theirs = "# News\n\n- A\n  (by Bob)\n\n- old\n", "# News\n\n- B\n  (by Bob)\n\n- old\n"
+    merged = merge_file(FileVersions("NEWS.md", NEWS, ours, theirs), union=True)
+    assert merged == FileResolved("# News\n\n- A\n  (by Bob)\n- B\n  (by Bob)\n\n- old\n", "union")
+
+
+ADDOPTS = "[tool.pytest.ini_options]\naddopts = [{}]\n"
+
+
+@pytest.mark.parametrize("added", ['"-n", "2"', '"-k", "unit"', '"--ignore", "docs"'])
+def test_lists_whose_order_may_have_a_meaning_are_not_changed_in_one_place_by_both(added):
+    """AL-13."""
+    base, ours, theirs = (ADDOPTS.format(f'"-ra"{more}') for more in ("", ', "--ignore", "build"', f", {added}"))
+    refused = merge_file(FileVersions("pyproject.toml", base, ours, theirs))
+    assert refused == FileRefused("both sides change the same place of the list tool.pytest.ini_options.addopts")
+
+
+def test_entries_that_both_add_in_other_places_of_a_list_stay_there():
+    """AL-13: a list is never sorted."""
+    base, ours, theirs = (f'{{"args": [{more}]}}\n' for more in ('"run", "b"', '"run", "b", "a"', '"z", "run", "b"'))
+    merged = merge_file(FileVersions("package.json", base, ours, theirs))
+    assert merged == FileResolved('{"args": ["z", "run", "b", "a"]}\n', "manifest")
+
+
+def test_a_file_with_many_keys_is_merged():
+    """AL-13: each key costs the same; it took minutes where it did not."""
+    base, ours, theirs = (
+        "".join(["{\n", *(f' "k{at * 7919 % 20_000}": 1,\n' for at in range(20_000)), f' "{last}": 1\n}}\n'])
+        for last in ("k", "ours", "theirs")
     )
+    assert isinstance(merge_file(FileVersions("package.json", base, ours, theirs)), FileResolved)

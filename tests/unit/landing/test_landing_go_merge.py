@@ -45,6 +45,11 @@ def test_requirements_of_both_sides_are_kept(ours, theirs, wanted):
 
 REFUSED = {
     "both change a replacement": (("=> ../a", "=> ../b"), ("=> ../a", "=> ../c"), "both sides change replace"),
+    "one lowers what the other raises": (
+        ("c v1.2.0", "c v1.1.0 // v1.2 is broken"),
+        ("c v1.2.0", "c v1.3.0"),
+        "both sides change require",
+    ),
     "one removes what the other raises": ((A, ""), ("a v1.0.0", "a v1.1.0"), "both sides change require"),
 }
 
@@ -60,6 +65,11 @@ def test_versions_are_in_the_order_of_go():
     given = ["v1.10.0", "v1.2.0", "v1.9.0", "v1.2.0-rc.2", "v0.0.0-20200101000000-abcdef", "v1.2.0-rc.1"]
     ordered = ["v0.0.0-20200101000000-abcdef", "v1.2.0-rc.1", "v1.2.0-rc.2", "v1.2.0", "v1.9.0", "v1.10.0"]
     assert sorted(given, key=version_key) == ordered
+    given = ["go1.23.1", "go1.23rc10", "go1.22", "go1.23rc2", "go1.23beta1", "go1.23"]
+    ordered = ["go1.22", "go1.23beta1", "go1.23rc2", "go1.23rc10", "go1.23", "go1.23.1"]
+    assert sorted(given, key=version_key) == ordered
+    with pytest.raises(NotMergeable, match="not known"):
+        version_key("v1.x")
 
 
 def test_sums_of_both_sides_are_kept_sorted():

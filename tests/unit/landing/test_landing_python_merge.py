@@ -133,6 +133,21 @@ REFUSED = {
         [("    return what\n", "    return os.fspath(what)\n")],
         "one side removes `os`, the other uses it",
     ),
+    "one adds a statement where the other adds an assignment": (
+        [("LIMIT = 3  # as agreed\n", "LIMIT = 3  # as agreed\nLIMIT += 1\n")],
+        [("LIMIT = 3  # as agreed\n", "LIMIT = 3  # as agreed\nMOST = LIMIT\n")],
+        "both sides add to one place",
+    ),
+    "one removes a method that the other uses": (
+        [("    def open(self):\n        return True\n\n", "")],
+        [("        return False\n", "        return not self.open()\n")],
+        "one side removes `open`, the other uses it",
+    ),
+    "one removes a function that the other uses, and that is a parameter elsewhere": (
+        [("\n\n" + BUY, ""), ("    buy(1)\n", "    pass\n")],
+        [("        return False\n", "        return buy(2)\n\n    def more(self, buy):\n        return buy\n")],
+        "one side removes `buy`, the other uses it",
+    ),
     "both change statements": (
         [("    buy(1)\n", "    buy(2)\n")],
         [("    buy(1)\n", "    buy(3)\n")],
@@ -187,3 +202,42 @@ def test_lines_are_merged_where_git_would(tmp_path):
     lines = textwrap.dedent("a b c d e f g").split()
     assert merge_lines(lines, ["x", *lines[1:]], [*lines[:-1], "y"]) == ("x", *lines[1:-1], "y")
     assert merge_lines(lines, ["x", *lines[1:]], ["y", *lines[1:]]) is None
+
+
+PROPERTY = """\
+class A:
+    @property
+    def v(self):
+        log(self)
+        return self._v
+
+    @v.setter
+    def v(self, v):
+        log(self)
+        self._v = v
+"""
+DELETER = """
+    @v.deleter
+    def v(self):
+        log(self)
+        self._v = None
+"""
+
+
+def test_of_what_has_one_name_one_side_alone_may_change_anything():
+    """AL-13: by its number, a change would go into another one of them."""
+    getter = PROPERTY[PROPERTY.index("    @property") : PROPERTY.index("    @v.setter")]
+    theirs = PROPERTY.replace("return self._v", "return self._v or 0")
+    for ours in (PROPERTY.replace(getter, "") + DELETER, PROPERTY + DELETER):
+        with pytest.raises(NotMergeable, match="`v` is defined several times"):
+            merge_python(PROPERTY, ours, theirs)
+    assert merge_python(PROPERTY, PROPERTY + "\n\nX = 1\n", theirs) == theirs + "\n\nX = 1\n"
+
+
+def test_a_comment_at_the_end_of_a_class_does_not_come_twice():
+    """AL-13."""
+    base = "class A:\n    x = 1\n    # y = 2\n\n\nB = 1\n"
+    ours = base.replace("2\n", "2\n\n    def m(self):\n        return 1\n")
+    theirs = base.replace("B", "def g():\n    return 3\n\n\nB")
+    with pytest.raises(NotMergeable, match="invented"):
+        require_complete(FileVersions("a.py", base, ours, theirs), merge_python(base, ours, theirs))

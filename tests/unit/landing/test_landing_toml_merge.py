@@ -42,7 +42,7 @@ MERGED = {
     "both add a dependency in the same place": (
         [(CLICK, CLICK + '    "rich",\n')],
         [(CLICK, CLICK + '    "httpx",\n')],
-        [(CLICK, CLICK + '    "httpx",\n    "rich",\n')],
+        [(CLICK, CLICK + '    "rich",\n    "httpx",\n')],
     ),
     "one raises a requirement, the other adds one beside it": (
         [('"attrs>=21"', '"attrs>=22"')],
@@ -72,12 +72,17 @@ REFUSED = {
     "both raise a requirement": (
         [('"attrs>=21"', '"attrs>=22"')],
         [('"attrs>=21"', '"attrs>=23"')],
-        "both sides replace",
+        "both sides add an entry for attrs, or change it",
     ),
     "both add a requirement of one package": (
         [(CLICK, CLICK + '    "rich>=1",\n')],
         [(CLICK, CLICK + '    "rich>=2",\n')],
         "both sides add an entry for rich",
+    ),
+    "both add a requirement of one package, which they spell in two ways": (
+        [(CLICK, CLICK + '    "foo_bar>=1",\n')],
+        [(CLICK, CLICK + '    "foo-bar>=2",\n')],
+        "both sides add an entry for foo-bar",
     ),
     "both change a version": ([('"1.0"', '"1.1"')], [('"1.0"', '"2.0"')], "both sides change project.version"),
     "one removes what the other changes": (

@@ -1,187 +1,175 @@
 """Certify a merge of a file by what its versions consist of, without knowing how it was made. Pure.
 
-A version is taken apart into units, and counted: lines of text; lines with the function or class that they are in, and
-imports by the name, for Python; entries for manifests. Nothing of either side may be lost unless the other side removed
-it, and nothing may be there that no side has.
+What both sides have, and what one side added or removed, must be in the merge as often as both changes together make
+it. Only a change that is the same on both sides counts once. Each side, without what the other one removed, must be
+there in its order. See `parts` for what is counted.
 """
 
-import ast
-import json
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import PurePosixPath
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
 
 from scaffold.core.conflict import FileVersions
 from scaffold.core.printable_text import count_of
+from scaffold.landing.conflicts.go_merge import raised_alike
+from scaffold.landing.conflicts.line_merge import matches
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_source import parse_python
+from scaffold.landing.conflicts.parts import UNORDERED, Parts, Unit, parts_of, without_number
 
-Units = Callable[[str], Iterable[str]]
-SCOPE_END = "\0"
-"""Ends the name of the function or class that a line of Python is in."""
 _WORD = re.compile(r"\w+|[^\w\s()\[\]{},:;.'\"`]+")
-_TOML_COMMENT = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|(?P<comment>#[^\n]*)')
+
+
+class _Change(Struct, frozen=True):
+    """What a side has in the place of the units from `start` to `end` of the base."""
+
+    start: int
+    end: int
+    now: tuple[Unit, ...]
 
 
 def require_complete(versions: FileVersions, merged: str, *, by_words: bool = False) -> None:
-    """Raise NotMergeable if the merge lost or invented something.
+    """Raise NotMergeable if the merge lost, invented or reordered something.
 
     `by_words`: a line that both sides changed may be another one in the merge, if that has the words of both.
     """
-    units = _words_of(versions.path) if by_words else units_of(versions.path)
-    base, ours, theirs, now = (
-        _counted(units, text) for text in (versions.base, versions.ours, versions.theirs, merged)
-    )
-    lost = [unit for unit in ours | theirs if now[unit] < _least(base[unit], ours[unit], theirs[unit])]
-    invented = [unit for unit in now if now[unit] > _most(base[unit], ours[unit], theirs[unit])]
-    what = "word" if by_words else "line"
-    if lost:
-        raise NotMergeable(f"the merge would have lost {count_of(len(lost), what)}, e.g. {_shown(lost[0])}")
-    if invented:
-        raise NotMergeable(f"the merge would have invented {count_of(len(invented), what)}, e.g. {_shown(invented[0])}")
+    sides = raised_alike(versions) if versions.path.rpartition("/")[2] == "go.mod" else versions
+    base, ours, theirs, now = (parts_of(versions.path, text) for text in (sides.base, sides.ours, sides.theirs, merged))
+    wrong = _Wrong()
+    for place in dict.fromkeys([*base, *ours, *theirs, *now]):
+        _compare(wrong, *(each.get(place, []) for each in (base, ours, theirs, now)), place=place, by_words=by_words)
+    if by_words:
+        _compare_words(wrong, base, ours, theirs, now)
+    wrong.refuse("word" if by_words else "line")
 
 
 def changed_scopes(versions: FileVersions, side: str) -> frozenset[str | None]:
     """Return the functions and classes in which a side differs from the base; None among them for anything else."""
     if not versions.path.endswith((".py", ".pyi")):
         return frozenset({None})
-    was, now = (_counted(python_units, text) for text in (versions.base, side))
-    changed = {*(was - now), *(now - was)}
-    return frozenset(unit.rpartition(SCOPE_END)[0] or None for unit in changed)
+    was, now = (parts_of(versions.path, text) for text in (versions.base, side))
+    return frozenset(without_number(place) or None for place in {**was, **now} if was.get(place) != now.get(place))
 
 
-def units_of(path: str) -> Units:
-    """Return what takes a version of the file apart, by its name."""
-    name = PurePosixPath(path).name
-    if name.endswith(".json"):
-        return _json_units
-    if name.endswith(".toml"):
-        return _toml_units
-    if name == "go.mod":
-        return _go_units
-    return python_units if name.endswith((".py", ".pyi")) else _lines
+class _Wrong:
+    """What a merge lost, invented and reordered."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+        self.invented: list[str] = []
+        self.reordered: list[str] = []
+
+    def refuse(self, what: str) -> None:
+        for did, found in (("lost", self.lost), ("invented", self.invented)):
+            if found:
+                raise NotMergeable(f"the merge would have {did} {count_of(len(found), what)}, e.g. {_shown(found[0])}")
+        if self.reordered:
+            raise NotMergeable(f"the merge would have changed the order of lines, e.g. of {_shown(self.reordered[0])}")
 
 
-def python_units(text: str) -> Iterator[str]:
-    """Yield each line behind the function or class that it is in, and each name of an import; lines if it is broken."""
-    try:
-        module = parse_python(text)
-    except NotMergeable:
-        yield from _lines(text)
+def _compare(
+    wrong: _Wrong,
+    base: Sequence[Unit],
+    ours: Sequence[Unit],
+    theirs: Sequence[Unit],
+    now: Sequence[Unit],
+    *,
+    place: str,
+    by_words: bool,
+) -> None:
+    mine, other = _changes(base, ours), _changes(base, theirs)
+    if not by_words:
+        there, known = Counter(now), {*base, *ours, *theirs}
+        for unit, (least, most) in _wanted(base, ours, theirs, {*mine} & {*other}).items():
+            wrong.lost += [unit.text] * (there[unit] < least)
+            wrong.invented += [unit.text] * (there[unit] > most)
+        wrong.invented += [unit.text for unit in there if unit not in known]
+    if place.startswith(UNORDERED):
         return
-    lines = text.split("\n")
-    scopes = [""] * (len(lines) + 1)
-    _name_scopes(module, "", scopes)
-    for node in ast.walk(module):
-        if isinstance(node, ast.Import | ast.ImportFrom) and _is_alone(node, lines):
-            where = scopes[node.lineno]
-            for at in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-                yield from (f"{where}#{part.strip()}" for part in lines[at - 1].split("#")[1:])
-                lines[at - 1] = ""
-            yield from (f"{where}{each}" for each in _imports(node))
-    yield from (f"{scope}{line.rstrip()}" for scope, line in zip(scopes[1:], lines, strict=True) if line.strip())
+    for own, others in ((mine, other), (other, mine)):
+        free = [each for each in own if by_words and any(_overlap(each, another) for another in others)]
+        kept = _kept(base, own, others, free)
+        if (missing := _first_missing(kept, now)) is not None:
+            wrong.reordered.append(missing.text)
 
 
-def _name_scopes(node: ast.AST, scope: str, scopes: list[str]) -> None:
-    for child in ast.iter_child_nodes(node):
-        inner = scope
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{scope.removesuffix(SCOPE_END)}/{child.name}{SCOPE_END}"
-            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
-            end = child.end_lineno or child.lineno
-            scopes[first : end + 1] = [inner] * (end + 1 - first)
-        _name_scopes(child, inner, scopes)
-
-
-def _is_alone(node: ast.stmt, lines: list[str]) -> bool:
-    """Return whether the import shares its lines with no other statement."""
-    last = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].strip()
-    return not lines[node.lineno - 1].encode()[: node.col_offset].strip() and (not last or last.startswith(b"#"))
-
-
-def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    source = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
-    yield from (f"{source}import {ast.unparse(each)}" for each in node.names)
-
-
-def _lines(text: str) -> Iterator[str]:
-    yield from (line.rstrip() for line in text.split("\n"))
-
-
-def _json_units(text: str) -> Iterator[str]:
-    try:
-        yield from _leaves(json.loads(text), "")
-    except (ValueError, RecursionError):
-        yield from _lines(text)
-
-
-def _toml_units(text: str) -> Iterator[str]:
-    try:
-        yield from _leaves(tomllib.loads(text), "")
-    except (ValueError, RecursionError):
-        yield from _lines(text)
-        return
-    found = (each["comment"] for each in _TOML_COMMENT.finditer(text))
-    yield from (comment.strip() for comment in found if comment)
-
-
-def _leaves(value: Any, place: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{place}.{key}")
-    elif isinstance(value, list) and value:
-        for inner in value:
-            yield from _leaves(inner, f"{place}[]")
-    else:
-        yield f"{place} = {value!r}"
-
-
-def _go_units(text: str) -> Iterator[str]:
-    """Yield the lines of a `go.mod` without their versions, in or outside of brackets: the higher version is enough."""
-    directive = ""
-    for line in text.split("\n"):
-        words = line.split()
-        if words[1:] == ["("]:
-            directive = words[0]
-        elif words == [")"]:
-            directive = ""
-        elif words:
-            said = [directive, *words] if directive else words
-            if said[0] in {"require", "go", "toolchain"}:
-                said = said[: 2 if said[0] == "require" else 1]
-            yield " ".join(each for each in said if each)
-
-
-def _words_of(path: str) -> Units:
-    units = units_of(path)
-
-    def words(text: str) -> Iterator[str]:
-        for unit in units(text):
-            scope, _, line = unit.rpartition(SCOPE_END)
-            yield from (f"{scope}{SCOPE_END}{word}" for word in _WORD.findall(line))
-
-    return words
-
-
-def _counted(units: Units, text: str) -> Counter[str]:
-    found = Counter(units(text))
-    del found[""]
+def _changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
+    """Return the changes of a side, in order; a replacement by as many units is one change for each."""
+    found: list[_Change] = []
+    at_base = at_side = 0
+    for start, there, size in [*matches(base, side), (len(base), len(side), 0)]:
+        removed, added = start - at_base, there - at_side
+        if removed == added:
+            found += [_Change(at_base + at, at_base + at + 1, (side[at_side + at],)) for at in range(removed)]
+        elif removed or added:
+            found.append(_Change(at_base, start, tuple(side[at_side:there])))
+        at_base, at_side = start + size, there + size
     return found
 
 
+def _wanted(
+    base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], alike: Iterable[_Change]
+) -> dict[Unit, tuple[int, int]]:
+    """Return how often each unit must be there at least and at most."""
+    was, mine, other = Counter(base), Counter(ours), Counter(theirs)
+    twice: Counter[Unit] = Counter()
+    for change in alike:
+        twice.update(change.now)
+        twice.subtract(base[change.start : change.end])
+    wanted = {}
+    for unit in {**was, **mine, **other}:
+        both = mine[unit] + other[unit] - was[unit]
+        exact = max(0, both - twice[unit])
+        if unit.named and mine[unit] == other[unit]:
+            exact = mine[unit]
+        least = _least(was[unit], mine[unit], other[unit]) if unit.named else exact
+        wanted[unit] = min(least, exact), exact
+    return wanted
+
+
 def _least(base: int, ours: int, theirs: int) -> int:
-    """Return how many of a unit there must be: what each side has, without those that the other side removed."""
-    removed_by_ours, removed_by_theirs = max(0, base - ours), max(0, base - theirs)
-    return max(ours - removed_by_theirs, theirs - removed_by_ours, 0)
+    """Return how many there must be of what is one thing if both sides add it."""
+    return max(ours - max(0, base - theirs), theirs - max(0, base - ours), 0)
 
 
-def _most(base: int, ours: int, theirs: int) -> int:
-    """Return how many of a unit there may be: all that both sides added, but none that a side removed for good."""
-    return max(ours, theirs, ours + theirs - base)
+def _overlap(one: _Change, other: _Change) -> bool:
+    """Return whether two different changes are of the same units."""
+    return one != other and one.start < other.end and other.start < one.end
+
+
+def _kept(
+    base: Sequence[Unit], own: Sequence[_Change], others: Sequence[_Change], free: Sequence[_Change]
+) -> Iterator[Unit]:
+    """Yield the units of a side without those that the other side removed or replaced, and without free changes."""
+    gone = {at for change in others for at in range(change.start, change.end)}
+    at = 0
+    for change in [*own, _Change(len(base), len(base), ())]:
+        yield from (base[here] for here in range(at, change.start) if here not in gone)
+        if change not in free:
+            yield from change.now
+        at = change.end
+
+
+def _first_missing(units: Iterable[Unit], now: Sequence[Unit]) -> Unit | None:
+    """Return the first unit that is not behind those before it; None if all are there in their order."""
+    left = iter(now)
+    return next((unit for unit in units if unit not in left), None)
+
+
+def _compare_words(wrong: _Wrong, *versions: Parts) -> None:
+    base, ours, theirs, now = (Counter(_words(each)) for each in versions)
+    for word in {**base, **ours, **theirs, **now}:
+        least = _least(base[word], ours[word], theirs[word])
+        most = max(ours[word], theirs[word], ours[word] + theirs[word] - base[word])
+        wrong.lost += [word[1]] * (now[word] < least)
+        wrong.invented += [word[1]] * (now[word] > most)
+
+
+def _words(parts: Parts) -> Iterator[tuple[str, str]]:
+    for place, units in parts.items():
+        yield from ((place, word) for unit in units for word in _WORD.findall(unit.text))
 
 
 def _shown(unit: str) -> str:
-    return repr(unit.rpartition(SCOPE_END)[2].strip()[:80])
+    return repr(without_number(unit).strip()[:80])

@@ -58,11 +58,10 @@ class FileRefused(Struct, frozen=True, tag="refused"):
 def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved | FileRefused:
     """Resolve a file by the merge for its kind; `union`: its lines are declared to be independent of each other."""
     name = PurePosixPath(versions.path).name
-    if name in LOCK_FILES:
-        return FileRefused("a lock file is made by its own tool")
-    how, merge = _method(name, union=union)
-    if merge is None:
+    found = _method(name, union=union)
+    if found is None:
         return FileRefused("no merge is known for this kind of file")
+    how, merge = found
     try:
         merged = merge(versions.base, versions.ours, versions.theirs)
         require_complete(versions, merged)
@@ -71,9 +70,10 @@ def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved |
     return FileResolved(merged, how)
 
 
-def _method(name: str, *, union: bool) -> tuple[Method, Merge | None]:
+def _method(name: str, *, union: bool) -> tuple[Method, Merge] | None:
+    """Return how a file is merged, by its name; None if there is no merge for its kind."""
     if union:
         return "union", merge_union
     if name in MANIFESTS:
         return "manifest", MANIFESTS[name]
-    return "python", merge_python if name.endswith((".py", ".pyi")) else None
+    return ("python", merge_python) if name.endswith((".py", ".pyi")) else None

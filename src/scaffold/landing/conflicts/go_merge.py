@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from scaffold.core.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 RAISED = frozenset({"require", "go", "toolchain"})
@@ -37,9 +38,9 @@ def merge_go_mod(base: str, ours: str, theirs: str) -> str:
         if _said(before) == _said(now) or _said(here) == _said(now):
             continue
         if _said(here) != _said(before):
-            if here is None or now is None or key[0] not in RAISED:
+            now = _higher(before, here, now)
+            if now is None:
                 raise NotMergeable(f"both sides change {' '.join(key).strip()}")
-            now = max(here, now, key=lambda line: version_key(line.version))
         if here is not None:
             at = lines.index(here)
             lines[at : at + 1] = [] if now is None else [_placed(now, here)]
@@ -55,13 +56,46 @@ def merge_go_sum(base: str, ours: str, theirs: str) -> str:
     return "".join(sorted((mine | other) - removed))
 
 
+def raised_alike(versions: FileVersions) -> FileVersions:
+    """Return the versions of a `go.mod` as if both sides had raised to the higher version what both raise."""
+    try:
+        was, mine, other = (_by_key(_read(text)) for text in (versions.base, versions.ours, versions.theirs))
+    except NotMergeable:
+        return versions
+    ours, theirs = versions.ours, versions.theirs
+    for key in mine.keys() & other.keys():
+        higher = _higher(was.get(key), mine[key], other[key])
+        if higher is not None and _said(mine[key]) != _said(other[key]):
+            ours = ours.replace(mine[key].text, _placed(higher, mine[key]).text)
+            theirs = theirs.replace(other[key].text, _placed(higher, other[key]).text)
+    return FileVersions(versions.path, versions.base, ours, theirs)
+
+
+def _higher(before: GoLine | None, ours: GoLine | None, theirs: GoLine | None) -> GoLine | None:
+    """Return the line with the higher version if both sides raise it, and do no more; None otherwise."""
+    if ours is None or theirs is None or ours.key is None or ours.key[0] not in RAISED:
+        return None
+    known = [line for line in (before, ours, theirs) if line is not None]
+    if len({line.text.partition("//")[2].strip() for line in known}) > 1:
+        return None
+    if before is not None and before.version in {ours.version, theirs.version}:
+        return None
+    if before is not None and any(version_key(each.version) < version_key(before.version) for each in (ours, theirs)):
+        return None
+    return max(ours, theirs, key=lambda line: version_key(line.version))
+
+
 def version_key(version: str) -> tuple[object, ...]:
     """Return what orders versions as Go does: `v1.2.0` is after `v1.2.0-rc.1` and before `v1.10.0`."""
     words = version.split()
     core, _, build = (words[0] if words else "").removeprefix("v").removeprefix("go").partition("+")
-    numbers, _, pre = core.partition("-")
-    main = tuple(int(each) if each.isdigit() else 0 for each in numbers.split("."))
-    parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in re.split(r"[.]", pre) if each)
+    # A version of the language or a toolchain has no dash before its `rc1`.
+    found = re.fullmatch(r"(\d+(?:\.\d+)*)(?:-(.*)|((?:rc|beta|alpha)\d+))?", core, re.DOTALL)
+    if found is None:
+        raise NotMergeable(f"a version of a form that is not known: {core[:80]}")
+    pre = found[2] or re.sub(r"\d+", r".\g<0>", found[3] or "")
+    main = tuple(int(each) for each in found[1].split("."))
+    parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in pre.split(".") if each)
     return main, not pre, parts, build
 
 

@@ -88,7 +88,7 @@ def _merge(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place: str) 
     if isinstance(ours, JsonObject) and isinstance(theirs, JsonObject) and isinstance(base, JsonObject | None):
         return _merge_objects(base, ours, theirs, place)
     if isinstance(ours, JsonArray) and isinstance(theirs, JsonArray) and isinstance(base, JsonArray | None):
-        return _merge_arrays(base, ours, theirs)
+        return _merge_arrays(base, ours, theirs, place)
     raise NotMergeable(f"both sides change {place.removeprefix('.') or 'the whole'}")
 
 
@@ -119,17 +119,12 @@ def _laid_out(ours: JsonObject, theirs: JsonObject, members: Mapping[str, JsonMe
     return JsonObject(members, like.first, like.between, like.last)
 
 
-def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray) -> JsonArray:
-    was, mine, other = (
-        {each.text: each for each in side.items} for side in (base or JsonArray((), "", "", ""), ours, theirs)
-    )
-    for side, items in ((base, was), (ours, mine), (theirs, other)):
-        if side is not None and len(items) < len(side.items):
-            raise NotMergeable("an entry is there twice")
-    every = {**was, **mine, **other}
+def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray, place: str) -> JsonArray:
+    sides = [base.items if base else (), ours.items, theirs.items]
+    every = {each.text: each for side in sides for each in side}
     like = ours if len(ours.items) > 1 or len(theirs.items) <= len(ours.items) else theirs
-    merged = tuple(every[text] for text in merged_items(list(was), list(mine), list(other)))
-    return JsonArray(merged, like.first, like.between, like.last)
+    merged = merged_items(place.removeprefix("."), *([each.text for each in side] for side in sides))
+    return JsonArray(tuple(every[text] for text in merged), like.first, like.between, like.last)
 
 
 def _enclosed(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray, closing: str) -> str:

@@ -1,13 +1,15 @@
 """Three-way merge of lines. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import TypeVar
 
 from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
+Line = TypeVar("Line", bound=Hashable)
 MAX_PAIRS = 2_000_000
 """How many pairs of equal lines two versions may have where they differ: some seconds of work."""
 
@@ -15,7 +17,7 @@ MAX_PAIRS = 2_000_000
 def merge_union(base: str, ours: str, theirs: str) -> str:
     """Return the text with the lines of both sides where both changed it, ours first.
 
-    What both add at the beginning or at the end of one place comes once. Each line ends in a newline.
+    Empty lines that both add at the beginning or at the end of one place come once. Each line ends in a newline.
     """
     merged: list[str] = []
     versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
@@ -29,11 +31,11 @@ def _union(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Seq
     """Return the lines that both sides added in one place, or put in the place of the same lines."""
     if any(line.strip() and (line in mine or line in other) for line in was):
         raise NotMergeable("both sides change lines that were there, which a union of added lines does not cover")
-    start = _same_at_start(mine, other)
-    end = _same_at_start(mine[start:][::-1], other[start:][::-1])
+    start = _empty_at_start(mine, other)
+    end = _empty_at_start(mine[start:][::-1], other[start:][::-1])
     first, second = mine[: len(mine) - end], other[start:]
     # Where an empty line ends each paragraph, it also ends the first of the two.
-    ends = [line for line in mine[len(mine) - end :] if not line.strip()]
+    ends = mine[len(mine) - end :]
     return [*first, *(ends[:1] if "\n" in [*first, *second[: len(second) - end]] else ()), *second]
 
 
@@ -84,7 +86,7 @@ def _choose(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> 
 
 def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[_Stable]:
     """Yield the regions that neither side changed, in order, and an empty one at the end."""
-    in_ours, in_theirs = _matches(base, ours), _matches(base, theirs)
+    in_ours, in_theirs = matches(base, ours), matches(base, theirs)
     left = right = 0
     while left < len(in_ours) and right < len(in_theirs):
         (at_a, ours_at, size_a), (at_b, theirs_at, size_b) = in_ours[left], in_theirs[right]
@@ -99,8 +101,8 @@ def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[s
     yield _Stable(len(base), len(ours), len(theirs), 0)
 
 
-def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, int]]:
-    """Return the runs of equal lines: where they begin in each, and how many there are."""
+def matches(base: Sequence[Line], side: Sequence[Line]) -> list[tuple[int, int, int]]:
+    """Return the runs of equal lines or other parts: where they begin in each, and how many there are."""
     start = _same_at_start(base, side)
     end = _same_at_start(base[start:][::-1], side[start:][::-1])
     # Most lines of a large file are at its changed part's ends; what is left is compared in quadratic time.
@@ -114,5 +116,11 @@ def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, i
     return [run for run in runs if run[2]]
 
 
-def _same_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+def _empty_at_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines both begin with that are the same and empty: another line belongs to what is beside it."""
+    same = _same_at_start(one, other)
+    return next((at for at, line in enumerate(one[:same]) if line.strip()), same)
+
+
+def _same_at_start(one: Sequence[Line], other: Sequence[Line]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

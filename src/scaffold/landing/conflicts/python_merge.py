@@ -1,9 +1,8 @@
 """Merge two versions of a Python file by its functions, classes, imports and assignments, and keep the formatting."""
 
 import ast
-import builtins
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,11 +15,11 @@ from scaffold.landing.conflicts.python_entities import (
     FUNCTIONS,
     Entity,
     EntityKey,
-    bound_names,
     entities_of,
     members_of,
 )
-from scaffold.landing.conflicts.python_source import parse_python, require_python
+from scaffold.landing.conflicts.python_names import BUILTINS, names_in
+from scaffold.landing.conflicts.python_source import require_python
 
 IMPORT_ORDERS: Sequence[Callable[[EntityKey], Any]] = (
     lambda key: (key.kind == "from", key.name),
@@ -43,30 +42,30 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
     return merged
 
 
-def _require_names(merged: str, *versions: str) -> None:
+def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
     """Raise NotMergeable if the merge uses a name that a side removed, e.g. an import that the other side needs now."""
-    now = parse_python(merged)
-    gone = {name for each in versions for name in bound_names(parse_python(each).body)} - {*bound_names(now.body)}
-    names = [node for node in ast.walk(now) if isinstance(node, ast.Name)]
-    loaded = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-    own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-    own |= {node.arg for node in ast.walk(now) if isinstance(node, ast.arg)}
-    own |= {*bound_names(node for node in ast.walk(now) if isinstance(node, ast.stmt)), *dir(builtins)}
-    if missing := sorted((gone & loaded) - own):
-        raise NotMergeable(f"one side removes `{missing[0]}`, the other uses it")
+    now = names_in(merged)
+    versions = [names_in(each) for each in (base, ours, theirs)]
+    for side in versions[1:]:
+        gone = {name for each in versions for name in each.bound} - side.bound - now.bound
+        missing = {name for name in gone & now.used if name not in BUILTINS or name not in side.used}
+        members = {name for each in versions for name in each.members} - side.members - now.members
+        missing |= {name for name in members if now.attributes[name] > side.attributes[name]}
+        if missing:
+            raise NotMergeable(f"one side removes `{min(missing)}`, the other uses it")
 
 
 def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
     """Merge what is in a module or class: each entity by itself, then their order."""
     was, mine, other = ({each.key: each for each in version} for version in _imports_told_apart(base, ours, theirs))
     _require_one_side_for_statements(was, mine, other)
-    _require_same_numbers(was, mine, other)
+    _require_one_side_for_repeated(base, ours, theirs)
     chosen: dict[EntityKey, Entity] = {}
     for key in {**was, **mine, **other}:
         entity = _merge_entity(was.get(key), mine.get(key), other.get(key))
         if entity is not None:
             chosen[key] = entity
-    order = [key for key in merge_order(list(was), list(mine), list(other)) if key in chosen]
+    order = [key for key in merge_order(list(was), list(mine), list(other), chosen) if key in chosen]
     merged = [chosen[key] for key in sorted_imports(order, chosen, [list(mine), list(other)])]
     _require_no_new_doubles(merged, base, ours, theirs)
     return merged
@@ -102,13 +101,16 @@ def _require_one_side_for_statements(*versions: Mapping[EntityKey, Entity]) -> N
         raise NotMergeable("both sides change statements without a name")
 
 
-def _require_same_numbers(*versions: Mapping[EntityKey, Entity]) -> None:
-    """Raise NotMergeable where a name is defined several times and not as often in all versions."""
-    counted = [Counter((key.kind, key.name) for key in each) for each in versions]
-    for kind, name in counted[0] | counted[1] | counted[2]:
-        times = {each[kind, name] for each in counted}
-        if len(times) > 1 and max(times) > 1:
-            raise NotMergeable(f"`{name}` is defined several times")
+def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:
+    """Raise NotMergeable if both sides change what has a name that is there more than once, e.g. a property's methods.
+
+    Only their number tells them apart, and that is another one as soon as one is added, removed or moved.
+    """
+    repeated = {name for each in versions for name, times in _bindings(each).items() if times > 1}
+    base, *sides = ([(each.key.kind, each.text.strip()) for each in v if {*each.names} & repeated] for v in versions)
+    keys = [[each.key for each in version] for version in versions]
+    if repeated and all(side != base or _moved(keys[0], mine) for side, mine in zip(sides, keys[1:], strict=True)):
+        raise NotMergeable(f"both sides change the file, and `{min(repeated)}` is defined several times")
 
 
 def _merge_entity(base: Entity | None, ours: Entity | None, theirs: Entity | None) -> Entity | None:
@@ -133,10 +135,12 @@ def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
     name = ours.key.name or ours.key.kind
     if base is None:
         raise NotMergeable(f"both sides add `{name}`, and differently")
+    nodes = [each.node for each in (base, ours, theirs)]
+    if all(isinstance(node, ast.ClassDef) for node in nodes):
+        _require_one_side_for_repeated(*map(members_of, (base, ours, theirs)))
     by_lines = merge_lines(*(each.text.splitlines(keepends=True) for each in (base, ours, theirs)))
     if by_lines is not None:
         return "".join(by_lines)
-    nodes = [each.node for each in (base, ours, theirs)]
     if all(isinstance(node, ast.ClassDef) for node in nodes):
         return "".join(each.text for each in _merge_bodies(*map(members_of, (base, ours, theirs))))
     if all(isinstance(node, ast.ImportFrom) for node in nodes):
@@ -145,26 +149,55 @@ def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
     raise NotMergeable(f"both sides change the same lines of the {what} `{name}`")
 
 
-def merge_order(base: Sequence[EntityKey], ours: Sequence[EntityKey], theirs: Sequence[EntityKey]) -> list[EntityKey]:
+def merge_order(
+    base: Sequence[EntityKey],
+    ours: Sequence[EntityKey],
+    theirs: Sequence[EntityKey],
+    chosen: Container[EntityKey],
+) -> list[EntityKey]:
     """Return all keys in an order that fits each side; raise NotMergeable if both sides move what was there.
 
-    What a side adds stays behind what precedes it there; if both add in one place, ours comes first.
+    What a side adds stays behind what precedes it there; if both add in one place, ours comes first, but statements
+    may then be added by one side only. Of what is not `chosen` the place has no meaning.
     """
     moved_by_ours, moved_by_theirs = _moved(base, ours), _moved(base, theirs)
     if moved_by_ours and moved_by_theirs:
         raise NotMergeable("both sides change the order")
     order, added = (theirs, ours) if moved_by_theirs else (ours, theirs)
-    merged = list(order)
+    there, was, both = set(order), set(base), {*order} & {*added}
+    behind: dict[EntityKey | None, list[EntityKey]] = {}
     previous: EntityKey | None = None
     for key in added:
-        if key not in merged:
-            at = 0 if previous is None else merged.index(previous) + 1
-            # Behind what the other side adds in the same place, if that is ours.
-            while order is ours and at < len(merged) and merged[at] not in base and merged[at] not in added:
-                at += 1
-            merged.insert(at, key)
-        previous = key
+        previous = key if key in there else previous
+        if key not in there:
+            behind.setdefault(previous, []).append(key)
+    merged: list[EntityKey] = []
+    for place, own in _by_place(order, both):
+        more = behind.get(place, [])
+        _require_apart(*([key for key in keys if key not in was and key in chosen] for keys in (own, more)))
+        merged += [] if place is None else [place]
+        merged += [*own, *more] if order is ours else [*more, *own]
     return merged
+
+
+def _by_place(
+    order: Sequence[EntityKey], both: Container[EntityKey]
+) -> Iterator[tuple[EntityKey | None, list[EntityKey]]]:
+    """Yield each key that both sides have, with what is behind it up to the next; first what is before all of them."""
+    place: EntityKey | None = None
+    own: list[EntityKey] = []
+    for key in order:
+        if key in both:
+            yield place, own
+            place, own = key, []
+        else:
+            own.append(key)
+    yield place, own
+
+
+def _require_apart(one: Sequence[EntityKey], other: Sequence[EntityKey]) -> None:
+    if one and other and any(key.kind == "statement" or key.number for key in (*one, *other)):
+        raise NotMergeable("both sides add to one place, and one of them a statement, whose order has a meaning")
 
 
 def sorted_imports(
@@ -184,7 +217,8 @@ def _continues_imports(entity: Entity) -> bool:
 
 
 def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -> list[EntityKey]:
-    there = [[key for key in side if key in keys] for side in sides]
+    run = set(keys)
+    there = [[key for key in side if key in run] for side in sides]
     if any(len(side) == len(keys) for side in there):
         return keys
     for by in IMPORT_ORDERS:

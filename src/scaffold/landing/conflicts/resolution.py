@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from scaffold.git.command import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.merge import Conflicted, ConflictedPath, Stage
 from scaffold.git.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
-from scaffold.landing.conflicts.file_merge import METHODS, FileRefused, FileResolved, Method, merge_file
+from scaffold.landing.conflicts.file_merge import LOCK_FILES, METHODS, FileRefused, FileResolved, Method, merge_file
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.text_form import TextForm, merged_form, read_text, write_text
 
@@ -118,6 +119,8 @@ def _read(
     file: ConflictedPath, contents: Mapping[str, bytes | None], attributes: Attributes, *, is_union: IsUnion
 ) -> ReadFile:
     """Return the versions of a file as text; raise NotMergeable if its contents do not decide, or are no text."""
+    if PurePosixPath(file.path).name in LOCK_FILES:
+        raise NotMergeable("a lock file is made by its own tool")
     union = attributes.get(MERGE) == "union" or is_union(file.path)
     if not union and attributes.get(MERGE, UNSPECIFIED) not in MERGED_AS_TEXT:
         raise NotMergeable("its attributes say that it is not merged as text")

@@ -1,13 +1,14 @@
 """Merge two versions of a TOML file, e.g. `pyproject.toml`, entry by entry; comments and layout of ours stay."""
 
 from collections.abc import MutableMapping
+from difflib import SequenceMatcher
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable, Array
 
-from scaffold.landing.conflicts.keyed_merge import merged_items
+from scaffold.landing.conflicts.keyed_merge import merged_items, name_of
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 Table = MutableMapping[str, Any]
@@ -38,6 +39,8 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
             if key in theirs and key in was:
                 raise NotMergeable(f"one side changes {name}, the other removes it")
             if key in theirs:
+                if spelled := [each for each in ours if each not in was and name_of(each) == name_of(key)]:
+                    raise NotMergeable(f"both sides add {name}, spelled {spelled[0]} by one of them")
                 ours[key] = theirs[key]
         elif key not in theirs:
             if _plain(was[key]) != _plain(ours[key]):
@@ -55,23 +58,22 @@ def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str)
     if _is_table(mine) and _is_table(other) and (was is None or _is_table(was)):
         _bring_over(was, mine, other, f"{name}.")
     elif _is_list(mine) and _is_list(other) and (was is None or _is_list(was)):
-        _bring_over_items([] if was is None else was, mine, other)
+        _bring_over_items([] if was is None else was, mine, other, name)
     elif was is not None and _plain(was) == _plain(mine):
         ours[key] = other
     else:
         raise NotMergeable(f"both sides change {name}")
 
 
-def _bring_over_items(was: Any, mine: Array, other: Array) -> None:
+def _bring_over_items(was: Any, mine: Array, other: Array, place: str) -> None:
     """Make in `mine` what `other` changed, entry by entry, so that comments between entries stay."""
-    merged = merged_items(*(list(each) for each in (was, mine, other)))
-    for at in reversed([at for at, item in enumerate(mine) if item not in merged]):
-        del mine[at]
-    for at, item in enumerate(merged):
-        if item not in mine:
+    merged = merged_items(place, *(list(each) for each in (was, mine, other)))
+    steps = SequenceMatcher(None, list(mine), merged, autojunk=False).get_opcodes()
+    for _, start, end, new_start, new_end in reversed([step for step in steps if step[0] != "equal"]):
+        for at in reversed(range(start, end)):
+            del mine[at]
+        for at, item in enumerate(merged[new_start:new_end], start=start):
             mine.insert(at, item)
-    if list(mine) != merged:
-        raise NotMergeable("both sides change the order of a list")
 
 
 def _is_table(value: Any) -> bool:

@@ -1,0 +1,205 @@
+"""Take a version of a file apart into what a merge must neither lose, invent nor reorder. Pure.
+
+Text consists of its lines that are not empty. Python: its lines by the function or class that they are in; imports at
+the top of a module by the name. Manifests: their entries, and the comments of TOML and `go.mod`.
+"""
+
+import ast
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_source import parse_python
+
+_NUMBER = "\1"
+_IS_NUMBERED = re.compile(f"{_NUMBER}\\d+")
+_TOML_COMMENT = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|(?P<comment>#[^\n]*)')
+
+
+class Unit(Struct, frozen=True):
+    """A part of a version. What has a name of its own, e.g. an import or a key, is one thing if both sides add it."""
+
+    text: str
+    named: bool = False
+
+
+Parts = dict[str, list[Unit]]
+"""The units by what they are in, in their order: a function, class, table or list; a whole text is in ``."""
+UNORDERED = "\2"
+"""Begins the name of what has no order."""
+
+
+class _KeyTwice(ValueError):
+    pass
+
+
+def parts_of(path: str, text: str) -> Parts:
+    """Take a version of a file apart, by the kind that its name says; as text if it is broken."""
+    name = PurePosixPath(path).name
+    take_apart: Callable[[str], Iterator[tuple[str, Unit]]] = _lines
+    if name.endswith(".json"):
+        take_apart = _json
+    elif name.endswith(".toml"):
+        take_apart = _toml
+    elif name in {"go.mod", "go.sum"}:
+        take_apart = _go_mod if name == "go.mod" else _go_sum
+    elif name.endswith((".py", ".pyi")):
+        take_apart = _python
+    parts: Parts = {}
+    for place, unit in take_apart(text):
+        parts.setdefault(place, []).append(unit)
+    return parts
+
+
+def without_number(place: str) -> str:
+    """Return the name of a function or class without what tells it from others of its name."""
+    return _IS_NUMBERED.sub("", place)
+
+
+def _lines(text: str) -> Iterator[tuple[str, Unit]]:
+    yield from (("", Unit(line)) for line in text.split("\n") if line.strip())
+
+
+def _python(text: str) -> Iterator[tuple[str, Unit]]:
+    try:
+        module = parse_python(text)
+    except NotMergeable:
+        yield from _lines(text)
+        return
+    lines = text.split("\n")
+    scopes = [""] * (len(lines) + 1)
+    begins: dict[int, list[tuple[str, str]]] = {}
+    _name_scopes(module, "", scopes, begins)
+    exact = _lines_in_strings(module)
+    imports = {at: node for node in _imports_alone(module, lines) for at in _rows(node)}
+    run: list[Unit] = []
+    for at, line in enumerate(lines, start=1):
+        if at in imports:
+            node = imports[at]
+            run += [Unit(f"#{part.strip()}") for part in line.split("#")[1:]]
+            run += [Unit(each, named=True) for each in _imported(node)] if at == node.lineno else []
+            continue
+        if not line.strip() and at not in exact:
+            continue
+        # Tools sort imports, so those without other lines between them are compared sorted.
+        yield from (("", unit) for unit in _sorted(run))
+        run = []
+        yield from ((outer, Unit(inner, named=True)) for outer, inner in begins.get(at, ()))
+        yield scopes[at], Unit(line if at in exact else line.rstrip())
+    yield from (("", unit) for unit in _sorted(run))
+
+
+def _sorted(run: list[Unit]) -> list[Unit]:
+    return sorted(run, key=lambda unit: unit.text)
+
+
+def _rows(node: ast.stmt) -> range:
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+def _name_scopes(node: ast.AST, scope: str, scopes: list[str], begins: dict[int, list[tuple[str, str]]]) -> None:
+    """Note the function or class that each line is in, and where in what is around it each begins."""
+    seen: dict[str, int] = {}
+    waiting = [*ast.iter_child_nodes(node)][::-1]
+    while waiting:
+        child = waiting.pop()
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            waiting += [*ast.iter_child_nodes(child)][::-1]
+            continue
+        number = seen[child.name] = seen.get(child.name, -1) + 1
+        inner = f"{scope}/{child.name}{_NUMBER}{number}"
+        first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+        end = child.end_lineno or child.lineno
+        scopes[first : end + 1] = [inner] * (end + 1 - first)
+        begins.setdefault(first, []).append((scope, f"{child.name}{_NUMBER}{number}"))
+        _name_scopes(child, inner, scopes, begins)
+
+
+def _lines_in_strings(module: ast.Module) -> set[int]:
+    """Return the lines whose end is inside a string, so that spaces and empty lines are part of it."""
+    found: set[int] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
+            found |= {*range(node.lineno, node.end_lineno or node.lineno)}
+    return found
+
+
+def _imports_alone(module: ast.Module, lines: Sequence[str]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield the imports at the top that share their lines with no other statement."""
+    for node in module.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            last = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].strip()
+            if not lines[node.lineno - 1].encode()[: node.col_offset].strip() and (not last or last.startswith(b"#")):
+                yield node
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    source = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
+    yield from (f"{source}import {ast.unparse(each)}" for each in node.names)
+
+
+def _json(text: str) -> Iterator[tuple[str, Unit]]:
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        yield from _lines(text)
+        return
+    yield from _entries(value, "", keys_in="")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise _KeyTwice
+    return found
+
+
+def _toml(text: str) -> Iterator[tuple[str, Unit]]:
+    try:
+        value = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        yield from _lines(text)
+        return
+    # The order of keys has no meaning in TOML.
+    yield from _entries(value, "", keys_in=UNORDERED)
+    comments = (each["comment"] for each in _TOML_COMMENT.finditer(text))
+    yield from ((f"{UNORDERED}#", Unit(comment.strip())) for comment in comments if comment)
+
+
+def _entries(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str, Unit]]:
+    """Yield the keys of tables with what they have, and the entries of lists."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            at = f"{place}.{json.dumps(key)}"
+            kind = "{}" if isinstance(inner, dict) else "[]" if isinstance(inner, list) else repr(inner)
+            yield f"{keys_in}{place}", Unit(at, named=True)
+            yield f"{UNORDERED}=", Unit(f"{at} = {kind}", named=True)
+            yield from _entries(inner, at, keys_in=keys_in)
+    elif isinstance(value, list):
+        yield from ((f"{place}[]", Unit(repr(each))) for each in value)
+    elif not place:
+        yield "", Unit(repr(value))
+
+
+def _go_mod(text: str) -> Iterator[tuple[str, Unit]]:
+    """Yield the lines of a `go.mod`, in or outside of brackets, and its comments, each with its text."""
+    directive = ""
+    for line in text.split("\n"):
+        words = line.split()
+        if words[1:] == ["("]:
+            directive = words[0]
+        elif words == [")"]:
+            directive = ""
+        elif words:
+            is_comment = words[0].startswith("//")
+            said = [directive, *words] if directive and not is_comment else words
+            yield f"{UNORDERED}go", Unit(" ".join(said), named=not is_comment)
+
+
+def _go_sum(text: str) -> Iterator[tuple[str, Unit]]:
+    yield from (("", Unit(unit.text, named=True)) for _, unit in _lines(text))
