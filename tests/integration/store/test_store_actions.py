@@ -26,7 +26,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.run.actions import READY, OpenCompound
 from scaffold.store.run.attempts import SLOT_DEMANDS
-from scaffold.store.run.facts import UNCHECKED_STALE, UNCHECKED_STALE_OF_RUN
+from scaffold.store.run.facts import UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.goals import COUNT_UNFINISHED
 
 GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030"}
@@ -149,7 +149,7 @@ def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        (UNCHECKED_STALE, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
+        (UNCHECKED_STALE_OF_GOAL, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
         (UNCHECKED_STALE_OF_RUN, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
         (SLOT_DEMANDS, "SEARCH action USING INDEX action_ready (goal_id=?)"),
         (COUNT_UNFINISHED, "SEARCH goal USING COVERING INDEX goal_by_status (run_id=? AND status=?)"),
@@ -162,7 +162,9 @@ def test_what_each_decision_asks_costs_the_same_in_plans_of_any_size(
     driver = file_store._connection.driver
     details = [row["detail"] for row in driver.rows(f"EXPLAIN QUERY PLAN {statement}", GIVEN)]
     assert index in details
-    assert not [each for each in details if "TEMP" in each or ("SCAN" in each and each != "SCAN first_ready")]
+    # These are as long as what is free, and as what is stale, with the compounds above.
+    small = {"SCAN first_ready", "SCAN provider"}
+    assert not [each for each in details if "TEMP" in each or ("SCAN" in each and each not in small)]
 
 
 def test_children_wait_until_their_parent_runs(store: Store) -> None:
