@@ -112,6 +112,7 @@ async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_onc
         assert await commits.changed_paths(harness.context.git, f"{own}^", own) == fact.paths
 
 
+@pytest.mark.slow
 async def test_of_candidates_that_fail_together_the_one_that_fails_is_found(harness, landing):
     """BX-6: by halving; the others land, in their order."""
     made = await landing(*map(act, "abcdefgh"), gate="test ! -e f")
@@ -127,6 +128,7 @@ async def test_of_candidates_that_fail_together_the_one_that_fails_is_found(harn
     assert await harness.sh(f"git ls-tree --name-only {made.run.session_branch} f") == ""
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_fails_behind_others_is_judged_once_these_have_landed(harness, landing):
     """BX-6: they might have been refused; those behind it do not wait for it."""
     made = await landing(act("a"), act("b", check=f"{IN_WORK} || test ! -e a"), act("c"))
@@ -138,6 +140,7 @@ async def test_a_candidate_that_fails_behind_others_is_judged_once_these_have_la
     assert await harness.landed(made.run) == ["a", "c"]
 
 
+@pytest.mark.slow
 async def test_of_candidates_that_all_conflict_each_but_the_first_is_done_again_once(harness, landing):
     """BX-6: three re-resolutions for four, counted by the attempts that ended so."""
     keys = ("a", "b", "c", "d")
@@ -158,6 +161,7 @@ async def test_of_candidates_that_all_conflict_each_but_the_first_is_done_again_
     assert await harness.show(f"{made.run.session_branch}:list") == "one\nd\nthree"
 
 
+@pytest.mark.slow
 async def test_a_held_candidate_is_done_again_at_once_if_nobody_works_on_the_other(harness, landing):
     """BX-6: it would wait for ever."""
     made = await landing(*map(act, "abc"))
@@ -169,6 +173,7 @@ async def test_a_held_candidate_is_done_again_at_once_if_nobody_works_on_the_oth
     assert (refused.outcome, made.ended("conflict")) == ("conflict", ["b", "c"])
 
 
+@pytest.mark.slow
 async def test_what_is_handed_in_while_gates_run_is_proven_meanwhile(harness, landing):
     """BX-6: a gate that takes long keeps its place; those behind it are tested on the predicted tree."""
     wakeup = Wakeup()
@@ -189,6 +194,7 @@ async def test_what_is_handed_in_while_gates_run_is_proven_meanwhile(harness, la
     assert await harness.landed(made.run) == ["a", "b", "late"]
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_is_cancelled_while_it_is_proven_keeps_no_other_from_landing(harness, landing):
     """BX-2: the rest is proven without it."""
     made = await landing(*map(act, "abc"), gate=f"test ! -e b || touch '{harness.repo.parent}/seen'; sleep 0.3")
@@ -201,6 +207,7 @@ async def test_a_candidate_that_is_cancelled_while_it_is_proven_keeps_no_other_f
     assert await harness.landed(made.run) == ["a", "c"]
 
 
+@pytest.mark.slow
 async def test_people_see_the_lanes_and_what_each_candidate_waits_for(harness, landing):
     """BX-6: with the conflicts that are forecast."""
     made = await landing(*map(act, "abcd"), gate="sleep 0.3")
@@ -219,6 +226,7 @@ async def test_people_see_the_lanes_and_what_each_candidate_waits_for(harness, l
     await step
 
 
+@pytest.mark.slow
 async def test_a_candidate_waits_for_one_that_proves_what_it_builds_on(harness, landing):
     """SC-4, BX-6: beside it, it would be refused."""
     made = await landing(act("a"), act("b", needs=["a_done"]))
@@ -234,6 +242,7 @@ async def test_a_candidate_waits_for_one_that_proves_what_it_builds_on(harness, 
     assert harness.facts(made.run) == {"a_done", "b_done"}
 
 
+@pytest.mark.slow
 async def test_a_candidate_whose_work_ref_is_gone_takes_no_other_with_it(harness, landing):
     """BX-2, BX-3: the branch does not move without all refs, so the others are proven without it."""
     made = await landing(*map(act, "abc"))
@@ -244,6 +253,7 @@ async def test_a_candidate_whose_work_ref_is_gone_takes_no_other_with_it(harness
     assert await harness.landed(made.run) == ["a", "b"]
 
 
+@pytest.mark.slow
 async def test_what_fails_only_beside_others_is_proven_once_more_alone(harness, landing):
     """AL-13, BX-6: honest work must not be refused because the checks of others used the same port, or the like."""
     # The lock goes with its process, as a port does.

@@ -73,6 +73,7 @@ async def test_functions_of_both_sides_land_and_the_evidence_says_that_they_were
     assert await harness.sh("git status --porcelain -- :!.scaffold") == ""
 
 
+@pytest.mark.slow
 async def test_a_merge_that_does_not_pass_is_a_conflict_and_no_failure_of_the_work(harness):
     """AL-13: each side is right by itself, and both together are not."""
     few = "python3 -c 'import shop; assert len([n for n in dir(shop) if n[0] != \"_\"]) == 3'"
@@ -141,6 +142,7 @@ async def test_line_ends_of_one_kind_stay_as_they_are(harness):
     assert merged == wanted.replace("\n", "\r\n").encode()
 
 
+@pytest.mark.slow
 async def test_commits_are_applied_one_after_another_where_all_at_once_conflict(harness):
     """AL-13: the first commit of the second candidate is what the first one has, too; its check asked for another."""
     same, check = "sed -i 's/^two/TWO/' list", "grep THREE list"
@@ -164,6 +166,7 @@ async def test_a_lock_file_is_merged_neither_by_its_commits_nor_by_an_agent(harn
 BOTH = "sed -i 's/return 1/return 1 {0}/' shop.py"
 
 
+@pytest.mark.slow
 async def test_an_agent_is_not_asked_where_nothing_could_show_that_it_is_right(harness):
     """AL-13: both sides change one function, and the repository has no tests."""
     merger = ScriptedMerger(MergedCode({"shop.py": SHOP.replace("return 1", "return 1 + 2 * 3")}))

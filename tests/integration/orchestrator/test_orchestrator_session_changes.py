@@ -53,6 +53,7 @@ async def commit_on_base(harness, command):
     await harness.sh(f"{command}; git add -A; git commit -qm theirs")
 
 
+@pytest.mark.slow
 async def test_work_that_the_new_base_has_already_has_no_commit_of_its_own(harness):
     """BX-2: no attempt gets a foreign commit, `revert` refuses it, and only commits that were made are counted."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
@@ -79,6 +80,7 @@ async def test_a_base_with_all_of_the_work_is_not_told_as_one_on_which_nothing_l
     assert (await prepare(harness.context, run, WISH)).is_taken
 
 
+@pytest.mark.slow
 async def test_a_part_that_the_base_has_already_is_not_listed_as_taken(harness):
     """BX-2: `land --only` makes no commit for it, so it has none of another action."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
@@ -123,6 +125,7 @@ async def test_a_run_without_landed_work_is_refused_before_anything_moves(harnes
     assert harness.store.branch_moves.of_run(run.id) == ()
 
 
+@pytest.mark.slow
 async def test_an_action_that_was_reverted_is_not_taken(harness):
     """BX-2: it has landed once, and is open again."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
@@ -132,6 +135,7 @@ async def test_an_action_that_was_reverted_is_not_taken(harness):
         await prepare(harness.context, run, LandWish(how="ff", message="", only=harness.action(run, "b")))
 
 
+@pytest.mark.slow
 async def test_a_child_builds_on_what_its_compound_needs(harness):
     """BX-1: so its facts are checked again after a revert, and not before that holds again."""
     run = await landed(
@@ -165,6 +169,7 @@ async def test_the_options_of_the_users_merges_do_not_keep_the_branch_from_movin
     assert await harness.sh("git status --porcelain --untracked-files=no") == ""
 
 
+@pytest.mark.slow
 async def test_a_pull_request_has_the_whole_branch_although_its_last_part_was_taken_alone(harness):
     """AL-14: with commits that are made again for it, too."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")

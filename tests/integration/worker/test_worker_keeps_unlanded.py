@@ -130,6 +130,7 @@ async def test_of_very_many_files_secrets_and_single_ones_are_looked_at_first(ha
     assert told_of(harness, run, f"2 that were not looked at, beyond the first {most}")
 
 
+@pytest.mark.slow
 async def test_versions_that_were_staged_in_a_turn_are_pinned_before_all_files_are_staged(harness):
     """BX-3: each turn's; what is staged as it is in the worktree needs no pin."""
     actions = act("a", check="test -f a"), act("b", check="test -f b")
@@ -205,6 +206,7 @@ async def rescue_of(harness, run, attempt, path, change):
     return await rescue_again(harness.context, run, attempt.id)
 
 
+@pytest.mark.slow
 async def test_the_log_of_an_earlier_attempt_is_not_taken_for_the_next_ones(harness):
     """BX-3: worktrees are reused."""
     run = await ready(harness, act("a", check="test -f a"), act("b", check="false"), iterations=1)

@@ -90,6 +90,7 @@ def test_entries_that_both_add_in_other_places_of_a_list_stay_there():
     assert merged == FileResolved('{"args": ["z", "run", "b", "a"]}\n', "manifest")
 
 
+@pytest.mark.slow
 def test_a_file_with_many_keys_is_merged():
     """AL-13: each key costs the same; it took minutes where it did not."""
     base, ours, theirs = (
