@@ -88,6 +88,7 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     assert "5000" not in again.briefing
 
 
+@pytest.mark.slow
 async def test_candidates_that_pass_alone_must_pass_together(harness):
     """AL-13: the contract runs on the very tree that lands; a failure is the action's own, and is reported."""
     run, queue = await begin(harness, act("a", check="! test -f a || ! test -f b"), act("b", check="! test -f a"))
@@ -256,6 +257,7 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     assert refused.why.startswith("conflicts with work that landed earlier in caf\udce9\nbar\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, UNSANDBOXED], ids=["default", "unsandboxed"])
 async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness, settings):
     """BX-4, BX-5: what one candidate's tests write there could influence the next."""

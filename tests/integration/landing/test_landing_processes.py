@@ -61,6 +61,7 @@ async def test_a_landing_whose_checks_run_nothing_takes_at_most_five_git_process
     assert [call for call in only if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
 
 
+@pytest.mark.slow
 async def test_each_candidate_that_lands_with_others_takes_at_most_six_git_processes(harness, log):
     """AL-13: its paths, its merge and its commit, and what its checks read; the branch moves once for all."""
     two, three = [await landings(harness, log, count, check=None) for count in (2, 3)]
