@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 import yaml
@@ -203,7 +204,8 @@ def test_what_two_killed_processes_leave_is_found_and_removed(scenario):
     """AL-28: after a power cut, `doctor` names the worktree, and `doctor --fix` or the next `init` removes it."""
     process = start_waiting(scenario)
     for pid in scenario.processes():
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ended with the one before it
+            os.kill(pid, signal.SIGKILL)
     process.wait(timeout=30)
     shutil.rmtree(next((scenario.cache / "trials").iterdir()), ignore_errors=True)  # as if killed during the removal
     assert not nothing_left(scenario)
