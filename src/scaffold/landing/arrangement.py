@@ -13,7 +13,7 @@ MOST_OVERTAKEN = 4
 
 
 class QueuedCandidate(Struct, frozen=True, kw_only=True):
-    """A candidate, as far as its place in the queue depends on it."""
+    """The parts of a candidate that decide its place in the queue."""
 
     id: AttemptId
     paths: frozenset[str]

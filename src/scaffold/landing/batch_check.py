@@ -136,7 +136,7 @@ def with_gates_of_batch(batch: Sequence[ProvenAlone], shown: Verification) -> tu
     """Return the verification of each candidate, with the gates of all of them.
 
     Of candidates that `lands_with_others`, a doubt that gates raise comes from their combination: it belongs to all of
-    them, and nobody has agreed to it.
+    them, and no reviewer has agreed to it.
     """
     proven = list[Verification]()
     for each in batch:

@@ -47,7 +47,7 @@ class ProofSetup:
         return self._settled
 
     def settle(self, landed: Iterable[Verification]) -> None:
-        """Add what work decided that has landed just now."""
+        """Add the tests about which work decided that has just landed."""
         self._settled = self.settled.union(*map(settled_by, landed))
 
     def forget(self) -> None:

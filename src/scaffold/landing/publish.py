@@ -13,7 +13,7 @@ from scaffold.core.model import Intent, Run
 from scaffold.git import commits, refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
-from scaffold.landing.record import Landing, record_landed, session_ref, session_tip
+from scaffold.landing.record import LandedAttempt, record_landed, session_ref, session_tip
 from scaffold.landing.stale_facts import RecheckResult
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -59,7 +59,7 @@ async def publish(
                 store.intents.settle(intent.id, done=False)
         return await _unpinned(context, run, batch, tip)
     landings = [
-        Landing(attempt_id=each.candidate.attempt.id, commit=each.candidate.commit, changed=paths)
+        LandedAttempt(attempt_id=each.candidate.attempt.id, commit=each.candidate.commit, changed=paths)
         for each, paths in zip(batch, changed, strict=True)
     ]
     record_landed(context, run, landings, head=head, rechecked=rechecked)

@@ -64,7 +64,7 @@ async def require_landed_on_branch(context: RunContext, run: Run, landed: Commit
         )
 
 
-class Landing(Struct, frozen=True, kw_only=True):
+class LandedAttempt(Struct, frozen=True, kw_only=True):
     """One attempt whose commit the branch contains."""
 
     attempt_id: AttemptId
@@ -77,14 +77,14 @@ class Landing(Struct, frozen=True, kw_only=True):
 async def record_recovered_landing(context: RunContext, run: Run, intent: Intent) -> None:
     """Record a landing whose owner died after it moved the branch; changed paths come from the commit itself."""
     changed = await commits.changed_paths(context.git, Commit(f"{intent.commit}^"), intent.commit)
-    landing = Landing(attempt_id=intent.attempt_id, commit=intent.commit, changed=changed)
+    landing = LandedAttempt(attempt_id=intent.attempt_id, commit=intent.commit, changed=changed)
     record_landed(context, run, [landing], head=intent.new)
 
 
 def record_landed(
     context: RunContext,
     run: Run,
-    landings: Sequence[Landing],
+    landings: Sequence[LandedAttempt],
     *,
     head: Commit,
     rechecked: Sequence[RecheckResult] = (),
@@ -105,7 +105,7 @@ def record_landed(
             mark_stale(store, group)
 
 
-def _record_one(store: Store, run: Run, landing: Landing, head: Commit, now: datetime) -> ActionId:
+def _record_one(store: Store, run: Run, landing: LandedAttempt, head: Commit, now: datetime) -> ActionId:
     """Record one landing of a batch in the caller's transaction, and return its action."""
     attempt = store.attempts.get(landing.attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None

@@ -54,6 +54,7 @@ def test_a_merge_of_lines_loses_and_invents_none(base, mine, other):
     if merged is not None:
         base_text, *texts = ["".join(f"{line}\n" for line in each) for each in (base, ours, theirs, merged)]
         require_complete(FileVersions("a.txt", base_text, *texts[:2]), texts[2])
+        assert set(merged) == {*base, *ours, *theirs}
 
 
 def test_a_union_covers_added_lines_alone():

@@ -36,7 +36,7 @@ async def rebased_tree(git: Git, *, tip: Commit, head: Commit, identity: Signatu
 
 
 async def certified_rebase(git: Git, tree: TreeId, files: tuple[ReadFile, ...]) -> tuple[FileMerge, ...]:
-    """Return what is told of the files; raise NotMergeable if the rebased tree lost or invented something in one."""
+    """Return how each file was merged; raise NotMergeable if the rebased tree lost or invented something in one."""
     contents = await batch_contents(git, [f"{tree}:{each.versions.path}" for each in files])
     for each, data in zip(files, contents, strict=True):
         if data is None:

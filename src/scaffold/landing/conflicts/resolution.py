@@ -101,7 +101,7 @@ async def resolve_files(
 
 
 def resolved(path: str, how: Method) -> FileMerge:
-    """Return what is told of a file that was resolved."""
+    """Return the outcome of a file whose conflict was resolved."""
     return FileMerge(path, "resolved", METHODS[how])
 
 
