@@ -353,9 +353,11 @@ def the_run_ends_as_its_goals_did(end: FinalState) -> Iterator[str]:
         expected = {"completed", "cancelled"} if "cancelled" in statuses else {"completed"}
     else:
         expected = {"cancelled"}
-    # A user may pause it after its last goal is over and before its final gates have run.
+    # A user may pause or cancel it after its last goal is over and before its final gates have run.
     if end.run.state == Paused(PAUSE_REASONS["paused"]):
         expected.add("paused")
+    if end.run.request_to_owner == "cancel" and "paused" not in statuses:
+        expected.add("cancelled")
     if status_of(end.run.state) not in expected:
         yield f"the run is {end.run.state}, but its goals are {sorted(statuses)}"
 

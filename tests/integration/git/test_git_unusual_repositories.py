@@ -300,7 +300,7 @@ async def test_ten_thousand_files_take_no_more_git_processes_than_two(sh, open_a
             (repo / f"d{n}").mkdir()
             for m in range(files):
                 (repo / f"d{n}" / f"f{m}").write_text(f"{n} {m}")
-        await sh("git init -q; git add .; git commit -qm all", cwd=repo)
+        await sh("git init -q; git config gc.auto 0; git add .; git commit -qm all", cwd=repo)
         repo = await open_at(repo)
         pool = WorktreePool(repo, tmp_path / f"attempts of {name}")
         git_starts()

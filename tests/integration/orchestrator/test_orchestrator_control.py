@@ -223,3 +223,21 @@ async def test_a_saved_run_waits_and_can_be_started(harness):
     assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("saved", "paused")
     assert await halt_run(harness.context, run, "pause", timeout_s=0.1) == Saved()
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
+
+
+async def test_a_run_cancelled_before_its_final_gates_is_cancelled(harness):
+    """SC-16: its goals are over, but it is not proven as a whole; a pause that was asked for instead pauses it."""
+    for cause, expected in (("cancelled", Cancelled()), ("paused", Paused("paused by the user"))):
+        run = await harness.own(goal("g", act("a")))
+        with harness.store.transaction():
+            harness.store.goals.move(of_goal(harness, run).id, Completed())
+        assert finish_run(harness.store, run, cause) == expected
+        assert harness.store.runs.get(run.id).state == expected
+        assert of_goal(harness, run).state == Completed()
+
+
+async def test_a_goal_retried_during_a_cancellation_is_cancelled_too(harness):
+    """SC-16: it was open when the run ended."""
+    run = await harness.own(goal("g", act("a")))
+    assert finish_run(harness.store, run, "cancelled", "proven") == Cancelled()
+    assert (harness.statuses(run), of_goal(harness, run).state) == ({"a": "cancelled"}, Cancelled())

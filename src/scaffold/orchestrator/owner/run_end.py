@@ -32,7 +32,10 @@ from scaffold.store.database import Store
 FinalGateStatus = Literal["proven", "unproven"] | Failed
 """Result of all gates at the tip: `proven` if they hold, `unproven` if they have not run, Failed if one blocks."""
 
-PAUSE_REASONS: Mapping[str, str] = {
+PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable"]
+"""What pauses a run whose goals are not over."""
+
+PAUSE_REASONS: Mapping[PauseCause, str] = {
     "stopped": "stopped by the user",
     "paused": "paused by the user",
     "limit": "the budget is used up",
@@ -62,14 +65,24 @@ def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancel
     return Completed()
 
 
-def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unproven", *, why: str = "") -> RunState:
-    """Move an active run to its final state, or pause it for `cause`, and `why`, if it has none; then release it.
+def finish_run(
+    store: Store,
+    run: Run,
+    cause: PauseCause | Literal["cancelled"],
+    whole: FinalGateStatus = "unproven",
+    *,
+    why: str = "",
+) -> RunState:
+    """Move an active run to its final state; if it has none, cancel it or pause it for `cause`; then release it.
 
-    A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is paused.
+    A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is cancelled or paused.
+    No attempt of it is open. `why` is added to the reason of a pause.
     """
     with store.transaction(durable=True):
         # In the transaction: a goal that a human retries now must not be in a run that is completed.
-        state = _final_state(state_from_goals(store, run.id), whole) or Paused(PAUSE_REASONS[cause] + why)
+        state = _final_state(state_from_goals(store, run.id), whole) or _state_before_end(cause, why)
+        if isinstance(state, Cancelled):
+            _cancel_work(store, run)
         if isinstance(state, Paused):
             _pause_goals(store, run, state)
         else:
@@ -77,6 +90,10 @@ def finish_run(store: Store, run: Run, cause: str, whole: FinalGateStatus = "unp
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
+
+
+def _state_before_end(cause: PauseCause | Literal["cancelled"], why: str) -> Cancelled | Paused:
+    return Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
 
 
 def _final_state(
@@ -171,18 +188,28 @@ def _pause_goals(store: Store, run: Run, state: Paused) -> None:
 def cancel_run(store: Store, run: Run) -> RunState:
     """Cancel a run and everything open in it; landed work stays landed, candidates stay pinned."""
     state = Cancelled()
-    for attempt in store.attempts.open_of_run(run.id):
-        # One transaction each: if this process dies in between, the run is still
-        # open, and cancelling it again does the rest.
-        end_attempt(store, run, attempt.id, AttemptEnd("cancelled", "the run was cancelled"))
+    cancel_attempts(store, run)
     with store.transaction(durable=True):
-        for action in store.actions.of_run(run.id):
-            if isinstance(action.state, Pending | Blocked | Running):
-                store.actions.move(action.id, state)
-        for goal in store.goals.of_run(run.id):
-            if isinstance(goal.state, Planning | Active | Paused):
-                store.goals.move(goal.id, state)
+        _cancel_work(store, run)
         store.inbox.withdraw(run.id)
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
+
+
+def cancel_attempts(store: Store, run: Run) -> None:
+    """Cancel all open attempts of a run that is being cancelled, also those whose candidates wait to land."""
+    for attempt in store.attempts.open_of_run(run.id):
+        # One transaction each: if this process dies in between, the run is still
+        # open, and cancelling it again does the rest.
+        end_attempt(store, run, attempt.id, AttemptEnd("cancelled", "the run was cancelled"))
+
+
+def _cancel_work(store: Store, run: Run) -> None:
+    """Cancel all actions and goals that are not over."""
+    for action in store.actions.of_run(run.id):
+        if isinstance(action.state, Pending | Blocked | Running):
+            store.actions.move(action.id, Cancelled())
+    for goal in store.goals.of_run(run.id):
+        if isinstance(goal.state, Planning | Active | Paused):
+            store.goals.move(goal.id, Cancelled())

@@ -38,8 +38,9 @@ from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_bas
 from scaffold.orchestrator.owner.run_end import (
     PAUSE_REASONS,
     FinalGateStatus,
+    PauseCause,
     can_start,
-    cancel_run,
+    cancel_attempts,
     finish_run,
     hold_run,
     pause_if_waiting,
@@ -54,7 +55,7 @@ from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
-EndCause = Literal["done", "stopped", "paused", "cancelled", "limit", "unavailable", "held", "waiting"]
+EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
 """Why this process stopped executing the run.
 
 `limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
@@ -219,12 +220,13 @@ class RunOwner:
 
     def _set_goals_aside(self) -> None:
         """Pause the active goals of a run that is ending: their supervisors end with the turn that they are in."""
-        if self._stopping.is_set():  # then the engine ends them
+        cause = self._unfinished_cause
+        if self._stopping.is_set() or cause == "cancelled":  # then the engine ends them
             return
         active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
         with owner_transaction(self._context.store, self.run, durable=True):
             for goal in active:
-                self._context.store.goals.move(goal.id, Paused(PAUSE_REASONS[self._cause] + self._why))
+                self._context.store.goals.move(goal.id, Paused(PAUSE_REASONS[cause] + self._why))
         self._supervisors.wake({goal.id for goal in active})
 
     async def _keep_supervisors(self) -> None:
@@ -429,17 +431,27 @@ class RunOwner:
         # a cancellation waits while its action is landing; apply it if that did not land
         await apply_control_requests(self._context, self.run, None)
         store = self._context.store
-        if self._cause == "cancelled" and state_from_goals(store, self.run.id) is None:
-            return RunEnding(state=cancel_run(store, self.run), cause="cancelled")
         if self._model_away:  # then it is paused for its model, and from now on for another reason
             self._activate()
-        if isinstance(require_run(store, self.run.id).state, Paused):  # by `pause_if_waiting`
+        paused = isinstance(require_run(store, self.run.id).state, Paused)  # by `pause_if_waiting`
+        if paused and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
-        # "done" without a final state: a goal was retried just as the last one ended
-        pause: EndCause = "paused" if self._cause == "done" else self._cause
-        state = finish_run(store, self.run, pause, self._final_gates, why=self._why)
-        return RunEnding(state=state, cause=pause if isinstance(state, Paused) else "done")
+        cause = self._unfinished_cause
+        if cause == "cancelled":
+            cancel_attempts(store, self.run)
+        state = finish_run(store, self.run, cause, self._final_gates, why=self._why)
+        left_open = isinstance(state, Paused) or (isinstance(state, Cancelled) and cause == "cancelled")
+        return RunEnding(state=state, cause=cause if left_open else "done")
+
+    @property
+    def _unfinished_cause(self) -> PauseCause | Literal["cancelled"]:
+        """What ends the run if its goals are not over."""
+        match self._cause:
+            case "done" | "waiting":  # a human has retried a goal, or answered, just as nothing was left to do
+                return "paused"
+            case cause:
+                return cause
 
 
 async def recover_run_owner(
