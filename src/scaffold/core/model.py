@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
-from scaffold.core.plan import ActionKind, Method
+from scaffold.core.plan import ActionKind, Method, TaskText, Workspace
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import (
     ActionState,
@@ -131,7 +131,7 @@ class Goal(Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-class Action(Struct, frozen=True, kw_only=True):
+class Action(TaskText, frozen=True, kw_only=True):
     """A node of the plan, with its state."""
 
     id: ActionId
@@ -139,9 +139,9 @@ class Action(Struct, frozen=True, kw_only=True):
     goal_id: GoalId
     parent_id: ActionId | None
     key: ActionKey
-    description: str
     kind: ActionKind
     method: Method
+    workspace: Workspace = "own"
     role: str
     preconditions: tuple[Assertion, ...]
     effects: tuple[Assertion, ...]

@@ -1,6 +1,6 @@
 """Plans: goals with a desired state, and the actions that achieve it."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -9,15 +9,32 @@ from scaffold.core.ids import ActionKey, Assertion
 
 ActionKind = Literal["compound", "primitive"]
 Method = Literal["htn", "story", "dag", "single"]
+TaskType = Literal["SETUP", "FEATURE", "BUGFIX", "REFACTOR"]
+Workspace = Literal["own", "parent"]
+"""A worktree for each attempt, whose work lands by itself | the parent's, which its children use one after another."""
 
 DEFAULT_ROLE = "implementation"
 
 
-class ActionSpec(Struct, frozen=True, kw_only=True):
+class TaskText(Struct, frozen=True, kw_only=True):
+    """What is asked for, in the words of the user or the planner; see `full_text`."""
+
+    title: str = ""
+    """One line; empty if there is only a description."""
+    description: str = ""
+    acceptance: tuple[str, ...] = ()
+    """The acceptance criteria, in order."""
+    verification_intent: str = ""
+    """What checks should show; a contract is drafted from it."""
+    type: TaskType | None = None
+    notes: str = ""
+    """Anything else that helps to do it."""
+
+
+class ActionSpec(TaskText, frozen=True, kw_only=True):
     """A node of a plan: it may run when every precondition holds; its effects hold once it has landed."""
 
     key: ActionKey
-    description: str = ""
     kind: ActionKind = "primitive"
     role: str = DEFAULT_ROLE
     parent: ActionKey | None = None
@@ -26,6 +43,12 @@ class ActionSpec(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     """Paths and globs the action may change; empty means unknown."""
     contract: Contract | None = None
+    workspace: Workspace = "own"
+
+    @property
+    def stored_description(self) -> str:
+        """The description, or else the title or the key."""
+        return self.description or self.title or self.key
 
 
 class GoalSpec(Struct, frozen=True, kw_only=True):
@@ -61,3 +84,26 @@ class Finding(Struct, frozen=True, kw_only=True):
     line: int | None = None
     """From 1; None if the plan was not read from text."""
     column: int | None = None
+
+
+def text_fields(task: TaskText) -> dict[str, Any]:
+    """Return the fields of TaskText alone, to make another struct with the same text."""
+    return {name: getattr(task, name) for name in TaskText.__struct_fields__}
+
+
+def headline(task: TaskText) -> str:
+    """Return the title, or the first line of the description without one."""
+    return task.title.strip() or task.description.strip().partition("\n")[0]
+
+
+def full_text(task: TaskText) -> str:
+    """Return all that is asked for, as paragraphs: title, description, criteria, verification intent, notes."""
+    title, description = task.title.strip(), task.description.strip()
+    parts = [title, "" if description == title else description]
+    if task.acceptance:
+        parts.append("\n".join(["Accepted when:", *(f"- {each}" for each in task.acceptance)]))
+    if task.verification_intent:
+        parts.append(f"To be verified: {task.verification_intent}")
+    if task.notes:
+        parts.append(f"Notes: {task.notes}")
+    return "\n\n".join(filter(None, parts))

@@ -8,6 +8,7 @@ from msgspec import Struct
 from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
+from scaffold.core.plan import full_text, headline
 from scaffold.core.ports import Merger
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
@@ -82,9 +83,10 @@ def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
 
 def landing_message(run: Run, action: Action) -> str:
     """Return the message of the commit that lands an action's work."""
-    first, _, rest = action.description.strip().partition("\n")
+    first = headline(action)
     subject = f"{action.key}: {first}" if first and first != action.key else action.key
-    body = f"\n\n{rest.strip()}" if rest.strip() else ""
+    rest = full_text(action).removeprefix(first).strip()
+    body = f"\n\n{rest}" if rest and rest != action.key else ""
     return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
 
 

@@ -1,10 +1,11 @@
 """Tools of the agent that talks with the user: execute plans, and control goals and projects."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
+from scaffold.core.plan import TaskType
 from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.core.tool import Tool
 from scaffold.host.identity import is_alive
@@ -29,6 +30,9 @@ TASK_SCHEMA = object_schema(
     files={"type": "array", "items": STRING_SCHEMA},
     acceptance={"description": "Acceptance criteria: a string or a list."},
     verification_intent=STRING_SCHEMA,
+    title=STRING_SCHEMA,
+    type={**STRING_SCHEMA, "enum": list(get_args(TaskType))},
+    notes=STRING_SCHEMA,
     contract={"type": "object"},
 )
 

@@ -120,7 +120,9 @@ def fact_json(fact: Fact) -> Json:
 def action_json(view: RunView, action: Action) -> Json:
     """Return one entry of `actions`."""
     return {
-        **_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "role", "description")),
+        **_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "workspace", "role")),
+        **_fields(action, ("title", "description", "verification_intent", "type", "notes")),
+        "acceptance": list(action.acceptance),
         "preconditions": list(action.preconditions),
         "effects": list(action.effects),
         "files": list(action.files),

@@ -6,6 +6,7 @@ from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
+from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
 from scaffold.run.failure_summary import clip
 from scaffold.worker.attempt_context import AttemptContext
@@ -81,7 +82,7 @@ def critique_prompt(
     shown = list(result_lines(verification))
     more = [f"- … and {len(shown) - MAX_RESULTS} more"] if len(shown) > MAX_RESULTS else []
     parts = [
-        f"# The task: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}",
+        f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
         clip(contract_section(contract), CONTRACT_CHARS),
         "\n".join(["# What was checked", *shown[:MAX_RESULTS], *more]),
         f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",

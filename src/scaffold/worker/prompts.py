@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains, Verification
 from scaffold.core.model import Action, Fact, Goal
+from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of
 from scaffold.run.assignment import TESTING_ROLE, Assignment
 from scaffold.run.declaration import Declaration
@@ -72,8 +73,8 @@ def _clipped_section(heading: str, text: str, limit: int) -> str:
 
 
 def _task(action: Action, parent: Action | None) -> str:
-    part = f"\nIt is a part of {parent.key}: {_first_sentences(parent.description)}" if parent else ""
-    return f"# Your task: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}{part}"
+    part = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
+    return f"# Your task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}{part}"
 
 
 def _facts(facts: Sequence[Fact]) -> str:
@@ -152,7 +153,7 @@ def _results_section(heading: str, actions: Sequence[Action], *, each: int, tota
     share = max(MIN_RESULT_CHARS, min(each, total // len(actions)))
     shown = actions[: total // share]
     sections = [
-        f"## {action.key}: {_first_sentences(action.description)}\n{clip(action.result or '', share)}"
+        f"## {action.key}: {_first_sentences(full_text(action))}\n{clip(action.result or '', share)}"
         for action in shown
     ]
     if len(actions) > len(shown):

@@ -53,12 +53,15 @@ def laid_out(context, run, tmp_path, *steps):
 
 
 def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
-    """SC-8, AL-3: description, criteria, check, files and order of each task are stored."""
+    """SC-8, AL-3: text, criteria, intent, type, notes, check, files and order of each task are stored."""
     run = opened(context)
     task = {
         **action("hello", effects=["hello_there"], check="test -f hello.txt", files=["hello.txt"]),
         "acceptance": ["hello.txt says hello"],
         "verification_intent": "the file is there",
+        "title": "Greet",
+        "type": "FEATURE",
+        "notes": "One line.",
     }
     later = action("world", needs=["hello_there"], effects=["world_there"], check="test -f world.txt")
     steps = [create_goal_call("greeting", "hello_there", "world_there"), create_actions_call("greeting", task, later)]
@@ -68,7 +71,9 @@ def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
     assert greeting.goal_state == ("hello_there", "world_there")
     hello, world = greeting.actions
     assert hello.files == ("hello.txt",)
-    assert "hello.txt says hello" in hello.description
+    assert hello.acceptance == ("hello.txt says hello",)
+    assert (hello.title, hello.verification_intent) == ("Greet", "the file is there")
+    assert (hello.type, hello.notes) == ("FEATURE", "One line.")
     assert hello.contract is not None
     assert world.preconditions == ("hello_there",)
     (turn,) = context.store.turns.of_run(run.id)

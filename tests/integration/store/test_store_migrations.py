@@ -84,7 +84,7 @@ def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path
         shutil.copy(MIGRATIONS / name, earlier)
     gate = '{"kind":"test","command":"pytest"}'
     with closing(Store.open(path, clock=clock, migrations=earlier)) as store:
-        store_run(store, an_action("a"))
+        store_run(store)
         with store.transaction():
             for commit in (a_run().base_sha, "another"):
                 store._connection.write(
@@ -113,9 +113,16 @@ def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_pat
     shutil.copy(MIGRATIONS / "0001_initial.sql", first)
     verification = '{"commit":"c","results":[],"weak":true,"failed_on_base":[],"gates":[]}'
     with closing(Store.open(path, clock=clock, migrations=first)) as store:
-        store_run(store, an_action("a"))
-        attempt = an_attempt(an_action("a"))
+        store_run(store)
+        action = an_action("a")
+        attempt = an_attempt(action)
         with store.transaction():
+            store._connection.write(
+                "INSERT INTO action (id, run_id, goal_id, position, key, description, kind, method, role, "
+                "preconditions, effects, files, status, unmet, failures, created_at, updated_at) VALUES (:id, 'run-1', "
+                "'run-1/shop', 0, 'a', '', 'primitive', 'single', '', '[]', '[]', '[]', 'pending', 0, 0, '', '')",
+                id=action.id,
+            )
             store.attempts.open(attempt)
             for assertion, weak in (("a", 1), ("b", 0)):
                 store._connection.write(

@@ -32,7 +32,7 @@ def written(contract, before="Here it is.\n"):
 async def working(harness):
     """The context of an attempt at an action without a contract."""
     run = await harness.own(
-        goal("g", act("a", description="Add four.\n\nTo be verified: there is a four")), **UNSANDBOXED
+        goal("g", act("a", description="Add four.", verification_intent="there is a four")), **UNSANDBOXED
     )
     async with claimed_attempt(harness, run, "a") as made:
         yield made

@@ -29,6 +29,9 @@ def test_an_action_is_read_with_every_field():
         "files": ["shop/*.py"],
         "acceptance": ["it is there", "it works"],
         "verification_intent": "the store keeps what it is given",
+        "title": "A store",
+        "type": "feature",
+        "notes": "Keep it small.",
         "contract": {
             "commands": [{"command": "make test", "expect": "output contains ok", "timeout_s": 60}, "make lint"],
             "must_exist": ["shop/store.py"],
@@ -37,14 +40,18 @@ def test_an_action_is_read_with_every_field():
     (spec,) = read_proposed_actions([given], parent="all")
     assert spec == ActionSpec(
         key="store",
-        description="Write it.\n\nAccepted when:\n- it is there\n- it works",
+        title="A store",
+        description="Write it.",
+        type="FEATURE",
+        acceptance=("it is there", "it works"),
+        verification_intent="the store keeps what it is given",
+        notes="Keep it small.",
         role="testing",
         parent="all",
         preconditions=("plan",),
         effects=("store_works",),
         files=("shop/*.py",),
         contract=Contract(
-            intent="the store keeps what it is given",
             commands=(
                 Check(command="make test", expect=OutputContains("ok"), timeout_s=60),
                 Check(command="make lint", expect=ExitCode(0)),
@@ -54,17 +61,9 @@ def test_an_action_is_read_with_every_field():
     )
 
 
-def test_without_a_contract_the_verification_intent_goes_into_the_description():
-    """AL-3."""
-    (spec,) = read_proposed_actions([STORE | {"acceptance": "works", "verification_intent": "try it"}], parent=None)
-    assert spec.description == "Write it.\n\nAccepted when:\n- works\n\nTo be verified: try it"
-    assert spec.contract is None
-
-
-def test_a_repeated_intent_is_stored_once():
-    given = STORE | {"verification_intent": "try it", "contract": {"intent": "try it"}}
-    (spec,) = read_proposed_actions([given], parent=None)
-    assert spec.contract == Contract(intent="try it")
+def test_a_single_criterion_needs_no_list():
+    (spec,) = read_proposed_actions([STORE | {"acceptance": "works"}], parent=None)
+    assert spec.acceptance == ("works",)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +75,8 @@ def test_a_repeated_intent_is_stored_once():
         ([STORE | {"key": 3}], ["actions[0].key", "3"]),
         ([STORE, {"key": "x"}], ["actions[1]: the key `description` is missing", "`effects` is missing"]),
         ([STORE | {"keey": 1, "priority": 2}], ["actions[0]: the key `keey` is unknown", "Did you mean `key`?"]),
+        ([STORE | {"title": "a\nb"}], ["actions[0].title", "contains a line break"]),
+        ([STORE | {"type": "CHORE"}], ["`CHORE` is not a type of task", "Write SETUP, FEATURE, BUGFIX or REFACTOR."]),
         ([STORE | {"kind": "task"}], ["`task` is not a kind of action"]),
         ([STORE | {"effects": "store"}], ["actions[0].effects: expected a list"]),
         ([STORE | {"acceptance": [True]}], ["actions[0].acceptance[0]: expected text"]),
@@ -102,7 +103,7 @@ def test_tasks_refer_to_their_dependencies_by_index_or_key():
     assert read_tasks([*given, {"description": "Show.", "depends_on": ["make"], "acceptance": "seen"}]) == (
         TaskSpec(description="Look."),
         TaskSpec(description="Make.", key="make", depends_on=(0,), role="testing"),
-        TaskSpec(description="Show.\n\nAccepted when:\n- seen", depends_on=("make",)),
+        TaskSpec(description="Show.", acceptance=("seen",), depends_on=("make",)),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from scaffold.core.conflict import ConflictExplanation, FileMerge, FileVersions, MergeQuestion
 from scaffold.core.model import Action, Run
+from scaffold.core.plan import full_text
 from scaffold.core.ports import Merger
 from scaffold.landing.conflicts.certificate import changed_scopes, require_complete
 from scaffold.landing.conflicts.merge_ladder import AgentResolution
@@ -27,7 +28,7 @@ async def ask_merger(
     files = tuple(each.versions for each in left)
     if why := _why_not_asked(context, run, action, files):
         return _refused(files, f"no merge agent was asked, because {why}")
-    question = MergeQuestion(action=action.key, task=action.description, files=files)
+    question = MergeQuestion(action=action.key, task=full_text(action), files=files)
     answer = await merger.merge(question, lambda texts: problem_with(files, texts))
     if isinstance(answer, ConflictExplanation):
         return _refused(files, f"the merge agent left it: {answer.why}")

@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import BranchMove, Goal, Run
+from scaffold.core.plan import headline
 from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import Work, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line
@@ -245,7 +246,7 @@ async def _gh(context: RunContext, target: Target, *args: str, stdin: bytes = b"
 
 def title_of(run: Run, goals: Sequence[Goal], work: Work) -> str:
     """Return the title of a pull request: what was asked for, or what the only action does."""
-    first = (work.only.description.strip().partition("\n")[0] if work.only else "") or request_line(run, goals)
+    first = (headline(work.only) if work.only else "") or request_line(run, goals)
     return first if len(first) <= MAX_TITLE else f"{first[: MAX_TITLE - 3].rstrip()}..."
 
 

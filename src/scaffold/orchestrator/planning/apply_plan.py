@@ -7,7 +7,7 @@ from typing import assert_never
 from scaffold.core.events import AssertionProposed, PlanExtended
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Goal, Run
-from scaffold.core.plan import ActionSpec, GoalSpec, Method, Plan
+from scaffold.core.plan import ActionSpec, GoalSpec, Method, Plan, text_fields
 from scaffold.core.states import (
     Active,
     Cancelled,
@@ -121,9 +121,10 @@ def new_actions(
             goal_id=goal.id,
             parent_id=parent_of(spec),
             key=spec.key,
-            description=spec.description or spec.key,
+            **{**text_fields(spec), "description": spec.stored_description},
             kind=spec.kind,
             method="htn" if spec.kind == "compound" else method,
+            workspace=spec.workspace,
             role=spec.role,
             preconditions=spec.preconditions,
             effects=spec.effects,
@@ -164,8 +165,9 @@ def _plan(goals: Iterable[Goal], actions: Sequence[Action]) -> Plan:
 def _spec(action: Action, keys: Mapping[ActionId, ActionKey]) -> ActionSpec:
     return ActionSpec(
         key=action.key,
-        description=action.description,
+        **text_fields(action),
         kind=action.kind,
+        workspace=action.workspace,
         role=action.role,
         parent=None if action.parent_id is None else keys[action.parent_id],
         preconditions=action.preconditions,

@@ -7,7 +7,7 @@ from typing import Any
 
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.model import Action, Goal
-from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, GoalSpec
+from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, GoalSpec, full_text
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.planning.proposals import ProposalTarget
@@ -140,7 +140,7 @@ def _entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action 
         "kind": "compound" if action.kind == "compound" else None,
         "role": None if action.role == DEFAULT_ROLE else action.role,
         "parent": action.parent,
-        "description": truncate_text(action.description, TEXT_CHARS),
+        "description": truncate_text(full_text(action), TEXT_CHARS),
         "preconditions": truncate_names(action.preconditions, room=TEXT_CHARS),
         "not_yet_true": truncate_names(lacking, room=TEXT_CHARS) if status == "pending" else None,
         "effects": truncate_names(action.effects, room=TEXT_CHARS),

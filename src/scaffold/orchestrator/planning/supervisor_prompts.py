@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Goal, PlanningTurn
+from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import reason_of, status_of
 
@@ -170,7 +171,7 @@ def _goal_section(context: GoalContext) -> str:
 def _compound_section(context: GoalContext, compound: Action, title: str) -> str:
     children = [action for action in context.actions if action.parent_id == compound.id]
     parts = (
-        f"# {title}: {compound.key}\n{_clip(compound.description, TASK_CHARS)}",
+        f"# {title}: {compound.key}\n{_clip(full_text(compound), TASK_CHARS)}",
         _row("Its effects, not proven yet", _not_holding(compound.effects, context.holding)),
         _row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
         _row("Its preconditions", compound.preconditions),

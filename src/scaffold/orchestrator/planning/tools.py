@@ -1,10 +1,10 @@
 """The tools of planning agents: they read the run and propose changes; only evidence makes an assertion true."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import GoalSpec
+from scaffold.core.plan import GoalSpec, TaskType
 from scaffold.core.tool import Tool
 from scaffold.orchestrator.planning.evidence_check import EvidenceCheck, nothing_to_check, summarize_finding
 from scaffold.orchestrator.planning.proposals import ProposalTarget
@@ -44,6 +44,9 @@ ACTION_SCHEMA = object_schema(
     files={**STRING_LIST_SCHEMA, "description": "Paths and globs that it may change."},
     acceptance={"description": "Acceptance criteria: a string or a list."},
     verification_intent=STRING_SCHEMA,
+    title=STRING_SCHEMA,
+    type={**STRING_SCHEMA, "enum": list(get_args(TaskType))},
+    notes=STRING_SCHEMA,
     contract={
         "type": "object",
         "description": "{commands: [{command, expect: 'exit 0' | 'output contains X', required, timeout_s}], "

@@ -349,7 +349,7 @@ def _normalized(spec: ActionSpec) -> ActionSpec:
     """Return the action with the values it has once stored."""
     return replace(
         spec,
-        description=spec.description or spec.key,
+        description=spec.stored_description,
         preconditions=_unique(spec.preconditions),
         effects=_unique(spec.effects),
         files=tuple(dict.fromkeys(spec.files)),

@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.ids import Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.plan.message_text import quoted
-from scaffold.plan.text.fields import bad_characters
+from scaffold.plan.text.fields import bad_characters, bad_line
 from scaffold.plan.text.file_format import bad_glob, bad_key, bad_name
 
 MAX_ACTIONS = 1_000
@@ -40,10 +40,16 @@ def _invalid(what: str, texts: Iterable[str], check: Callable[[str], str | None]
             yield ProposalProblem(f"the {what} {quoted(text)} {wrong}", f"Write another {what}.")
 
 
+def _invalid_list(
+    whole: str, one: str, texts: Sequence[str], check: Callable[[str], str | None]
+) -> Iterator[ProposalProblem]:
+    if len(texts) > MAX_ASSERTIONS:
+        yield ProposalProblem(f"{len(texts)} {whole} exceed the limit of {MAX_ASSERTIONS}", "Use fewer.")
+    yield from _invalid(one, texts, check)
+
+
 def _invalid_assertions(what: str, names: Sequence[Assertion]) -> Iterator[ProposalProblem]:
-    if len(names) > MAX_ASSERTIONS:
-        yield ProposalProblem(f"{len(names)} {what}s exceed the limit of {MAX_ASSERTIONS}", "Use fewer.")
-    yield from _invalid(what, names, _bad_name)
+    return _invalid_list(f"{what}s", what, names, _bad_name)
 
 
 def goal_problems(spec: GoalSpec) -> Iterator[ProposalProblem]:
@@ -73,7 +79,11 @@ def action_problems(index: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
     problems = (
         *_invalid("key", [spec.key], bad_key),
         *_invalid("role", [spec.role], _bad_name),
+        *_invalid("title", [spec.title], bad_line),
         *_invalid("description", [spec.description], bad_text),
+        *_invalid_list("acceptance criteria", "criterion", spec.acceptance, bad_text),
+        *_invalid("verification intent", [spec.verification_intent], bad_text),
+        *_invalid("note", [spec.notes], bad_text),
         *_invalid("file", spec.files, bad_glob),
         *_invalid_assertions("precondition", spec.preconditions),
         *_invalid_assertions("effect", spec.effects),

@@ -5,44 +5,28 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from scaffold.core.contract import Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
-from scaffold.core.plan import ActionSpec, Finding
+from scaffold.core.plan import ActionSpec, Finding, text_fields
 from scaffold.plan.message_text import summarize_problems
 from scaffold.plan.source.dag import TaskSpec
-from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters
-from scaffold.plan.text.file_format import parse_action
+from scaffold.plan.text.fields import FieldReader, FindingCollector
+from scaffold.plan.text.file_format import TEXT_KEYS, parse_action
 from scaffold.plan.text.positioned import ListNode, ScalarNode, node_from_value
 
-ACTION_KEYS = (
-    "key",
-    "description",
-    "kind",
-    "role",
-    "preconditions",
-    "effects",
-    "files",
-    "acceptance",
-    "verification_intent",
-    "contract",
-)
+ACTION_KEYS = ("key", *TEXT_KEYS, "kind", "role", "preconditions", "effects", "files", "contract")
 REQUIRED_ACTION_KEYS = ("key", "description", "effects")
-TASK_KEYS = ("key", "description", "depends_on", "role", "files", "acceptance", "verification_intent", "contract")
+TASK_KEYS = ("key", *TEXT_KEYS, "depends_on", "role", "files", "contract")
 
 Read = TypeVar("Read")
 
 
 def read_proposed_actions(actions: Any, *, parent: ActionKey | None) -> tuple[ActionSpec, ...]:
-    """Return the actions of a tool call, all with `parent`; acceptance criteria become part of their descriptions.
+    """Return the actions of a tool call, all with `parent`.
 
     Raises PlanInvalid with every problem found, unknown keys included.
     """
-    specs = _read(
-        "actions",
-        actions,
-        lambda fields: _with_acceptance(fields, parse_action(fields, ACTION_KEYS, required=REQUIRED_ACTION_KEYS)),
-    )
+    specs = _read("actions", actions, lambda fields: parse_action(fields, ACTION_KEYS, required=REQUIRED_ACTION_KEYS))
     return tuple(replace(spec, parent=parent) for spec in specs)
 
 
@@ -68,9 +52,9 @@ def _read(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[R
 
 
 def _task(fields: FieldReader) -> TaskSpec:
-    spec = _with_acceptance(fields, parse_action(fields, TASK_KEYS, required=("description",)))
+    spec = parse_action(fields, TASK_KEYS, required=("description",))
     return TaskSpec(
-        description=spec.description,
+        **text_fields(spec),
         key=spec.key or None,
         depends_on=tuple(_dependencies(fields)),
         role=spec.role,
@@ -86,32 +70,3 @@ def _dependencies(fields: FieldReader) -> Iterator[int | str]:
         else:
             message = f"depends_on[{index}] is neither an index in the list nor a key"
             fields.complain("depends_on", message, "Name tasks by their index, from 0, or by their keys.")
-
-
-def _with_acceptance(fields: FieldReader, spec: ActionSpec) -> ActionSpec:
-    """Return the action with its acceptance criteria and verification intent in its description or contract."""
-    intent = fields.text("verification_intent", complaint=bad_characters)
-    if spec.contract is not None:
-        spec = replace(spec, contract=_meant(spec.contract, intent))
-        intent = ""
-    return replace(spec, description="\n\n".join(_description(spec, _acceptance(fields), intent)))
-
-
-def _acceptance(fields: FieldReader) -> tuple[str, ...]:
-    """Return the acceptance criteria; a single text counts as a list of one."""
-    if fields.lists("acceptance"):
-        return fields.texts("acceptance", bad_characters)
-    criterion = fields.text("acceptance", complaint=bad_characters)
-    return (criterion,) if criterion else ()
-
-
-def _meant(contract: Contract, intent: str) -> Contract:
-    return replace(contract, intent="\n".join(filter(None, dict.fromkeys((contract.intent, intent)))))
-
-
-def _description(spec: ActionSpec, acceptance: tuple[str, ...], intent: str) -> Iterator[str]:
-    yield spec.description
-    if acceptance:
-        yield "\n".join(["Accepted when:", *(f"- {criterion}" for criterion in acceptance)])
-    if intent:
-        yield f"To be verified: {intent}"

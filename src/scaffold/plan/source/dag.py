@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from msgspec import Struct
-
 from scaffold.core.contract import Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec
+from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec, TaskText, text_fields
 from scaffold.core.printable_text import count_of
 from scaffold.plan.graph.cycles import Cycle, cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
@@ -19,10 +17,9 @@ from scaffold.plan.text.file_format import bad_key
 Code = Literal["bad-value", "duplicate-key", "unknown-dependency", "self-dependency", "cycle"]
 
 
-class TaskSpec(Struct, frozen=True, kw_only=True):
+class TaskSpec(TaskText, frozen=True, kw_only=True):
     """One task of a list from a model or a file."""
 
-    description: str
     key: ActionKey | None = None
     """None means `task-N`, where N is the task's position in the list, from 1."""
     depends_on: tuple[int | str, ...] = ()
@@ -64,7 +61,7 @@ def _actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
     return tuple(
         ActionSpec(
             key=key,
-            description=task.description,
+            **text_fields(task),
             role=task.role,
             preconditions=tuple(
                 dict.fromkeys(

@@ -21,6 +21,11 @@ def bad_characters(text: str) -> str | None:
     return "contains a character that is not allowed (NUL or half a surrogate pair)" if _INVALID.search(text) else None
 
 
+def bad_line(text: str) -> str | None:
+    """Return why `text` cannot be stored as one line; None if it can."""
+    return "contains a line break" if len(text.splitlines()) > 1 else bad_characters(text)
+
+
 class FindingCollector:
     """Collects findings about one part of the plan; `goal` and `action` name it, None if unknown."""
 

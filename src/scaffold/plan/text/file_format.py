@@ -9,9 +9,9 @@ import yaml
 
 from scaffold.core.contract import Check, Contract, ExitCode, Expectation, OutputContains
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import DEFAULT_ROLE, ActionKind, ActionSpec, Finding, GoalSpec, Plan
+from scaffold.core.plan import DEFAULT_ROLE, ActionKind, ActionSpec, Finding, GoalSpec, Plan, TaskType
 from scaffold.plan.message_text import quoted
-from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters
+from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters, bad_line
 from scaffold.plan.text.positioned import PositionedNode, invalid_plan, parse_positioned
 
 VERSION = 1
@@ -22,9 +22,12 @@ LINE_WIDTH = 120
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """The C emitter, if PyYAML was built with it; it is faster."""
 
+TEXT_KEYS = ("title", "description", "type", "acceptance", "verification_intent", "notes")
+"""Keys of an action's text."""
+
 _PLAN = ("version", "goals")
 _GOAL = ("name", "description", "goal_state", "persistent", "actions")
-_ACTION = ("key", "description", "kind", "role", "parent", "preconditions", "effects", "files", "contract")
+_ACTION = ("key", *TEXT_KEYS, "kind", "role", "parent", "preconditions", "effects", "files", "contract")
 _CONTRACT = ("intent", "commands", "must_exist", "must_not_exist", "must_not_change")
 _CHECK = ("command", "expect", "description", "required", "timeout_s")
 
@@ -145,9 +148,15 @@ def parse_action(fields: FieldReader, known: tuple[str, ...], *, required: tuple
     key = fields.text("key", complaint=bad_key)
     fields.notes = fields.notes.about(action=key)
     fields.check(known, required=required)
+    title = fields.text("title", complaint=bad_line)
     return ActionSpec(
         key=ActionKey(key),
-        description=fields.text("description", key),
+        title=title,
+        description=fields.text("description", title or key),
+        type=_type(fields),
+        acceptance=_acceptance(fields),
+        verification_intent=fields.text("verification_intent", complaint=bad_characters),
+        notes=fields.text("notes"),
         kind=_kind(fields),
         role=fields.text("role", DEFAULT_ROLE, bad_name),
         parent=ActionKey(parent) if (parent := fields.text("parent", complaint=bad_key)) else None,
@@ -165,6 +174,26 @@ def _kind(fields: FieldReader) -> ActionKind:
         case other:
             fields.complain("kind", f"{quoted(other)} is not a kind of action", "Write primitive or compound.")
             return "primitive"
+
+
+def _type(fields: FieldReader) -> TaskType | None:
+    match fields.text("type").upper():
+        case "":
+            return None
+        case "SETUP" | "FEATURE" | "BUGFIX" | "REFACTOR" as known:
+            return known
+        case other:
+            fix = "Write SETUP, FEATURE, BUGFIX or REFACTOR."
+            fields.complain("type", f"{quoted(other)} is not a type of task", fix)
+            return None
+
+
+def _acceptance(fields: FieldReader) -> tuple[str, ...]:
+    """Return the acceptance criteria; a single text counts as a list of one."""
+    if fields.lists("acceptance"):
+        return fields.texts("acceptance", bad_characters)
+    criterion = fields.text("acceptance", complaint=bad_characters)
+    return (criterion,) if criterion else ()
 
 
 def _assertions(fields: FieldReader, key: str) -> tuple[Assertion, ...]:
@@ -281,9 +310,19 @@ def _action_entry(action: ActionSpec) -> dict[str, Any]:
             "files": list(action.files),
         }
     )
-    description = {} if action.description == action.key else {"description": action.description}
+    plain = action.description == (action.title or action.key)
+    title = {"title": action.title} if action.title else {}
+    description = {} if plain else {"description": action.description}
+    text = _without_defaults(
+        {
+            "type": action.type,
+            "acceptance": list(action.acceptance),
+            "verification_intent": action.verification_intent,
+            "notes": action.notes,
+        }
+    )
     contract = {} if action.contract is None else {"contract": contract_document(action.contract)}
-    return {"key": action.key} | description | entry | contract
+    return {"key": action.key} | title | description | text | entry | contract
 
 
 def contract_document(contract: Contract) -> dict[str, Any]:

@@ -34,12 +34,12 @@ from scaffold.store.run.facts import Facts
 from scaffold.store.run.status_counts import StatusCounts
 
 ADD = """
-INSERT INTO action (id, run_id, goal_id, parent_id, position, key, description, kind, method, role, preconditions,
-                    effects, files, contract, status, reason, result, guidance, extra_attempts, unmet, failures,
-                    created_at, updated_at)
-VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :description, :kind, :method, :role, :preconditions,
-        :effects, :files, :contract, :status, :reason, :result, :guidance, :extra_attempts, 0, 0,
-        :created_at, :updated_at)
+INSERT INTO action (id, run_id, goal_id, parent_id, position, key, title, description, acceptance, verification_intent,
+                    type, notes, kind, method, workspace, role, preconditions, effects, files, contract, status, reason,
+                    result, guidance, extra_attempts, unmet, failures, created_at, updated_at)
+VALUES (:id, :run_id, :goal_id, :parent_id, :position, :key, :title, :description, :acceptance, :verification_intent,
+        :type, :notes, :kind, :method, :workspace, :role, :preconditions, :effects, :files, :contract, :status, :reason,
+        :result, :guidance, :extra_attempts, 0, 0, :created_at, :updated_at)
 """
 ADD_PRECONDITION = """
 INSERT INTO precondition (action_id, goal_id, assertion) VALUES (:action_id, :goal_id, :assertion)
@@ -351,9 +351,15 @@ def _columns(action: Action) -> dict[str, ColumnValue]:
         "parent_id": action.parent_id,
         "position": action.position,
         "key": action.key,
+        "title": action.title,
         "description": action.description,
+        "acceptance": NAMES.write(action.acceptance),
+        "verification_intent": action.verification_intent,
+        "type": action.type,
+        "notes": action.notes,
         "kind": action.kind,
         "method": action.method,
+        "workspace": action.workspace,
         "role": action.role,
         "preconditions": ASSERTIONS.write(action.preconditions),
         "effects": ASSERTIONS.write(action.effects),
@@ -380,9 +386,15 @@ def _action(row: Row) -> Action:
         goal_id=row["goal_id"],
         parent_id=row["parent_id"],
         key=row["key"],
+        title=row["title"],
         description=row["description"],
+        acceptance=NAMES.read(row["acceptance"]),
+        verification_intent=row["verification_intent"],
+        type=row["type"],
+        notes=row["notes"],
         kind=row["kind"],
         method=row["method"],
+        workspace=row["workspace"],
         role=row["role"],
         preconditions=ASSERTIONS.read(row["preconditions"]),
         effects=ASSERTIONS.read(row["effects"]),

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Contract
 from scaffold.core.model import Action
+from scaffold.core.plan import full_text
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.failure_summary import clip
 from scaffold.verify.paths.conventions import is_test
@@ -16,8 +17,6 @@ TASK_CHARS = 16_000
 BRIEFING_CHARS = 8_000
 DIFF_CHARS = 24_000
 MAX_PATHS = 60
-INTENT_PREFIX = "To be verified: "
-"""Starts the part of a description that says what its planner wants verified."""
 
 _STRENGTHEN = """\
 Now that you can see the work: what else must hold that the contract does not check? Answer with the whole contract: all
@@ -37,7 +36,7 @@ class DraftContext(Struct, frozen=True, kw_only=True):
 def draft_prompt(action: Action, repository: DraftContext, briefing: str) -> str:
     """Return the prompt for a contract before the work."""
     parts = [
-        f"# The task: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}",
+        f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
         _listed("# Effects that hold once it has landed", action.effects),
         _listed("# Files it is expected to change", action.files),
         _listed("# Gates that run anyway", (f"{name}: `{command}`" for name, command in repository.gates)),
@@ -53,7 +52,7 @@ def refine_prompt(action: Action, draft: Contract, diff: str) -> str:
     """Return the prompt for the final contract, after the work passed its draft."""
     return "\n\n".join(
         (
-            f"# The task: {action.key}\n{clip(action.description, TASK_CHARS)}",
+            f"# The task: {action.key}\n{clip(full_text(action), TASK_CHARS)}",
             f"# Its contract, which the work passes\n{fenced_json(draft)}",
             f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
             _STRENGTHEN,
@@ -88,10 +87,8 @@ def weakened_prompt(differences: Sequence[str]) -> str:
 
 
 def intent_of(action: Action) -> str:
-    """Return what the planner wants verified; if the description does not say, its first paragraph."""
-    # From the end: the planner's line is appended, and the description itself may quote the prefix.
-    _, prefix, intent = action.description.rpartition(INTENT_PREFIX)
-    return intent.strip() if prefix else action.description.strip().partition("\n\n")[0]
+    """Return what the planner wants verified; if it does not say, the first paragraph of the description."""
+    return action.verification_intent.strip() or action.description.strip().partition("\n\n")[0]
 
 
 def _listed(heading: str, lines: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Contract, Verification
 from scaffold.core.model import Action
+from scaffold.core.plan import full_text
 from scaffold.run.failure_summary import clip
 from scaffold.worker.critic import result_lines
 from scaffold.worker.prompts import contract_section
@@ -112,7 +113,7 @@ def section_of_tests(heading: str, tests: Sequence[BaseTest]) -> str:
 
 
 def _about(action: Action, contract: Contract | None) -> Iterable[str]:
-    yield f"# The request: {action.key} (role: {action.role})\n{clip(action.description, TASK_CHARS)}"
+    yield f"# The request: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}"
     yield clip(contract_section(contract), CONTRACT_CHARS)
 
 

@@ -8,6 +8,7 @@ from scaffold.cli.render.html.parts import MAX_ROWS, LongTexts, References, badg
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.status_text import next_commands
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
+from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Completed, Failed, reason_of
 from scaffold.views.run_history import RunHistory
@@ -80,7 +81,7 @@ def _matters(view: RunView, action: Action) -> bool:
 def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
     return element(
         "div",
-        element("p", badge("failed"), " ", refs.link(action), f": {clip(action.description, 160)}"),
+        element("p", badge("failed"), " ", refs.link(action), f": {clip(headline(action), 160)}"),
         texts.shown(reason_of(action.state) or "", refs.command("logs", action)),
         element("ul", *(element("li", *_attempt(action, each, refs, texts)) for each in view.attempts_of(action))),
         element("p", "Read on: ", element("code", refs.command("logs", action)), class_="note"),

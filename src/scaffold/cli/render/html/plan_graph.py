@@ -10,6 +10,7 @@ from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.html.parts import References, mark_of, scrolling, tone_of
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Goal
+from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import status_of
 from scaffold.views.run_view import RunView
@@ -118,7 +119,7 @@ class PlanGraph:
         around = "compound" if node.children else "box"
         label = element(
             "a",
-            element("title", f"{action.key}: {status}. {clip(action.description, 200)}"),
+            element("title", f"{action.key}: {status}. {clip(headline(action), 200)}"),
             element("rect", width=node.size.width, height=node.size.height, rx=7.0, class_=around),
             element("rect", width=5.0, height=node.size.height, rx=2.5, class_="stripe"),
             element("text", clip(action.key, KEY_CELLS), x=14.0, y=19.0, class_="key"),

@@ -18,6 +18,7 @@ from scaffold.cli.render.report import SUCCESSFUL_OUTCOMES
 from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt
+from scaffold.core.plan import full_text
 from scaffold.core.states import status_of
 from scaffold.views.run_costs import CostLine, RunCosts
 from scaffold.views.run_history import QUEUED, RunHistory
@@ -75,7 +76,7 @@ def _name(action: Action, depth: int, refs: References, texts: LongTexts) -> Ele
         "div",
         element("code", action.key),
         element("span", f" {kind}", class_="note"),
-        element("p", clip(action.description, 300)) if action.description else None,
+        element("p", clip(full_text(action), 600)) if action.description else None,
         texts.folded(action.result or "", "Its agent's last message", refs.command("logs", action)),
         class_=f"depth-{min(depth, MAX_DEPTH)}",
     )
