@@ -28,8 +28,9 @@ from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.core.step import Work
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
+from scaffold.orchestrator.owner.run_end import EndCause
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.owner.run_loop import EndCause, RunEnding, RunOwner
+from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink, tail_events

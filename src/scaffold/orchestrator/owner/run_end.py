@@ -35,6 +35,13 @@ FinalGateStatus = Literal["proven", "unproven"] | Failed
 PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable"]
 """What pauses a run whose goals are not over."""
 
+EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
+"""Why this process stopped executing the run.
+
+`limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
+branch is checked out in a worktree; `waiting`: a human must decide.
+"""
+
 PAUSE_REASONS: Mapping[PauseCause, str] = {
     "stopped": "stopped by the user",
     "paused": "paused by the user",
@@ -49,6 +56,15 @@ NOT_AGREED = "waits for your go-ahead"
 
 RETRIED = "retried"
 """Why a run or a goal that failed is paused after `retry`."""
+
+
+def unfinished_cause(cause: EndCause) -> PauseCause | Literal["cancelled"]:
+    """Return what ends the run if its goals are not over."""
+    match cause:
+        case "done" | "waiting":  # a human has retried a goal, or answered, just as nothing was left to do
+            return "paused"
+        case other:
+            return other
 
 
 def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:

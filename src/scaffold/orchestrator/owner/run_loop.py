@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Literal
 
 from msgspec import Struct
 
@@ -37,14 +36,15 @@ from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
 from scaffold.orchestrator.owner.run_end import (
     PAUSE_REASONS,
+    EndCause,
     FinalGateStatus,
-    PauseCause,
     can_start,
     cancel_attempts,
     finish_run,
     hold_run,
     pause_if_waiting,
     state_from_goals,
+    unfinished_cause,
 )
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
@@ -54,13 +54,6 @@ from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-
-EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
-"""Why this process stopped executing the run.
-
-`limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
-branch is checked out in a worktree; `waiting`: a human must decide.
-"""
 
 OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     BUDGET_EXIT_CODE: "budget",
@@ -220,7 +213,7 @@ class RunOwner:
 
     def _set_goals_aside(self) -> None:
         """Pause the active goals of a run that is ending: their supervisors end with the turn that they are in."""
-        cause = self._unfinished_cause
+        cause = unfinished_cause(self._cause)
         if self._stopping.is_set() or cause == "cancelled":  # then the engine ends them
             return
         active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
@@ -437,21 +430,12 @@ class RunOwner:
         if paused and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
-        cause = self._unfinished_cause
+        cause = unfinished_cause(self._cause)
         if cause == "cancelled":
             cancel_attempts(store, self.run)
         state = finish_run(store, self.run, cause, self._final_gates, why=self._why)
         left_open = isinstance(state, Paused) or (isinstance(state, Cancelled) and cause == "cancelled")
         return RunEnding(state=state, cause=cause if left_open else "done")
-
-    @property
-    def _unfinished_cause(self) -> PauseCause | Literal["cancelled"]:
-        """What ends the run if its goals are not over."""
-        match self._cause:
-            case "done" | "waiting":  # a human has retried a goal, or answered, just as nothing was left to do
-                return "paused"
-            case cause:
-                return cause
 
 
 async def recover_run_owner(
