@@ -49,14 +49,17 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
     """
     if role in NON_WORKER_ROLES:
         return _custom_prompt(role, folders, notice) or _text(role)
-    return worker_prompt(role, folders=folders, notice=notice)
+    return worker_prompt(role, reviews=is_review_role(role), folders=folders, notice=notice)
 
 
-def worker_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
-    """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt."""
+def worker_prompt(role: str, *, reviews: bool, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
+    """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt.
+
+    `reviews`: it only reads and gives a verdict.
+    """
     own = _custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
     parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
-    parts.append(_text("verdict" if is_review_role(role) else "method"))
+    parts.append(_text("verdict" if reviews else "method"))
     return "\n\n".join(parts)
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
-from scaffold.core.plan import ActionKind, Method, TaskText, Workspace
+from scaffold.core.plan import ActionKind, Method, TaskText, WorkKind, Workspace
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import (
     ActionState,
@@ -215,8 +215,15 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """How many times its work was checked."""
     waits_for: str | None = None
     """The inbox item that its worker waits, or waited at its end, for; it holds no slot meanwhile."""
+    kind: WorkKind = "change"
+    """What it hands in."""
+    workspace: str = ""
+    """The name of the worktree that it shares with earlier attempts; empty if it has one of its own."""
     worktree: str | None = None
     base_sha: Commit
+    """The commit of the session branch that its work, and that of earlier steps, is a change of."""
+    start_sha: Commit | None = None
+    """The commit at which it begins, if earlier steps have changed something."""
     head_sha: Commit | None = None
     """The candidate's commit, or the commit where unfinished work was saved."""
     briefing: str = ""
@@ -232,6 +239,16 @@ class Attempt(Struct, frozen=True, kw_only=True):
     queued_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def start(self) -> Commit:
+        """The commit at which it begins."""
+        return self.start_sha or self.base_sha
+
+    @property
+    def workspace_name(self) -> str:
+        """The name of its worktree in the run's folder."""
+        return self.workspace or self.id
 
 
 PlanningEvent = Literal["plan", "decompose", "replan", "judge"]

@@ -12,6 +12,8 @@ Method = Literal["htn", "story", "dag", "single"]
 TaskType = Literal["SETUP", "FEATURE", "BUGFIX", "REFACTOR"]
 Workspace = Literal["own", "parent"]
 """A worktree for each attempt, whose work lands by itself | the parent's, which its children use one after another."""
+WorkKind = Literal["change", "review", "step"]
+"""A commit that lands | a verdict about what has landed | a step towards what its compound lands, a commit or none."""
 
 DEFAULT_ROLE = "implementation"
 

@@ -252,6 +252,12 @@ async def is_ancestor(git: Git, older: Commit, newer: Commit) -> bool:
     return (await git("merge-base", "--is-ancestor", older, newer, ok=frozenset({0, 1}))).exit_code == 0
 
 
+async def merge_base(git: Git, one: Commit, other: Commit) -> Commit | None:
+    """Return the best common ancestor of two commits; None if they have none."""
+    found = await git.read_cached("merge-base", commits=(one, other), ok=frozenset({0, 1}))
+    return Commit(found.line) if found.exit_code == 0 else None
+
+
 async def is_contained(git: Git, commit: Commit, tip: Commit) -> bool:
     """Return whether `tip` contains `commit`; False, too, if `commit` is no longer in the repository."""
     return (await git("merge-base", "--is-ancestor", commit, tip, ok=frozenset({0, 1, 128}))).exit_code == 0

@@ -15,7 +15,7 @@ from scaffold.git.command import Git
 from scaffold.git.common_dir import common_dir
 from scaffold.git.repository import Repository
 from scaffold.git.submodule import MissingSubmodule, check_out_submodules
-from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove
+from scaffold.git.worktree import add_without_submodules, drop_submodules, recycle_worktree, remove, restore
 from scaffold.git.worktree_metadata import (
     find_registration,
     forget_log,
@@ -68,6 +68,22 @@ class WorktreePool:
         _move(registration, taken, final)
         git = self._repo.git.at(final, git_dir=registration)
         return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=not recycled)
+
+    async def take_again(self, name: str, commit: Commit) -> PooledWorktree:
+        """Return the worktree `name` at `commit`, detached, with the ignored files that are there; see `take`.
+
+        A worktree that is missing, or is no unmodified one of this repository, is replaced by a fresh one.
+        """
+        path = self._folder / name
+        registration = self._sound(path, path)
+        if registration is not None:
+            git = self._repo.git.at(path, git_dir=registration)
+            try:
+                await restore(git, commit)
+                return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=False)
+            except (GitError, OSError):
+                pass
+        return await self.take(name, commit)
 
     async def give_back(self, name: str) -> None:
         """Return the worktree `name` to the pool; its work must have landed or be pinned. A modified one is removed."""

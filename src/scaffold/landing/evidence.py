@@ -9,6 +9,7 @@ from scaffold.core.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
+from scaffold.verify.contract.checks import STEP_CHECK
 from scaffold.verify.contract.review import REVIEW, review_in, review_text
 from scaffold.verify.gates.refusals import describe_refused
 
@@ -76,6 +77,10 @@ def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit,
         opinion = review_text(review_in(result))
         return Evidence(
             kind="review", command=None, exit_code=None, commit=shown_at, at=at, detail=opinion, attempt_id=attempt
+        )
+    if result.name == STEP_CHECK:
+        return Evidence(
+            kind="step", command=None, exit_code=None, commit=shown_at, at=at, detail=result.detail, attempt_id=attempt
         )
     return Evidence(
         kind="change" if result.name == CHANGE_CHECK else "contract",

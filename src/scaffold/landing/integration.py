@@ -15,6 +15,7 @@ from scaffold.git import commits
 from scaffold.landing.conflicts.agent_merge import ask_merger
 from scaffold.landing.conflicts.merge_ladder import Integration, TreeConflict, merge_candidate
 from scaffold.policy.path import globs
+from scaffold.run.assignment import action_of_work
 from scaffold.run.context import RunContext
 
 MAX_TOLD = 12
@@ -67,7 +68,7 @@ async def integrate(
         context.git,
         merged.tree,
         parents=[tip],
-        message=landing_message(run, action),
+        message=landing_message(run, action_of_work(context.store, action)),
         author=identity.author,
         committer=identity.committer,
     )
@@ -84,7 +85,10 @@ def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
 def landing_message(run: Run, action: Action) -> str:
     """Return the message of the commit that lands an action's work."""
     first = headline(action)
-    subject = f"{action.key}: {first}" if first and first != action.key else action.key
+    if action.method == "story":
+        subject = f"feat(ralph): {action.key} - {first}"
+    else:
+        subject = f"{action.key}: {first}" if first and first != action.key else action.key
     rest = full_text(action).removeprefix(first).strip()
     body = f"\n\n{rest}" if rest and rest != action.key else ""
     return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"

@@ -43,7 +43,7 @@ async def tell_running_agents(
 
 async def _edited(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
     """Return which of the paths differ in an attempt's worktree from its base; none if there is no worktree (yet)."""
-    git = worktree.find_worktree(context.repository, context.attempt_folder(run.id, attempt.id))
+    git = worktree.find_worktree(context.repository, context.worktree_of(attempt))
     if git is None:
         return ()
     folder = context.temporary_folder(run.id)

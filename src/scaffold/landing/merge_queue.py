@@ -37,8 +37,9 @@ from scaffold.landing.queue_steps import (
     QueueIdle,
     QueueStep,
     ReviewRecorded,
+    StepRecorded,
 )
-from scaffold.landing.record import record_without_commit, session_tip
+from scaffold.landing.record import record_step, record_without_commit, session_tip, unpin_contained
 from scaffold.landing.session_branch import SessionBranch
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
@@ -164,6 +165,9 @@ class MergeQueue:
             self._rearranged, arrived = False, self._arrivals()
             waiting = self._waiting()
             await self._drop_withdrawn({attempt.id for attempt in waiting})
+            step = next((each for each in waiting if each.kind == "step"), None)
+            if step is not None:
+                return await self._record(step)
             if not waiting:
                 return await self._settle()
             # Git would move a branch that is checked out without its files, so that
@@ -175,9 +179,9 @@ class MergeQueue:
             unchanged = next((each for each in waiting if each.head_sha == each.base_sha), None)
             if unchanged is not None:
                 return await self._record(unchanged)
-            step = await self._admit(waiting) or await self._decide()
-            if step is not None:
-                return step
+            done = await self._admit(waiting) or await self._decide()
+            if done is not None:
+                return done
             if self._rearranged:
                 continue
             self._order.show(self._line.lanes, gates=self._batch.proven if self._batch.proof else 0)
@@ -286,6 +290,8 @@ class MergeQueue:
         await self._line.advance(len(batch))
         self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
         self._order.count_overtaken(landed)
+        for each in batch:
+            await unpin_contained(self._context, each.candidate.attempt)
         keys = [each.candidate.action.key for each in batch]
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
@@ -369,12 +375,15 @@ class MergeQueue:
         now = self._context.store.attempts.get(attempt.id)
         return now is not None and now.outcome == "cancelled"
 
-    async def _record(self, attempt: Attempt) -> ReviewRecorded | CandidateRefused:
-        """Record a candidate without a commit; if the reviewed code changed since, have it reviewed again."""
+    async def _record(self, attempt: Attempt) -> ReviewRecorded | StepRecorded | CandidateRefused:
+        """Record a step, or a candidate without a commit; one whose reviewed code changed since is reviewed again."""
         action = self._context.store.actions.get(attempt.action_id)
         if action is None:
             raise LookupError(attempt.id)
         try:
+            if attempt.kind == "step":
+                await record_step(self._context, self._run, attempt, action)
+                return StepRecorded(attempt.id)
             outdated = await record_without_commit(self._context, self._run, attempt, action)
         except StaleFence:
             if not self._was_cancelled(attempt):

@@ -22,6 +22,12 @@ class ReviewRecorded(Struct, frozen=True, tag="recorded"):
     reviewed: Commit
 
 
+class StepRecorded(Struct, frozen=True, tag="step"):
+    """A step was recorded, towards work that lands later."""
+
+    attempt: AttemptId
+
+
 class CandidateRefused(Struct, frozen=True, tag="refused"):
     """The candidate did not land; its work stays pinned, and its action is pending again or failed."""
 
@@ -48,4 +54,4 @@ class QueueIdle(Struct, frozen=True, tag="idle"):
 CANCELLED = CandidateRefused("cancelled", "it was cancelled while it waited to land")
 WORK_GONE = "its work is no longer in the repository, or the ref that kept it was moved or deleted by another process"
 
-QueueStep = BatchLanded | ReviewRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
+QueueStep = BatchLanded | ReviewRecorded | StepRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle

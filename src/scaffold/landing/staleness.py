@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Fact
-from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.contract.review import is_review
 
 Recheck = Literal["contract", "review", "nothing"]
 """How a fact can be re-proven: run its checks again, have it reviewed again, or not at all."""
@@ -23,7 +23,7 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
     @property
     def recheck(self) -> Recheck:
         """How it can be re-proven. A review considered more than the checks, so these alone are not enough for it."""
-        if is_review_role(self.action.role):
+        if is_review(self.action):
             return "review"
         contract = self.action.contract
         if contract is not None and (contract.commands or contract.must_exist or contract.must_not_exist):

@@ -2,8 +2,11 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from msgspec import Struct
+
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
+from scaffold.core.plan import WorkKind
 from scaffold.core.printable_text import join_limited
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
 from scaffold.git import commits, refs
@@ -17,6 +20,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.telling_failure import failure_kind, most_telling
 from scaffold.run.worker_deaths import is_about_deaths
 from scaffold.store.database import Store
+from scaffold.verify.contract.review import work_kind
 
 DIFF_BYTES = 4_500
 """Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
@@ -80,17 +84,21 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
     briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
+    placed = await _placed(context, action_id, tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
         action_id=action_id,
+        kind=placed.kind,
+        workspace=placed.workspace,
+        start_sha=placed.start,
         number=store.attempts.next_number(action_id),
         fence=run.fence,
         status="queued",
         phase="workspace",
         executor=run.settings.model.executor,
         model=run.settings.model.name,
-        base_sha=tip,
+        base_sha=placed.base,
         briefing=briefing,
         usage=Usage(),
         queued_at=context.clock.now(),
@@ -107,6 +115,34 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         # In the same transaction: an action that is pending with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())
     return attempt
+
+
+class _Placed(Struct, frozen=True):
+    """Where an attempt works, and what it hands in."""
+
+    kind: WorkKind
+    base: Commit
+    workspace: str = ""
+    start: Commit | None = None
+
+
+async def _placed(context: RunContext, action_id: ActionId, tip: Commit) -> _Placed:
+    """Return where an attempt works: at the branch's tip, or where the last step in its parent's worktree ended."""
+    store = context.store
+    action = store.actions.get(action_id)
+    parent = store.actions.get(action.parent_id) if action and action.parent_id else None
+    if action is None:
+        return _Placed("change", tip)
+    kind = work_kind(action, parent)
+    if action.workspace == "own" or parent is None:
+        return _Placed(kind, tip)
+    recorded = store.attempts.recorded_in_workspace(parent.id)
+    last = recorded[-1] if recorded else None
+    if last is None or last.head_sha is None:
+        return _Placed(kind, tip, parent.id)
+    # A step may have taken up what landed meanwhile.
+    base = await commits.merge_base(context.git, last.head_sha, tip)
+    return _Placed(kind, base or last.base_sha, parent.id, last.head_sha)
 
 
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:

@@ -60,6 +60,12 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     )
 
 
+def action_of_work(store: Store, action: Action) -> Action:
+    """Return the action whose work a candidate of `action` is: the compound if its steps share a worktree."""
+    parent = store.actions.get(action.parent_id) if action.workspace == "parent" and action.parent_id else None
+    return parent or action
+
+
 def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ...]:
     """Return the preconditions of an action, its own first, then those of its compounds."""
     above = [store.actions.get(each) for each in store.actions.lineage(action.id)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.ids import AttemptId, RunId
+from scaffold.core.model import Attempt
 from scaffold.core.ports import Clock
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
@@ -52,9 +53,13 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Return the folder that holds every worktree and process log of a run."""
         return self.cache / "runs" / repository_name(self.repository) / run_id
 
-    def attempt_folder(self, run_id: RunId, attempt_id: AttemptId) -> Path:
+    def attempt_folder(self, run_id: RunId, name: str) -> Path:
+        """Return the folder of the worktree with this name: an attempt's id, or what several attempts share."""
+        return self.run_folder(run_id) / "attempts" / name
+
+    def worktree_of(self, attempt: Attempt) -> Path:
         """Return the folder of an attempt's worktree."""
-        return self.run_folder(run_id) / "attempts" / attempt_id
+        return self.attempt_folder(attempt.run_id, attempt.workspace_name)
 
     def landing_folder(self, run_id: RunId) -> Path:
         """Return the folder of the worktree in which merged trees are verified before they land."""

@@ -18,7 +18,7 @@ from scaffold.core.errors import (
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
-from scaffold.core.states import COUNTED_FAILURES
+from scaffold.core.states import COUNTED_FAILURES, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -28,7 +28,6 @@ from scaffold.run.context import RunContext
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.run.steps import StepRecorder
-from scaffold.verify.contract.review import is_review_role
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.verify.gates.repository_hooks import hook_tools
@@ -44,7 +43,14 @@ from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
-from scaffold.worker.workspace import AttemptWorkspace, open_workspace, release_workspace, rescue_and_release
+from scaffold.worker.step_loop import run_step
+from scaffold.worker.workspace import (
+    AttemptWorkspace,
+    give_back_shared,
+    open_workspace,
+    release_workspace,
+    rescue_and_release,
+)
 
 
 class Worker:
@@ -75,7 +81,7 @@ class Worker:
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
         """Claim the attempt and run it to its end; StaleFence if another process ended it meanwhile."""
         run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
-        folder = run_context.attempt_folder(run.id, attempt.id)
+        folder = run_context.worktree_of(attempt)
         # The claim comes before anything is created: a second process for the same attempt fails here.
         with run_context.store.transaction():
             run_context.store.attempts.claim(
@@ -95,7 +101,7 @@ class Worker:
     async def _conclude(self, ending: AttemptEnd) -> None:
         run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
         # The pin comes first: once the attempt has ended, its worktree may be removed or given to another attempt.
-        pinned = await rescue_and_release(run_context, run, attempt.id)
+        pinned = await rescue_and_release(run_context, run, attempt)
         end_attempt(
             run_context.store,
             run,
@@ -105,6 +111,9 @@ class Worker:
             fence=attempt.fence,
         )
         await write_rescue_diff(run_context, attempt.id)
+        action = run_context.store.actions.get(attempt.action_id)
+        if action is not None and isinstance(action.state, Failed):
+            await give_back_shared(run_context, attempt)
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()
@@ -153,12 +162,12 @@ class Worker:
             )
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
-            if is_review_role(task.action.role):
+            if task.attempt.kind == "review":
                 continued = await take_up_turn(context)
                 return await run_review(context, watched_agent(context, self._model, continued), continued)
             if self._reviewer is no_reviewer:
                 context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
-            return await make_change(context, self._model)
+            return await (run_step if task.attempt.kind == "step" else make_change)(context, self._model)
 
     def _context(
         self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None, environment: CheckEnvironment | None = None

@@ -1,6 +1,7 @@
 """The context of one running attempt: its task, workspace, sandbox, human and records."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -96,10 +97,19 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         """Return the contract's check results on the attempt's base commit; empty without a contract."""
         if contract is None or contract.empty:
             return ()
-        results = await run_checks(contract, self.tree(self.workspace.base))
-        # Files that the checks left behind are not the agent's work, and must not be committed as such.
-        await worktree.restore(self.workspace.git, self.workspace.base)
-        return results
+        async with self.base_checked_out():
+            return await run_checks(contract, self.tree(self.workspace.base))
+
+    @contextlib.asynccontextmanager
+    async def base_checked_out(self) -> AsyncIterator[None]:
+        """Check the base out, which is where most attempts begin, and afterwards the commit where this one begins.
+
+        What ran meanwhile may have left files, which are not the agent's work and must not be committed as such.
+        """
+        if self.workspace.start != self.workspace.base:
+            await worktree.restore(self.workspace.git, self.workspace.base)
+        yield
+        await worktree.restore(self.workspace.git, self.workspace.start)
 
     def end_without_progress(self, stuck: NoProgress) -> AttemptEnd:
         """Return the ending of an attempt without progress, with the next escalation in its error."""

@@ -7,19 +7,17 @@ from typing import assert_never
 from msgspec import Struct, structs
 
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.contract import CheckResult, Contract, Verification
+from scaffold.core.contract import Contract, Verification
 from scaffold.core.conversation import WaitingTurn
-from scaffold.core.errors import BudgetExceeded, GitError, HumanDecisionRequired, ModelError
+from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.ports import Model
-from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits, refs, worktree
+from scaffold.git import commits, worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import clip, summarize_failures
-from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
@@ -44,10 +42,10 @@ from scaffold.worker.prompts import failure_prompt, task_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
-from scaffold.worker.stray_work import pin_staged
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.workspace import copied_files, rescue_work
+from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in
+from scaffold.worker.workspace import rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
@@ -56,20 +54,14 @@ WORDS_CHARS = 800
 """Limit for the agent's answer in the ending of an attempt that changed nothing."""
 
 
-class WorkCommit(Struct, frozen=True):
-    """The work after an agent's turn: a commit on top of the base, and its tree."""
-
-    head: Commit
-    tree: str
-    hooks_failed: tuple[CheckResult, ...] = ()
-    """The repository's commit hooks that refuse it."""
-
-
 class IterationResult(Struct, frozen=True, kw_only=True):
     """The work after one iteration, its verification and its critique."""
 
     left: str | Verification
-    """Its tree, or the error if it could not be committed; equal to the previous one if nothing changed."""
+    """Its tree, or the error if it could not be committed; equal to the previous one if nothing changed.
+
+    Empty before the first iteration on the work of earlier steps.
+    """
     verification: Verification
     critique: Critique | None = None
     """None if no critic was asked, or none gave a usable answer."""
@@ -95,9 +87,11 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
     verifier = await AttemptVerifier.prepare(context, model)
     critic = Critic(context, model) if context.task.run.settings.planning.critic else None
-    base = context.workspace.base
+    git, base = context.workspace.git, context.workspace.base
+    # What earlier steps changed is part of the work, so it is verified even if nothing is added to it.
+    inherits = context.workspace.start != base
     start = IterationResult(
-        left=await commits.tree_of(context.workspace.git, base), verification=unchanged_result(base)
+        left="" if inherits else await commits.tree_of(git, base), verification=unchanged_result(base)
     )
     continued = await take_up_turn(context)
     agent = watched_agent(context, model, continued)
@@ -164,7 +158,7 @@ class ChangeLoop:
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
         record, workspace = self._context.record, self._context.workspace
-        work = await _commit_all(self._context)
+        work = await commit_work(self._context)
         if isinstance(work, WorkCommit):
             # The row of this attempt is new; without the earlier answer the landing would record no result.
             record.answered(before.result or "", iteration=before.iteration)
@@ -176,7 +170,7 @@ class ChangeLoop:
                 return await self._hand_in(verification)
         # The approval was for that change alone. The agent starts over from the
         # base, not from work that no longer passes.
-        await worktree.restore(workspace.git, workspace.base)
+        await worktree.restore(workspace.git, workspace.start)
         record.enter("executing")
         return None
 
@@ -210,7 +204,7 @@ class ChangeLoop:
         record, settings = self._context.record, self._context.task.run.settings
         record.answered(finish.text, iteration=iteration)
         self._said = finish.text
-        work = await _commit_all(self._context)
+        work = await commit_work(self._context)
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree, hooked.failed)
@@ -383,38 +377,7 @@ class ChangeLoop:
             raise
         if rejected is not None:
             return rejected
-        # The ref comes before the row: a candidate in the store always has its
-        # commit, even if this process dies in between.
-        work = refs.work_ref(context.task.attempt.id)
-        await refs.pin(context.run_context.git, work, head, known=context.workspace.base)
-        context.record.hand_in(head, verification)
-        return CandidateReady(head)
-
-
-async def _commit_all(context: AttemptContext) -> WorkCommit | Verification:
-    """Commit everything git does not ignore, whether or not the agent made commits.
-
-    If that fails, return a failed verification: the agent may have caused the failure and can fix it.
-    """
-    git, base, identity = context.workspace.git, context.workspace.base, context.task.run.settings.identity
-    message = f"Work on {context.task.action.key}"
-    try:
-        # The commit has the files, and what is staged becomes the same.
-        await pin_staged(context.run_context, context.task.run, context.task.attempt, git)
-        kept_out = await copied_files(context.run_context, context.task.run.id, base)
-        head = await commits.commit_all_info(
-            git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
-        )
-        # Checking the work deletes them, as a new checkout would not have them.
-        await archive_ignored(context.run_context, context.task.run, context.task.attempt, git)
-        # An agent may have checked out another commit or rewritten history; its
-        # work would then revert what the base contains.
-        if await commits.contains(git, head, base):
-            return WorkCommit(head.commit, head.tree)
-    except GitError as error:
-        return _uncommitted(base, f"{error.what}\n{error.fix}")
-    fix = f"Go back with `git checkout --detach {base}` and make your changes there."
-    return _uncommitted(base, f"HEAD does not contain the commit this task starts from. {fix}")
+        return await hand_in(context, verification)
 
 
 async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | AttemptEnd:
@@ -439,11 +402,6 @@ def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
     if not words.strip():
         return gave_up
     return structs.replace(gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}")
-
-
-def _uncommitted(base: Commit, why: str) -> Verification:
-    problem = CheckResult(name="commit", verdict="error", detail=utf8_safe(why))
-    return Verification(commit=base, results=(problem,))
 
 
 def _changes_protected_files(verification: Verification) -> bool:

@@ -95,7 +95,7 @@ async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> st
 
 def _moved(message: Message, before: Attempt, context: AttemptContext) -> Message:
     """Return the message with this attempt's worktree in place of the earlier one, except in what a model signed."""
-    old = context.run_context.attempt_folder(before.run_id, before.id)
+    old = context.run_context.worktree_of(before)
     folders = {str(path) for path in (old, old.resolve(), Path(before.worktree or old))}
     escaped = sorted((re.escape(_escaped(folder)) for folder in folders), key=len, reverse=True)
     new = _escaped(str(context.workspace.path))

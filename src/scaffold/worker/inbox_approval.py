@@ -170,7 +170,7 @@ class InboxApprover:
 
         Both stay unchanged if one of them already contains the placeholder.
         """
-        folder = self._context.attempt_folder(self._task.run.id, self._task.attempt.id)
+        folder = self._context.worktree_of(self._task.attempt)
         # A call that contains the placeholder literally would otherwise be
         # approved as another call, one in the worktree.
         if any(WORKTREE_PLACEHOLDER in text for text in (request.subject, request.args, decision.reason)):

@@ -29,7 +29,7 @@ from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
 from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
-from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.contract.review import is_review
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
@@ -125,7 +125,9 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
         warn(context.run_context, context.task.run.id, text)
 
     folders, root = context.task.run.settings.planning.prompts, context.workspace.path
-    prompt = worker_prompt(context.task.action.role, folders=folders, notice=notice)
+    prompt = worker_prompt(
+        context.task.action.role, reviews=is_review(context.task.action), folders=folders, notice=notice
+    )
     instructions = find_instructions(root, home=root)
     for each in instructions:
         if each.notice:
@@ -147,7 +149,7 @@ def _tools(
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
-    reviews = is_review_role(context.task.action.role)
+    reviews = is_review(context.task.action)
     root, outputs = _tool_root(context, seen)
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)

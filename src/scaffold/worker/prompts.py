@@ -10,7 +10,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.run.assignment import TESTING_ROLE, Assignment
 from scaffold.run.declaration import Declaration
 from scaffold.run.failure_summary import clip, summarize_failures
-from scaffold.verify.contract.review import is_review_role
+from scaffold.verify.contract.review import is_review
 
 GOAL_CHARS = 600
 GOAL_SENTENCES = 2
@@ -35,12 +35,13 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     `contract` and `declaration` None mean the action's own. Reviewers and testers see the results they verify in more
     detail, and the commits these landed as.
     """
-    action, verifies = task.action, is_review_role(task.action.role) or task.action.role == TESTING_ROLE
+    action, reviews = task.action, is_review(task.action)
+    verifies = reviews or action.role == TESTING_ROLE
     parts = [
         _goal(task.goal),
         _task(action, task.parent),
         _clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
-        _files(declaration or Declaration(planned=action.files), asks=not is_review_role(action.role)),
+        _files(declaration or Declaration(planned=action.files), asks=not reviews),
         clip(contract_section(contract or action.contract), CONTRACT_CHARS),
         _facts(task.facts),
         _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),

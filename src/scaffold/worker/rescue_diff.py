@@ -15,7 +15,7 @@ FAILURES, RESTARTS = "failures", "restarts"
 
 
 async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
-    """Write the ended attempt's patch against its base, commits of the agent and new files included.
+    """Write the ended attempt's patch against the commit it began at, commits of the agent and new files included.
 
     `failures/GOAL-ACTION.diff` if the action has failed with it, otherwise `restarts/GOAL-ACTION-ATTEMPT.diff`. Nothing
     is written without pinned work, or if the checkout cannot be written; `scaffold salvage` has the work nevertheless.
@@ -23,7 +23,7 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
     attempt = context.store.attempts.get(attempt_id)
     action = context.store.actions.get(attempt.action_id) if attempt else None
     goal = context.store.goals.get(action.goal_id) if action else None
-    if attempt is None or action is None or goal is None or attempt.head_sha in {None, attempt.base_sha}:
+    if attempt is None or action is None or goal is None or attempt.head_sha in {None, attempt.start}:
         return
     if not context.projections.is_dir():
         return
@@ -37,7 +37,7 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
         written.touch(mode=0o600)
         # Not through memory: the work may have large files.
         args = ("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, f"--output={written}")
-        await context.git(*args, attempt.base_sha, str(attempt.head_sha), env=WITHOUT_ATTRIBUTES)
+        await context.git(*args, attempt.start, str(attempt.head_sha), env=WITHOUT_ATTRIBUTES)
         written.replace(target)
     with contextlib.suppress(OSError):
         delete_path(written)

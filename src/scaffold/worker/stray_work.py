@@ -32,7 +32,7 @@ async def pin_stray_work(
     if git is None:
         return None
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
-    known = [each for each in (attempt.base_sha, pinned, before) if each is not None]
+    known = [each for each in (attempt.start, pinned, before) if each is not None]
     left = await _left_commits(git, known)
     tree = await _staged_tree(context, git, (*known, *left)) if staged else None
     if not left and tree is None:
@@ -49,7 +49,7 @@ async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) 
     if not await _stages_other_versions(git):
         return
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
-    known = (attempt.base_sha, *([before] if before else []))
+    known = (attempt.start, *([before] if before else []))
     if (tree := await _staged_tree(context, git, known)) is not None:
         await _pinned(context, run, attempt, (), before, tree)
 
@@ -58,7 +58,7 @@ async def _pinned(
     context: RunContext, run: Run, attempt: Attempt, left: tuple[Commit, ...], before: Commit | None, tree: str | None
 ) -> Commit:
     """Set the keep ref to a new commit on top of the one `before` and the commits that were `left`; return it."""
-    parents = (*([before] if before else []), *left) or (attempt.base_sha,)
+    parents = (*([before] if before else []), *left) or (attempt.start,)
     identity = run.settings.identity
     tip = await commits.commit_tree(
         context.git,
@@ -68,7 +68,7 @@ async def _pinned(
         author=identity.author,
         committer=identity.committer,
     )
-    await refs.pin(context.git, refs.keep_ref(attempt.id), tip, known=attempt.base_sha)
+    await refs.pin(context.git, refs.keep_ref(attempt.id), tip, known=attempt.start)
     return tip
 
 

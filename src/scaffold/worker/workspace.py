@@ -17,6 +17,7 @@ from scaffold.git import commits, refs, submodule, worktree
 from scaffold.git.command import Git
 from scaffold.git.errors import ObjectsCollected, objects_collected
 from scaffold.git.worktree_pool import WorktreePool
+from scaffold.run.attempt_end import require_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.notices import warn
@@ -27,11 +28,14 @@ UNPINNED_PHASES: frozenset[AttemptPhase] = frozenset({"executing", "verifying", 
 
 
 class AttemptWorkspace(Struct, frozen=True, kw_only=True):
-    """A checked-out worktree that belongs to one attempt alone."""
+    """A checked-out worktree that belongs to one attempt alone, as long as that works."""
 
     path: Path
     git: Git
     base: Commit
+    """The commit that the attempt's work, and that of earlier steps, is a change of."""
+    start: Commit
+    """The commit at which the attempt begins."""
     folder: tuple[int, int]
     """Device and inode of `path`: another folder there is not the one that was checked out."""
 
@@ -42,15 +46,20 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
 
 
 async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
-    """Check out the attempt's base in a clean, detached worktree, reusing an earlier attempt's if possible.
+    """Check out the commit at which the attempt begins, detached.
 
-    Warns once in a run about each submodule that cannot be checked out.
+    That is a clean worktree, if possible one that another attempt has used; or, if the attempt shares it with earlier
+    ones, as these left it, ignored files included. Warns once in a run about each submodule that cannot be checked out.
     """
-    slot = await _pool(context, attempt.run_id).take(attempt.id, attempt.base_sha)
+    pool = _pool(context, attempt.run_id)
+    take = pool.take_again if attempt.workspace else pool.take
+    slot = await take(attempt.workspace_name, attempt.start)
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
     path = slot.git.cwd
-    return AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, folder=_folder_id(path))
+    return AttemptWorkspace(
+        path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, folder=_folder_id(path)
+    )
 
 
 @contextlib.asynccontextmanager
@@ -61,23 +70,31 @@ async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Com
     """
     ref = refs.work_ref(attempt_id)
     attempt = context.store.attempts.get(attempt_id)
-    await refs.pin(context.git, ref, work, known=attempt.base_sha if attempt else None)
+    await refs.pin(context.git, ref, work, known=attempt.start if attempt else None)
     # No `finally`: after an error the ref must stay, because the worktree may show something else.
     yield
     await refs.delete(context.git, ref, old=work)
 
 
 async def release_workspace(context: RunContext, run: Run, attempt: Attempt, candidate: Commit) -> None:
-    """Return the worktree to the pool; the attempt's candidate must be pinned."""
+    """Return the worktree to the pool, unless the next step works there; the attempt's candidate must be pinned."""
     await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate, staged=False)
-    await _pool(context, attempt.run_id).give_back(attempt.id)
+    if attempt.kind != "step":
+        await _pool(context, attempt.run_id).give_back(attempt.workspace_name)
 
 
-async def rescue_and_release(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
-    """As `rescue_and_remove`, but return the worktree to the pool."""
-    pinned = await rescue_work(context, run, attempt_id)
-    await _pool(context, run.id).give_back(attempt_id)
+async def rescue_and_release(context: RunContext, run: Run, attempt: Attempt) -> Commit | None:
+    """As `rescue_and_remove`, but return the worktree to the pool, or leave a shared one to the next attempt."""
+    pinned = await rescue_work(context, run, attempt.id)
+    if not attempt.workspace:
+        await _pool(context, run.id).give_back(attempt.workspace_name)
     return pinned
+
+
+async def give_back_shared(context: RunContext, attempt: Attempt) -> None:
+    """Return a shared worktree to the pool that no other attempt will use; its work must have landed or be pinned."""
+    if attempt.workspace:
+        await _pool(context, attempt.run_id).give_back(attempt.workspace)
 
 
 async def rescue_and_remove(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
@@ -87,15 +104,13 @@ async def rescue_and_remove(context: RunContext, run: Run, attempt_id: AttemptId
     is already partly removed.
     """
     pinned = await rescue_work(context, run, attempt_id)
-    await worktree.remove(context.repository, context.attempt_folder(run.id, attempt_id))
+    await worktree.remove(context.repository, context.worktree_of(require_attempt(context.store, attempt_id)))
     return pinned
 
 
 async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
-    """Pin the attempt's work under a rescue ref and return the commit; None if it is unchanged from the base."""
-    attempt = context.store.attempts.get(attempt_id)
-    if attempt is None:
-        raise LookupError(attempt_id)
+    """Pin the attempt's work under a rescue ref and return the commit; None if it is unchanged from where it began."""
+    attempt = require_attempt(context.store, attempt_id)
     path = _folder_of(context, attempt)
     pinned = await _rescued(context, attempt)
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
@@ -131,7 +146,7 @@ async def _rescued(context: RunContext, attempt: Attempt) -> Commit | None:
     """Return the commit of the rescue ref; None, and no such ref, if a collection has deleted a part of it."""
     ref = refs.rescue_ref(attempt.id)
     work = await refs.resolve(context.git, ref)
-    if work is not None and not await context.git.has_all(work, known=attempt.base_sha):
+    if work is not None and not await context.git.has_all(work, known=attempt.start):
         await refs.delete(context.git, ref, old=work)
         return None
     return work
@@ -142,7 +157,7 @@ async def _pinned(context: RunContext, run: Run, attempt: Attempt, aside: Commit
 
     None if nothing changed. The work is taken again if the user's `git gc` deletes a part of it meanwhile.
     """
-    ref, known = refs.rescue_ref(attempt.id), attempt.base_sha
+    ref, known = refs.rescue_ref(attempt.id), attempt.start
     for _ in range(commits.MAX_COLLECTED):
         work = aside or await _snapshot(context, run, attempt, path)
         try:
@@ -181,7 +196,7 @@ def _folder_id(path: Path) -> tuple[int, int]:
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:
     """Return the attempt's worktree: the recorded path if the repository has been moved since."""
-    folder = context.attempt_folder(attempt.run_id, attempt.id)
+    folder = context.worktree_of(attempt)
     return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
 
 
@@ -206,15 +221,15 @@ async def _snapshot(
                 )
             links = await _release_planted(registered, links, env)
         await _open_nested(git, path, env)
-        kept_out = await copied_files(context, run.id, attempt.base_sha)
+        kept_out = await copied_files(context, run.id, attempt.start)
         await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",), kept_out=kept_out)
         tree = (await git("write-tree", env=env)).line
-    if tree == await commits.tree_of(context.git, attempt.base_sha):
+    if tree == await commits.tree_of(context.git, attempt.start):
         return None
     return await commits.commit_tree(
         context.git,
         tree,
-        parents=[after or await _checked_out(registered, attempt.base_sha)],
+        parents=[after or await _checked_out(registered, attempt.start)],
         message=message,
         author=identity.author,
         committer=identity.committer,
@@ -241,7 +256,7 @@ async def _own_index(context: RunContext, run: Run, attempt: Attempt, path: Path
             "GIT_WORK_TREE": str(path),
             "GIT_INDEX_FILE": f"{own}/index",
         }
-        await context.git.at(path)("read-tree", attempt.base_sha, env=env)
+        await context.git.at(path)("read-tree", attempt.start, env=env)
         yield env
 
 

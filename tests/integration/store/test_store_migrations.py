@@ -15,6 +15,7 @@ from scaffold.core.states import Paused, Saved
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
+from scaffold.store.driver.columns import format_time
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS
@@ -123,7 +124,14 @@ def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_pat
                 "'run-1/shop', 0, 'a', '', 'primitive', 'single', '', '[]', '[]', '[]', 'pending', 0, 0, '', '')",
                 id=action.id,
             )
-            store.attempts.open(attempt)
+            store._connection.write(
+                "INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, executor, model, base_sha, "
+                "briefing, input_tokens, cached_input_tokens, output_tokens, requests, queued_at, queued_seq) VALUES "
+                "(:id, 'run-1', :action, 1, 1, 'queued', 'workspace', '', '', 'c', '', 0, 0, 0, 0, :at, 1)",
+                id=attempt.id,
+                action=action.id,
+                at=format_time(attempt.queued_at),
+            )
             for assertion, weak in (("a", 1), ("b", 0)):
                 store._connection.write(
                     "INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at) "

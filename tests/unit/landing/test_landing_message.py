@@ -17,6 +17,15 @@ RUN = Run(
 )  # fmt: skip
 
 
+def an_action(**fields):
+    given = {
+        "id": "a", "run_id": "r1", "goal_id": "g", "parent_id": None, "key": "api", "kind": "primitive",
+        "method": "single", "role": "implementation", "preconditions": (), "effects": (), "files": (),
+        "contract": None, "state": Pending(), "unmet": 0, "position": 0, "created_at": THEN, "updated_at": THEN,
+    }  # fmt: skip
+    return Action(**(given | fields))
+
+
 @pytest.mark.parametrize(
     ("description", "begin"),
     [
@@ -27,11 +36,23 @@ RUN = Run(
     ],
 )
 def test_the_commit_message_of_an_action_describes_its_task(description, begin):
-    action = Action(
-        id="a", run_id="r1", goal_id="g", parent_id=None, key="api", description=description, kind="primitive",
-        method="single", role="implementation", preconditions=(), effects=(), files=(), contract=None, state=Pending(),
-        unmet=0, position=0, created_at=THEN, updated_at=THEN,
-    )  # fmt: skip
+    action = an_action(description=description)
     message = landing_message(RUN, action)
     assert message.startswith(begin)
     assert message.endswith("\n\nScaffold-Run: r1\nScaffold-Action: api\n")
+
+
+def test_the_commit_of_a_story_has_its_id_and_title():
+    """DR-11."""
+    story = an_action(
+        key="US-001",
+        title="A cart",
+        description="Keep it.",
+        acceptance=("it keeps two",),
+        kind="compound",
+        method="story",
+    )
+    assert landing_message(RUN, story) == (
+        "feat(ralph): US-001 - A cart\n\nKeep it.\n\nAccepted when:\n- it keeps two\n\n"
+        "Scaffold-Run: r1\nScaffold-Action: US-001\n"
+    )

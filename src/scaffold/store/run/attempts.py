@@ -25,26 +25,32 @@ from scaffold.store.driver.columns import (
     SCORE,
     VERIFICATION,
     format_time,
-    parse_optional_time,
-    parse_time,
     usage_columns,
-    usage_of,
 )
-from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition, stale_fence
+from scaffold.store.run.attempt_rows import attempt_columns, attempt_of
 from scaffold.store.run.events import RunTableGateway
 
 OPEN = """
-INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, worktree,
-                     base_sha, head_sha, briefing, verification, score, result, input_tokens, cached_input_tokens,
-                     output_tokens, cost_usd, requests, log_file, error, queued_at, queued_seq, started_at, ended_at)
-VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :worktree,
-        :base_sha, :head_sha, :briefing, :verification, :score, :result, :input_tokens, :cached_input_tokens,
-        :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at, :queued_seq, :started_at, :ended_at)
+INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, kind,
+                     workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score, result,
+                     input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file, error, queued_at,
+                     queued_seq, started_at, ended_at)
+VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :kind,
+        :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result,
+        :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at,
+        :queued_seq, :started_at, :ended_at)
 ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
 RETURNING id
 """
 GET = "SELECT * FROM attempt WHERE id = :id"
+LAST_IN_WORKSPACE = """
+SELECT * FROM attempt WHERE id = :name OR (workspace = :name AND workspace <> '') ORDER BY queued_seq DESC LIMIT 1
+"""
+RECORDED_IN_WORKSPACE = """
+SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' AND outcome = 'recorded' ORDER BY queued_seq
+"""
 GET_WITH_KEY = (
     "SELECT attempt.*, action.key FROM attempt JOIN action ON action.id = attempt.action_id WHERE attempt.id = :id"
 )
@@ -54,12 +60,14 @@ OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
 OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
 QUEUED = "SELECT * FROM attempt WHERE run_id = :run_id AND status = 'queued' ORDER BY queued_seq"
 # An attempt that waits for an open item takes no slot. Once the item is closed, the next free slot is for it.
+# A step that was handed in keeps its slot until it is recorded, so that the next step of the same work gets it.
 SLOTS = """
 SELECT action.goal_id, COUNT(*) AS working, COUNT(*) - COUNT(attempt.waits_for) AS held,
        COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken
 FROM attempt JOIN action ON action.id = attempt.action_id LEFT JOIN inbox ON inbox.id = attempt.waits_for
 WHERE attempt.run_id = :run_id AND attempt.status IN ('queued', 'claimed')
-      AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
+      AND (attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing')
+           OR (attempt.phase = 'candidate' AND attempt.kind = 'step'))
 GROUP BY action.goal_id
 """
 COUNT_WAITING_TO_LAND = """
@@ -148,7 +156,7 @@ class Attempts(RunTableGateway):
         """Store a new attempt; raise IllegalTransition if the action already has an open one."""
         # The number of the event appended below: it orders the attempts even if the wall clock goes back.
         queued_seq = self._events.next_seq(attempt.run_id)
-        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_columns(attempt)):
+        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **attempt_columns(attempt)):
             what = f"action {attempt.action_id!r} already has an open attempt"
             raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
         key = self._row(attempt.id)["key"]
@@ -157,7 +165,16 @@ class Attempts(RunTableGateway):
     def get(self, attempt_id: AttemptId) -> Attempt | None:
         """Return the attempt; None if there is none."""
         row = self._connection.row(GET, id=attempt_id)
-        return None if row is None else _attempt(row)
+        return None if row is None else attempt_of(row)
+
+    def last_in_workspace(self, name: str) -> Attempt | None:
+        """Return the latest attempt whose worktree has this name; None if there is none."""
+        row = self._connection.row(LAST_IN_WORKSPACE, name=name)
+        return None if row is None else attempt_of(row)
+
+    def recorded_in_workspace(self, name: str) -> tuple[Attempt, ...]:
+        """Return the recorded attempts in a shared worktree, oldest first: the next one begins where the last ended."""
+        return tuple(map(attempt_of, self._connection.rows(RECORDED_IN_WORKSPACE, name=name)))
 
     def next_number(self, action_id: ActionId) -> int:
         """Return the number for the action's next attempt, from 1."""
@@ -165,19 +182,19 @@ class Attempts(RunTableGateway):
 
     def of_action(self, action_id: ActionId) -> tuple[Attempt, ...]:
         """Return the action's attempts by number."""
-        return tuple(map(_attempt, self._connection.rows(OF_ACTION, action_id=action_id)))
+        return tuple(map(attempt_of, self._connection.rows(OF_ACTION, action_id=action_id)))
 
     def of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts in the order they were opened."""
-        return tuple(map(_attempt, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(map(attempt_of, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def open_of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts that have not ended, in the order they were opened."""
-        return tuple(map(_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+        return tuple(map(attempt_of, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
     def queued(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts that no worker has claimed yet, in the order they were opened."""
-        return tuple(map(_attempt, self._connection.rows(QUEUED, run_id=run_id)))
+        return tuple(map(attempt_of, self._connection.rows(QUEUED, run_id=run_id)))
 
     def slots(self, run_id: RunId) -> Mapping[GoalId, SlotUse]:
         """Return the use of slots per goal; goals without an attempt that works are omitted."""
@@ -210,7 +227,7 @@ class Attempts(RunTableGateway):
 
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's candidates, including one that is landing, in the order they became candidates."""
-        return tuple(map(_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
+        return tuple(map(attempt_of, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
 
     def ids_waiting_to_land(self, run_id: RunId) -> tuple[AttemptId, ...]:
         """Return the ids of the same candidates: a row has all that its checks showed, so it is long."""
@@ -377,65 +394,3 @@ def _cap(row: Row) -> int:
 def _is_legal_phase_change(was: AttemptPhase, to: AttemptPhase) -> bool:
     sent_back = to == "executing" and was in WORKER_PHASES
     return sent_back or PHASES.index(to) >= PHASES.index(was)
-
-
-def _columns(attempt: Attempt) -> dict[str, ColumnValue]:
-    return {
-        "id": attempt.id,
-        "run_id": attempt.run_id,
-        "action_id": attempt.action_id,
-        "number": attempt.number,
-        "fence": attempt.fence,
-        "status": attempt.status,
-        "phase": attempt.phase,
-        "outcome": attempt.outcome,
-        "executor": attempt.executor,
-        "model": attempt.model,
-        "worker": PROCESS.write(attempt.worker),
-        "worktree": attempt.worktree,
-        "base_sha": attempt.base_sha,
-        "head_sha": attempt.head_sha,
-        "briefing": attempt.briefing,
-        "verification": VERIFICATION.write(attempt.verification),
-        "score": SCORE.write(attempt.score),
-        "result": attempt.result,
-        **usage_columns(attempt.usage),
-        "log_file": attempt.log_file,
-        "error": attempt.error,
-        "queued_at": format_time(attempt.queued_at),
-        "started_at": format_time(attempt.started_at),
-        "ended_at": format_time(attempt.ended_at),
-    }
-
-
-def _attempt(row: Row) -> Attempt:
-    return Attempt(
-        id=row["id"],
-        run_id=row["run_id"],
-        action_id=row["action_id"],
-        number=row["number"],
-        fence=row["fence"],
-        status=row["status"],
-        phase=row["phase"],
-        outcome=row["outcome"],
-        executor=row["executor"],
-        model=row["model"],
-        worker=PROCESS.read(row["worker"]),
-        heartbeat_at=row["heartbeat_at"],
-        ends_at=row["ends_at"],
-        iteration=row["iteration"],
-        waits_for=row["waits_for"],
-        worktree=row["worktree"],
-        base_sha=row["base_sha"],
-        head_sha=row["head_sha"],
-        briefing=row["briefing"],
-        verification=VERIFICATION.read(row["verification"]),
-        score=SCORE.read(row["score"]),
-        result=row["result"],
-        usage=usage_of(row),
-        log_file=row["log_file"],
-        error=row["error"],
-        queued_at=parse_time(row["queued_at"]),
-        started_at=parse_optional_time(row["started_at"]),
-        ended_at=parse_optional_time(row["ended_at"]),
-    )

@@ -45,6 +45,9 @@ SIGKILL_EXIT = 128 + signal.SIGKILL
 NO_CONTRACT = Doubt("no_contract", "there is no contract, only the change itself")
 PASSES_WITHOUT_WORK = Doubt("passes_without_work", "every required check passes without the work, too")
 
+STEP_CHECK = "step"
+"""Name of the result that says that a step ended. It proves nothing about the work: what lands is proven as a whole."""
+
 
 def keep_no_log(_name: str, _text: str) -> str:
     """Return the empty path: no log is kept."""

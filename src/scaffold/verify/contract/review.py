@@ -9,6 +9,8 @@ import msgspec
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
+from scaffold.core.model import Action
+from scaffold.core.plan import WorkKind
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.review import Citation, Review
 from scaffold.git.command import Git
@@ -29,6 +31,21 @@ _COUNTED = re.compile(rb"([^\0]+)\0(\d+)\n")
 def is_review_role(role: str) -> bool:
     """Return True if the role only reads and gives a verdict."""
     return role.endswith("_review") or role == "reviewer"
+
+
+def is_review(action: Action) -> bool:
+    """Return whether attempts at the action only read and give a verdict; a step in its parent's worktree may write."""
+    return action.workspace == "own" and is_review_role(action.role)
+
+
+def work_kind(action: Action, parent: Action | None) -> WorkKind:
+    """Return what an attempt at the action hands in; `parent` is its compound.
+
+    In its parent's worktree, only the action that gives the parent one of its effects lands: the work of all.
+    """
+    if action.workspace == "parent" and parent is not None:
+        return "step" if set(parent.effects).isdisjoint(action.effects) else "change"
+    return "review" if is_review(action) else "change"
 
 
 def parse_review(text: str) -> Review | str:

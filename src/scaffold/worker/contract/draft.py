@@ -1,12 +1,12 @@
 """Drafted contracts: written before the work, sealed out of its reach, and strengthened after it passed."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from scaffold.core.contract import Contract, ContractPhase
 from scaffold.core.errors import CassetteMiss, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
-from scaffold.git import commits, worktree
+from scaffold.git import commits
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import inform, warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, CheckResultCache, run_on_base
@@ -20,15 +20,13 @@ DIFF_BYTES = 64 * 1024
 
 
 async def check_on_base(context: AttemptContext, contract: Contract) -> BaseCheckResults:
-    """Return the contract's results on the attempt's base, which must be checked out and is restored afterwards."""
+    """Return the contract's results on the attempt's base; what the attempt began at is checked out afterwards."""
     base, cache = context.workspace.base, CheckResultCache(context.run_context.store, context.baseline)
     tree = await commits.tree_of(context.workspace.git, base)
     # A reset of the worktree takes several git processes; with all results known, no check has touched it.
     all_cached = all(cache.recall_at_base(check, tree) for check in contract.commands)
-    found = await run_on_base(contract, context.tree(base), cache)
-    if not all_cached:
-        await worktree.restore(context.workspace.git, base)
-    return found
+    async with nullcontext() if all_cached else context.base_checked_out():
+        return await run_on_base(contract, context.tree(base), cache)
 
 
 def try_write_contract_files(context: AttemptContext) -> None:

@@ -34,6 +34,7 @@ KINDS: Mapping[str, str] = {
     "review": "review",
     "human": "your decision",
     "merge": "merge",
+    "step": "step",
 }
 
 

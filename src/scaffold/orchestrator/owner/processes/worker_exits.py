@@ -64,9 +64,13 @@ class WorkerExitHandler:
         return outcome
 
     async def _remove_worktree(self, attempt: Attempt) -> None:
-        """Remove the worktree and the temporary files that a worker left; pin unsaved work first."""
-        folder = self._context.attempt_folder(attempt.run_id, attempt.id)
-        if attempt.phase in UNPINNED_PHASES or folder.exists():  # a submitted candidate has no worktree any more
+        """Remove the worktree and the temporary files that a worker left; pin unsaved work first.
+
+        In a shared worktree, the next attempt may be working already.
+        """
+        folder = self._context.worktree_of(attempt)
+        # A submitted candidate has no worktree any more.
+        if not attempt.workspace and (attempt.phase in UNPINNED_PHASES or folder.exists()):
             await rescue_and_remove(self._context, self._run, attempt.id)
         await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=attempt.id)
 

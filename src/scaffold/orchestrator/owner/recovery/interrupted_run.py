@@ -10,7 +10,14 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.host.process.child import kill_orphan
-from scaffold.landing.record import last_landed, require_landed_on_branch, resolve_intent, session_ref, session_tip
+from scaffold.landing.record import (
+    last_landed,
+    require_landed_on_branch,
+    resolve_intent,
+    session_ref,
+    session_tip,
+    unpin_contained,
+)
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -91,7 +98,7 @@ async def release_attempt(
 async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     """Remove the run's worktrees that no worker uses, and the work refs of attempts that have landed."""
     for path in await _leftover_worktrees(context, run):
-        attempt = context.store.attempts.get(AttemptId(path.name))
+        attempt = context.store.attempts.last_in_workspace(path.name)
         if attempt is None:
             await worktree.remove(context.repository, path)
         elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
@@ -106,6 +113,9 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
         # The ref transaction of the landing deletes it; it stays if the owner died and the branch had moved already.
         if attempt.outcome == "landed" and ref in kept:
             await refs.delete(context.git, ref, old=kept[ref])
+        # So do those of the steps before it.
+        if attempt.outcome == "landed" and kept:
+            await unpin_contained(context, attempt)
 
 
 async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:

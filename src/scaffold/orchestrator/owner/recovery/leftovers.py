@@ -24,9 +24,10 @@ async def remove_leftovers(context: RunContext, run: Run) -> None:
     stays. Only the run's owner may call this.
     """
     store = context.store
-    attempts = [each.id for each in store.attempts.of_run(run.id)]
+    known = store.attempts.of_run(run.id)
+    attempts = [each.id for each in known]
     baseline = store.baselines.of_run(run.id)
-    worktrees = [context.attempt_folder(run.id, each) for each in attempts]
+    worktrees = {context.worktree_of(each) for each in known}
     gone = [each for each in (*worktrees, context.landing_folder(run.id)) if not each.exists()]
     forget_copies(baseline.environment if baseline else None, gone)
     goals = [goal.id for goal in store.goals.of_run(run.id)]

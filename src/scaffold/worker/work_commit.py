@@ -1,0 +1,64 @@
+"""Commit what an agent left in its worktree after a turn, and hand it in."""
+
+from msgspec import Struct
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import utf8_safe
+from scaffold.git import commits, refs
+from scaffold.run.ignored_archive import archive_ignored
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.stray_work import pin_staged
+from scaffold.worker.workspace import copied_files
+
+
+class WorkCommit(Struct, frozen=True):
+    """The work after an agent's turn: a commit on top of the base, and its tree."""
+
+    head: Commit
+    tree: str
+    hooks_failed: tuple[CheckResult, ...] = ()
+    """The repository's commit hooks that refuse it."""
+
+
+async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
+    """Commit everything git does not ignore, whether or not the agent made commits.
+
+    If that fails, return a failed verification: the agent may have caused the failure and can fix it.
+    """
+    git, start, identity = context.workspace.git, context.workspace.start, context.task.run.settings.identity
+    message = f"Work on {context.task.action.key}"
+    try:
+        # The commit has the files, and what is staged becomes the same.
+        await pin_staged(context.run_context, context.task.run, context.task.attempt, git)
+        kept_out = await copied_files(context.run_context, context.task.run.id, start)
+        head = await commits.commit_all_info(
+            git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
+        )
+        # Checking the work deletes them, as a new checkout would not have them.
+        await archive_ignored(context.run_context, context.task.run, context.task.attempt, git)
+        # An agent may have checked out another commit or rewritten history; its
+        # work would then revert what it started from contains.
+        if await commits.contains(git, head, start):
+            return WorkCommit(head.commit, head.tree)
+    except GitError as error:
+        return _uncommitted(start, f"{error.what}\n{error.fix}")
+    fix = f"Go back with `git checkout --detach {start}` and make your changes there."
+    return _uncommitted(start, f"HEAD does not contain the commit this task starts from. {fix}")
+
+
+async def hand_in(context: AttemptContext, verification: Verification) -> CandidateReady:
+    """Pin the verified commit and offer it for landing, or for being recorded."""
+    # The ref comes before the row: a candidate in the store always has its
+    # commit, even if this process dies in between.
+    work = refs.work_ref(context.task.attempt.id)
+    await refs.pin(context.run_context.git, work, verification.commit, known=context.workspace.start)
+    context.record.hand_in(verification.commit, verification)
+    return CandidateReady(verification.commit)
+
+
+def _uncommitted(base: Commit, why: str) -> Verification:
+    problem = CheckResult(name="commit", verdict="error", detail=utf8_safe(why))
+    return Verification(commit=base, results=(problem,))
