@@ -1,0 +1,140 @@
+"""Records of a story and its steps. Their fields and names are those of `workflow_state.json`."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, NewType
+
+from msgspec import Meta, Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ActionKey
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.plan.source.prd import Story
+from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, STEP_TYPES, StepType
+
+StepId = NewType("StepId", str)
+"""`step-NNN`, unique within its story; a later step has a larger number, wherever it stands."""
+
+StepStatus = Literal["pending", "in_progress", "completed", "skipped", "failed", "cancelled"]
+StoryStatus = Literal["unclaimed", "in_progress", "completed", "failed", "blocked"]
+HistoryAction = Literal[
+    "step_started",
+    "step_completed",
+    "step_failed",
+    "step_cancelled",
+    "step_skipped",
+    "workflow_edit",
+    "story_claimed",
+    "story_completed",
+    "story_failed",
+]
+Time = Annotated[datetime, Meta(tz=True)]
+Count = Annotated[int, Meta(ge=0)]
+
+STEP_ID = re.compile(r"step-([0-9]{3,9})")
+
+
+class StepRecord(Struct, frozen=True, kw_only=True):
+    """A step of a story: one execution of an agent, or several if it is restarted."""
+
+    id: StepId
+    type: StepType
+    status: StepStatus = "pending"
+    description: str
+    started_at: Time | None = None
+    completed_at: Time | None = None
+    """When it ended, however it did."""
+    git_sha_at_start: str | None = None
+    notes: str | None = None
+    """The summary of its agent's answer, which later steps read."""
+    error: str | None = None
+    skip_reason: str | None = None
+    restart_count: Count = 0
+    cost_usd: float | None = None
+    """Of all its executions, as are the tokens; None before the first, and if a price is unknown."""
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    log_file: str | None = None
+
+
+class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """Something that happened to a story or to one of its steps."""
+
+    timestamp: Time
+    action: HistoryAction
+    agent_id: int | None
+    step_id: StepId | None = None
+    details: Mapping[str, Any] = {}
+
+
+class StoryRecord(Struct, frozen=True, kw_only=True):
+    """A story with its steps, in the order in which they are worked."""
+
+    story_id: ActionKey
+    title: str
+    status: StoryStatus = "unclaimed"
+    agent_id: int | None = None
+    claimed_at: Time | None = None
+    completed_at: Time | None = None
+    depends_on: tuple[ActionKey, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
+
+    @property
+    def current(self) -> StepRecord | None:
+        """The step that is in progress; None if none is."""
+        return next((step for step in self.steps if step.status == "in_progress"), None)
+
+    @property
+    def next_step(self) -> StepRecord | None:
+        """The step to start next: the first pending one; None while another one is in progress, and without any."""
+        if self.current is not None:
+            return None
+        return next((step for step in self.steps if step.status == "pending"), None)
+
+    @property
+    def pending(self) -> tuple[StepRecord, ...]:
+        """The steps that have not started, in order."""
+        return tuple(step for step in self.steps if step.status == "pending")
+
+    def step(self, step_id: str) -> StepRecord:
+        """Return the step with this id; UsageError if there is none."""
+        found = self.find(step_id)
+        if found is None:
+            ids = quoted_list([step.id for step in self.steps]) or "none yet"
+            raise UsageError(f"story `{self.story_id}` has no step {quoted(step_id)}", f"Name one of its steps: {ids}.")
+        return found
+
+    def find(self, step_id: str) -> StepRecord | None:
+        """Return the step with this id; None if there is none."""
+        return next((step for step in self.steps if step.id == step_id), None)
+
+
+def new_record(story: Story) -> StoryRecord:
+    """Return the record of a story that nobody works on yet; it is completed if the story `passes`."""
+    return StoryRecord(
+        story_id=story.id,
+        title=story.title,
+        status="completed" if story.passes else "unclaimed",
+        depends_on=story.depends_on,
+    )
+
+
+def default_workflow() -> tuple[StepRecord, ...]:
+    """Return the steps of a story that is claimed for the first time: step-001 to step-010."""
+    return tuple(
+        StepRecord(id=_step_id(number), type=each, description=STEP_TYPES[each].description)
+        for number, each in enumerate(DEFAULT_WORKFLOW, 1)
+    )
+
+
+def next_ids(steps: Sequence[StepRecord], count: int) -> tuple[StepId, ...]:
+    """Return ids for so many new steps: numbers above all in use, so that no id is ever used again."""
+    # A step only ever leaves the list for new ones with larger numbers: the largest one in use is the last one given.
+    last = max((int(found[1]) for step in steps if (found := STEP_ID.fullmatch(step.id))), default=0)
+    return tuple(_step_id(number) for number in range(last + 1, last + 1 + count))
+
+
+def _step_id(number: int) -> StepId:
+    return StepId(f"step-{number:03d}")
