@@ -1,0 +1,99 @@
+"""A story and its steps as actions of the plan, and the statuses of both as the workflow state names them."""
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import ActionSpec
+from scaffold.core.states import (
+    ActionState,
+    AttemptOutcome,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    Landing,
+    Pending,
+    Running,
+    Skipped,
+    Verifying,
+)
+from scaffold.plan.source.dag import done_assertion
+from scaffold.plan.source.prd import Story
+from scaffold.plan.story.record import StepId, StepStatus, StoryRecord, StoryStatus
+
+ENDED_FROM_OUTSIDE: frozenset[AttemptOutcome] = frozenset({"timeout", "cancelled"})
+"""Outcomes with which a failed step counts as cancelled."""
+
+
+def step_key(story: str, step: StepId) -> ActionKey:
+    """Return the key of a step's action, e.g. `US-001/step-005`."""
+    return ActionKey(f"{story}/{step}")
+
+
+def story_action(story: Story) -> ActionSpec:
+    """Return the story as a compound that needs the stories it depends on, and makes `done:<story>` true."""
+    return ActionSpec(
+        key=story.id,
+        description=story.description or story.title,
+        kind="compound",
+        preconditions=tuple(map(done_assertion, story.depends_on)),
+        effects=(done_assertion(story.id),),
+    )
+
+
+def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
+    """Yield the steps as primitives in the story's worktree, in order; each needs the one before it.
+
+    Their role is their type. Skipped steps are left out: nothing waits for them.
+    """
+    before = None
+    for step in record.steps:
+        if step.status == "skipped":
+            continue
+        key = step_key(record.story_id, step.id)
+        yield ActionSpec(
+            key=key,
+            description=step.description,
+            role=step.type,
+            parent=record.story_id,
+            preconditions=(done_assertion(before),) if before else (),
+            effects=(done_assertion(key),),
+        )
+        before = key
+
+
+def step_status(state: ActionState, outcome: AttemptOutcome | None = None) -> StepStatus:
+    """Return a step's status for the state of its action and the outcome of its last attempt, None without one."""
+    match state:
+        case Pending() | Blocked():
+            return "pending"
+        case Running() | Verifying() | Landing():
+            return "in_progress"
+        case Completed():
+            return "completed"
+        case Skipped():
+            return "skipped"
+        case Failed():
+            return "cancelled" if outcome in ENDED_FROM_OUTSIDE else "failed"
+        case Cancelled():
+            return "cancelled"
+        case _:
+            assert_never(state)
+
+
+def story_status(state: ActionState) -> StoryStatus:
+    """Return a story's status for the state of its compound; one that was skipped or cancelled counts as failed."""
+    match state:
+        case Pending():
+            return "unclaimed"
+        case Running() | Verifying() | Landing():
+            return "in_progress"
+        case Completed():
+            return "completed"
+        case Blocked():
+            return "blocked"
+        case Failed() | Skipped() | Cancelled():
+            return "failed"
+        case _:
+            assert_never(state)

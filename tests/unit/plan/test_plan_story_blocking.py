@@ -1,0 +1,138 @@
+"""Which stories are blocked and can be claimed, and stories and steps as actions of the plan."""
+
+import pytest
+from msgspec.structs import replace
+
+from scaffold.core.plan import GoalSpec, Plan
+from scaffold.core.states import (
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    Landing,
+    Pending,
+    Running,
+    Skipped,
+    Verifying,
+)
+from scaffold.plan.analysis.lint import lint
+from scaffold.plan.story.actions import step_actions, step_status, story_action, story_status
+from scaffold.plan.story.blocking import all_ended, blocking_failures, claimable, reevaluated
+from scaffold.plan.story.record import new_record
+from scaffold.plan.story.step_type import DEFAULT_WORKFLOW
+from support.stories import apply, claimed, op, story, working_on
+
+
+def stories(**given):
+    """Return records by name: `b="unclaimed a"` is an unclaimed story that depends on `a`."""
+    records = []
+    for name, text in given.items():
+        status, *depends_on = text.split()
+        records.append(replace(new_record(story(name, depends_on=tuple(depends_on))), status=status))
+    return records
+
+
+def statuses(**given):
+    return {record.story_id: record.status for record in reevaluated(stories(**given))}
+
+
+def test_a_failure_blocks_all_stories_that_depend_on_it_directly_or_not():
+    """DR-10."""
+    found = statuses(a="failed", b="unclaimed a", c="unclaimed b", d="unclaimed", e="unclaimed d c", f="completed a")
+    assert found == {"a": "failed", "b": "blocked", "c": "blocked", "d": "unclaimed", "e": "blocked", "f": "completed"}
+
+
+def test_a_story_whose_dependencies_may_still_complete_is_not_blocked():
+    """DR-10."""
+    found = statuses(a="in_progress", b="unclaimed a", c="unclaimed b", d="completed", e="unclaimed d")
+    assert "blocked" not in found.values()
+
+
+def test_a_blocked_story_is_unclaimed_again_once_all_its_dependencies_are_completed():
+    """DR-4, DR-10: not before."""
+    assert statuses(a="unclaimed", b="blocked a", c="blocked b") == {"a": "unclaimed", "b": "blocked", "c": "blocked"}
+    assert statuses(a="in_progress", b="blocked a")["b"] == "blocked"
+    assert statuses(a="completed", b="blocked a", c="blocked b") == {"a": "completed", "b": "unclaimed", "c": "blocked"}
+    assert statuses(a="completed", b="completed a", c="blocked b")["c"] == "unclaimed"
+    assert statuses(a="completed", x="failed", b="blocked a x")["b"] == "blocked"
+
+
+def test_the_failure_that_blocks_a_story_is_named():
+    """DR-10: blocked stories as well as those that will be."""
+    records = stories(a="failed", b="blocked a", c="unclaimed b", d="unclaimed", x="completed", y="unclaimed x")
+    assert blocking_failures(records) == {"b": "a", "c": "a"}
+
+
+def test_stories_are_claimed_by_priority_when_all_they_depend_on_is_completed():
+    """DR-1."""
+    given = [
+        story("a", priority=1),
+        story("b", priority=2, depends_on=("a",)),
+        story("c", priority=3),
+        story("d", priority=0, depends_on=("c",)),
+        story("e", priority=4),
+    ]
+    records = stories(a="completed", b="unclaimed a", c="in_progress", d="unclaimed c", e="unclaimed")
+    assert [each.id for each in claimable(given, records)] == ["b", "e"]
+    assert not all_ended(records)
+
+
+def test_the_loop_is_over_when_all_stories_are_completed_failed_or_blocked():
+    """DR-13."""
+    assert all_ended(stories(a="completed", b="failed", c="blocked b"))
+    assert all_ended([])
+    assert not all_ended(stories(a="completed", b="unclaimed"))
+
+
+def test_stories_are_actions_that_need_each_other_and_steps_need_the_one_before():
+    """SC-22, DR-3: and the plan is sound."""
+    given = [story("US-000"), story("US-001", description="As a user ...", depends_on=("US-000",))]
+    compounds = [story_action(each) for each in given]
+    assert (compounds[1].key, compounds[1].kind, compounds[1].description) == ("US-001", "compound", "As a user ...")
+    assert (compounds[1].preconditions, compounds[1].effects) == (("done:US-000",), ("done:US-001",))
+    assert compounds[0].description == "Story US-000"
+    steps = tuple(step_actions(claimed()))
+    assert [step.role for step in steps] == list(DEFAULT_WORKFLOW)
+    first, second = steps[:2]
+    assert (first.key, first.parent, first.preconditions) == ("US-001/step-001", "US-001", ())
+    assert (second.preconditions, second.effects) == (("done:US-001/step-001",), ("done:US-001/step-002",))
+    stories_goal = GoalSpec(name="prd", goal_state=("done:US-000", "done:US-001"), actions=tuple(compounds))
+    worktree = replace(compounds[1], preconditions=(), effects=())
+    steps_goal = GoalSpec(name="story", goal_state=steps[-1].effects, actions=(worktree, *steps))
+    for goal in (stories_goal, steps_goal):
+        assert not [each for each in lint(Plan(goals=(goal,))).findings if each.severity == "error"]
+
+
+def test_nothing_waits_for_a_skipped_step():
+    """DR-5."""
+    record = apply(working_on("step-002"), "step-002", op("skip", "step-003")).story
+    keys = {step.key: step.preconditions for step in step_actions(record)}
+    assert "US-001/step-003" not in keys
+    assert keys["US-001/step-004"] == ("done:US-001/step-002",)
+
+
+STATES = {
+    Pending(): ("pending", "unclaimed"),
+    Blocked("waits_for:x"): ("pending", "blocked"),
+    Running(): ("in_progress", "in_progress"),
+    Verifying(): ("in_progress", "in_progress"),
+    Landing(): ("in_progress", "in_progress"),
+    Completed(): ("completed", "completed"),
+    Skipped("r"): ("skipped", "failed"),
+    Failed("r"): ("failed", "failed"),
+    Cancelled(): ("cancelled", "failed"),
+}
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_each_state_of_an_action_is_a_status_of_a_step_and_of_a_story(state):
+    """DR-8."""
+    assert (step_status(state), story_status(state)) == STATES[state]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("timeout", "cancelled"), ("cancelled", "cancelled"), ("lost", "failed")]
+)
+def test_a_step_that_was_ended_from_outside_counts_as_cancelled(outcome, status):
+    """DR-2: a timeout is no failure of the step."""
+    assert step_status(Failed("r"), outcome) == status
