@@ -1,0 +1,95 @@
+"""Which acceptance criteria a review shows to be met: those with a file and line that exist, and no others."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.review import Citation
+
+FORM = "CRITERION 1: met - path/to/file:12"
+MAX_CITATIONS = 20
+"""Of one criterion; more are not looked up."""
+
+CitationCheck = Callable[[Citation], bool]
+"""Returns whether the cited file has the cited line."""
+
+_CRITERION = re.compile(
+    r"[\s>*#|-]*CRITERION[\s*_]+(?P<number>[0-9]{1,4})[\s*_]*:[\s*_]*(?P<verdict>met|unmet)\b(?P<text>.*)",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"`(?P<file>[^`\n]+?):(?P<line>[0-9]{1,9})(?:-[0-9]{1,9})?(?::[0-9]{1,9})?`")
+_BARE = re.compile(r"(?<![^\s,;(\[])(?P<file>[^\s`,;:()\[\]]+):(?P<line>[0-9]{1,9})(?:-[0-9]{1,9})?(?![\w])")
+
+
+class CriterionVerdict(Struct, frozen=True, kw_only=True):
+    """Whether an acceptance criterion is met, by what a review cites for it."""
+
+    number: int
+    """From 1."""
+    criterion: str
+    citations: tuple[Citation, ...] = ()
+    """Those that exist."""
+    problem: str = ""
+    """Why it is not met; empty if it is."""
+
+    @property
+    def met(self) -> bool:
+        """Whether it is met."""
+        return not self.problem
+
+
+def judge_criteria(answer: str, criteria: Sequence[str], exists: CitationCheck) -> tuple[CriterionVerdict, ...]:
+    """Return a verdict on each acceptance criterion, in order.
+
+    The answer has a line of the form FORM per criterion; of several, the last counts. A criterion is met if that line
+    says so and cites at least one line of a file for which `exists`, and none for which it does not.
+    """
+    lines = (_CRITERION.match(line) for line in answer.splitlines())
+    said = {int(found["number"]): found for found in lines if found}
+    return tuple(_verdict(number, each, said.get(number), exists) for number, each in enumerate(criteria, 1))
+
+
+def unmet_feedback(verdicts: Sequence[CriterionVerdict]) -> str:
+    """Return the message to a reviewer about the criteria that are not met; empty if all are."""
+    lines = [f"- {each.number}. {each.criterion}: {each.problem}" for each in verdicts if not each.met]
+    if not lines:
+        return ""
+    form = f"Write one line per criterion, such as `{FORM}`, and add steps that fix what is missing."
+    return "\n".join(["These acceptance criteria are not met:", *lines, form])
+
+
+def _verdict(number: int, criterion: str, said: re.Match[str] | None, exists: CitationCheck) -> CriterionVerdict:
+    if said is None:
+        problem = f"the review has no line `CRITERION {number}: ...` about it"
+        return CriterionVerdict(number=number, criterion=criterion, problem=problem)
+    cited = tuple(dict.fromkeys(_citations(said["text"])))[:MAX_CITATIONS]
+    real = tuple(each for each in cited if _is_inside(each.file) and exists(each))
+    return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=_problem(said, cited, real))
+
+
+def _problem(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Citation]) -> str:
+    if said["verdict"].casefold() == "unmet":
+        return f"the review says that it is unmet: {said['text'].strip(' -:*') or 'no reason given'}"
+    if not cited:
+        return "the review cites no file and line for it"
+    wrong = next((each for each in cited if each not in real), None)
+    return f"the review cites `{wrong.file}:{wrong.line}`, which does not exist" if wrong else ""
+
+
+def _citations(text: str) -> Iterator[Citation]:
+    for pattern, rest in ((_QUOTED, text), (_BARE, _QUOTED.sub(" ", text).replace("`", " "))):
+        for found in pattern.finditer(rest):
+            if (line := int(found["line"])) > 0:
+                yield Citation(file=_tidy(found["file"].strip()), line=line)
+
+
+def _is_inside(file: str) -> bool:
+    """Return whether the path is relative and stays in the tree."""
+    return not (file.startswith("/") or ".." in file.split("/") or "\0" in file)
+
+
+def _tidy(file: str) -> str:
+    """Return the path as git writes it: `./a//b` is `a/b`."""
+    root = "/" if file.startswith("/") else ""
+    return root + "/".join(part for part in file.split("/") if part not in {"", "."})

@@ -1,0 +1,199 @@
+"""The prompt of a step: its task, its story, and what earlier steps left for it; bounded in size."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import count_of, printable, truncate_text
+from scaffold.plan.source.prd import Story
+from scaffold.plan.story.criteria_review import FORM
+from scaffold.plan.story.record import StepRecord, StoryRecord
+from scaffold.plan.story.step_type import STEP_TYPES, StepDefinition
+from scaffold.plan.story.summary import MAX_LINES
+
+TITLE_CHARS = 300
+DESCRIPTION_CHARS = 16_000
+CRITERIA_CHARS = 16_000
+"""Of all acceptance criteria together."""
+MAX_CRITERIA = 50
+NOTES_CHARS = 24_000
+"""Of all earlier steps together."""
+SCRATCH_CHARS = 16_000
+"""Of each of the two files."""
+FEEDBACK_CHARS = 6_000
+COMMANDS_CHARS = 6_000
+STEP_LINE_CHARS = 200
+
+SUMMARY_RULE = f"""# How your answer ends
+End your answer with a section that later steps read. They see nothing else of it. A line that says SUMMARY, then 3 to
+{MAX_LINES} lines: what you did or found, what you decided and why, what is left open."""
+
+
+class SharedFiles(Struct, frozen=True, kw_only=True):
+    """Paths of the files that a story's agent may write besides the repository, as it can open them."""
+
+    scratch: str
+    """Of all stories."""
+    story_scratch: str
+    edits: str
+
+
+class StepContext(Struct, frozen=True, kw_only=True):
+    """What a step's prompt has beside the story and its workflow."""
+
+    files: SharedFiles
+    scratch: str = ""
+    """The text of the scratch file of all stories."""
+    story_scratch: str = ""
+    feedback: Sequence[str] = ()
+    """Why edits of the previous step were rejected, if the story's scratch file does not say it."""
+    commands: Sequence[str] = ()
+    """The repository's commands that matter in this step, e.g. lint and tests, from detection or configuration."""
+    failure: str = ""
+    """What such a command printed when it was run before the agent; empty if it was not run, or passed."""
+    instructions: str | None = None
+    """The user's own instructions for steps of this type; None means the built-in ones."""
+
+
+def step_prompt(story: Story, record: StoryRecord, step_id: str, context: StepContext) -> str:
+    """Return the prompt of the step; UsageError if the story has no such step.
+
+    Each part has a limit of its own. Notes are left out from the oldest on, scratch files lose their beginning,
+    everything else its middle; a line in its place says so.
+    """
+    step = record.step(step_id)
+    kind = STEP_TYPES[step.type]
+    parts = [
+        _task(step, kind, context.instructions),
+        _restarts(record, step),
+        _story(story),
+        _notes(record, step),
+        _scratch("# Shared notes of all stories", context.scratch, context.files.scratch),
+        _scratch("# Notes of this story", context.story_scratch, context.files.story_scratch),
+        _clipped("# Edits that were rejected", "\n\n".join(context.feedback), FEEDBACK_CHARS),
+        _clipped("# Commands of this repository", "\n".join(f"- {each}" for each in context.commands), COMMANDS_CHARS),
+        _clipped("# What they printed just now", context.failure, COMMANDS_CHARS),
+        _files(context.files),
+        _editing(record, step, context.files) if kind.may_edit else "",
+        _criteria_rule(story, step),
+        SUMMARY_RULE,
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _task(step: StepRecord, kind: StepDefinition, instructions: str | None) -> str:
+    text = truncate_text(printable(step.description), DESCRIPTION_CHARS)
+    return "\n".join(
+        [
+            f"# Your step: {step.id} ({step.type})",
+            text,
+            "",
+            f"You receive: {kind.receives}.",
+            f"You produce: {kind.produces}.",
+            f"The step is done when {kind.done_when}.",
+            "",
+            (kind.instructions if instructions is None else instructions).strip(),
+        ]
+    )
+
+
+def _restarts(record: StoryRecord, step: StepRecord) -> str:
+    """Return why the step is executed again, the latest reason last."""
+    reasons = [
+        f"- {printable(str(entry.details.get('reason')))}"
+        for entry in record.history
+        if entry.details.get("operation") == "restart" and entry.details.get("target_step_id") == step.id
+    ]
+    heading = f"# This step was restarted {count_of(step.restart_count, 'time')}; what it had changed was discarded"
+    return _clipped(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""
+
+
+def _story(story: Story) -> str:
+    title = truncate_text(printable(" ".join(story.title.split())), TITLE_CHARS)
+    lines = [f"# The story: {story.id} {title}"]
+    if story.description:
+        lines.append(truncate_text(printable(story.description), DESCRIPTION_CHARS))
+    if story.notes:
+        lines.append(truncate_text(printable(story.notes), DESCRIPTION_CHARS))
+    if story.acceptance_criteria:
+        lines += ["", "Acceptance criteria:", *_criteria(story.acceptance_criteria)]
+    return "\n".join(lines)
+
+
+def _criteria(criteria: Sequence[str]) -> Iterator[str]:
+    share = CRITERIA_CHARS // min(len(criteria), MAX_CRITERIA)
+    for number, each in enumerate(criteria[:MAX_CRITERIA], 1):
+        yield f"{number}. {truncate_text(printable(each), share)}"
+    if len(criteria) > MAX_CRITERIA:
+        yield f"(... and {count_of(len(criteria) - MAX_CRITERIA, 'more criterion', 'more criteria')} in the PRD.)"
+
+
+def _notes(record: StoryRecord, step: StepRecord) -> str:
+    """Return the notes of the completed steps in their order; the oldest are left out if they are too long."""
+    written = [each for each in record.steps if each.status == "completed" and each.notes and each.id != step.id]
+    shown: list[str] = []
+    left = NOTES_CHARS
+    for each in reversed(written):
+        text = f"## {each.id} ({each.type})\n{printable(each.notes or '')}"
+        if len(text) > left and shown:
+            break
+        shown.insert(0, truncate_text(text, NOTES_CHARS))
+        left -= len(text)
+    if not shown:
+        return ""
+    omitted = [str(each.id) for each in written[: len(written) - len(shown)]]
+    note = [f"(The notes of {', '.join(omitted)} are left out for their length.)"] if omitted else []
+    return "\n\n".join(["# Notes of earlier steps", *note, *shown])
+
+
+def _scratch(heading: str, text: str, path: str) -> str:
+    """Return the end of a scratch file under its heading; what was written first is left out."""
+    if not text.strip():
+        return ""
+    whole = printable(text).strip()
+    kept = whole[-SCRATCH_CHARS:]
+    omitted = len(whole) - len(kept)
+    note = f"(The first {omitted:,} characters are left out; they are in the file.)\n" if omitted else ""
+    return f"{heading} ({path})\n{note}{kept}"
+
+
+def _clipped(heading: str, text: str, limit: int) -> str:
+    return f"{heading}\n{truncate_text(printable(text), limit)}" if text.strip() else ""
+
+
+def _files(files: SharedFiles) -> str:
+    return f"""# Files for notes
+- {files.story_scratch}: details that later steps of this story need; add to it, and delete nothing.
+- {files.scratch}: only what agents of other stories have to know, in a line or two."""
+
+
+def _criteria_rule(story: Story, step: StepRecord) -> str:
+    """Return the form of the verdict on each criterion, which is read by `criteria_review.py`."""
+    if step.type not in {"review", "final_review"} or not story.acceptance_criteria:
+        return ""
+    return f"""# Your verdict on the acceptance criteria
+One line per criterion, in this form, with the lines that show it: `{FORM}`
+Write `unmet` and the reason if it is not met. A citation that does not exist does not count."""
+
+
+def _editing(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
+    """Return the workflow and how to edit it."""
+    steps = "\n".join(_step_line(each, step) for each in record.steps)
+    return f"""# The workflow of this story
+{steps}
+
+You may edit the steps that are pending: write a JSON array of operations to a new file and rename that to
+{files.edits}. They are applied when your step ends, all or none. Each has `operation` and `reason`:
+- add_after: `target_step_id`, `new_steps` (a list of `type` and `description`); not after final_review
+- split: `target_step_id` (pending), `replacement_steps` (as new_steps)
+- skip, edit_description: `target_step_id` (pending); the latter with `new_description`
+- reorder: `new_order`, the ids of all pending steps; final_review stays last
+- restart: your own step as `target_step_id`, with a better `new_description`; discards what you changed
+linting and final_review cannot be skipped. Change nothing here unless the story needs it."""
+
+
+def _step_line(each: StepRecord, step: StepRecord) -> str:
+    description = " ".join(printable(each.description).split())
+    mine = ", this step" if each.id == step.id else ""
+    cut = f"{description[:STEP_LINE_CHARS]}..." if len(description) > STEP_LINE_CHARS else description
+    return f"- {each.id} {each.type} ({each.status}{mine}): {cut}"
