@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from scaffold.core.plan import GoalSpec, Plan
+from scaffold.core.plan import GoalSpec, Plan, TaskText, text_fields
 from scaffold.core.states import (
     Blocked,
     Cancelled,
@@ -86,13 +86,17 @@ def test_the_loop_is_over_when_all_stories_are_completed_failed_or_blocked():
 
 def test_stories_are_actions_that_need_each_other_and_steps_need_the_one_before():
     """SC-22, DR-3: and the plan is sound."""
-    given = [story("US-000"), story("US-001", description="As a user ...", depends_on=("US-000",))]
+    more = {"description": "As a user ...", "acceptance_criteria": ("It adds up",), "notes": "Mind the cache"}
+    given = [story("US-000"), story("US-001", depends_on=("US-000",), **more)]
     compounds = [story_action(each) for each in given]
-    assert (compounds[1].key, compounds[1].kind, compounds[1].description) == ("US-001", "compound", "As a user ...")
+    assert (compounds[1].key, compounds[1].kind, compounds[1].title) == ("US-001", "compound", "Story US-001")
+    assert text_fields(compounds[1]) == text_fields(
+        TaskText(title="Story US-001", acceptance=("It adds up",), description="As a user ...", notes="Mind the cache")
+    )
     assert (compounds[1].preconditions, compounds[1].effects) == (("done:US-000",), ("done:US-001",))
-    assert compounds[0].description == "Story US-000"
     steps = tuple(step_actions(claimed()))
     assert [step.role for step in steps] == list(DEFAULT_WORKFLOW)
+    assert {(step.workspace, step.kind) for step in steps} == {("parent", "primitive")}
     first, second = steps[:2]
     assert (first.key, first.parent, first.preconditions) == ("US-001/step-001", "US-001", ())
     assert (second.preconditions, second.effects) == (("done:US-001/step-001",), ("done:US-001/step-002",))

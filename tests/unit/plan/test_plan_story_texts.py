@@ -3,12 +3,13 @@
 import pytest
 
 from scaffold.core.errors import UsageError
+from scaffold.core.plan import TaskText
 from scaffold.core.review import Citation
 from scaffold.plan.story.criteria_review import MAX_CITATIONS, CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
 from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.plan.story.summary import NO_ANSWER, NO_SUMMARY, Summary, find_summary, last_words
-from support.stories import apply, claimed, complete, new, op, start, story, working_on
+from support.stories import apply, claimed, complete, new, op, start, working_on
 
 LINES = "Found: src/a.py.\nDecided: a new column.\nOpen: the migration."
 
@@ -147,9 +148,7 @@ def test_a_story_without_criteria_has_nothing_to_judge():
 FILES = SharedFiles(
     scratch="/shared/scratch.md", story_scratch="/shared/scratch_US-001.md", edits="/shared/workflow_edits/US-001.json"
 )
-STORY = story(
-    title="A cart\nthat adds up", description="As a shopper ...", acceptance_criteria=CRITERIA, notes="Mind the cache"
-)
+STORY = TaskText(description="As a shopper ...", acceptance=CRITERIA, notes="Mind the cache")
 
 
 def prompt(step_id, record=None, given=STORY, **context):
@@ -164,7 +163,7 @@ def test_a_prompt_has_task_story_notes_scratch_files_and_paths_in_order():
         "You receive: the notes of the design and the test plan",
         "The step is done when all that this step is to change is implemented",
         STEP_TYPES["coding"].instructions,
-        "# The story: US-001 A cart that adds up\nAs a shopper ...\nMind the cache\n",
+        "# The story: US-001 Story US-001\nAs a shopper ...\nMind the cache\n",
         "Acceptance criteria:\n1. Carts add up\n2. Empty carts are free\n3. Negative",
         "# Notes of earlier steps\n\n## step-001 (context_gathering)\nnotes of step-001\n\n## step-002 (planning)\n",
         "# Shared notes of all stories (/shared/scratch.md)\nDates are UTC.",
@@ -193,7 +192,7 @@ def test_only_steps_that_may_edit_are_told_how(step_id):
 def test_reviews_are_told_the_form_of_a_verdict_whatever_their_instructions_are(step_id):
     """DR-2: and a story without criteria needs none."""
     assert "in this form, with the lines that show it: `CRITERION 1: met - " in prompt(step_id, instructions="Look.")
-    assert "CRITERION" not in prompt(step_id, given=story(), instructions="Look.")
+    assert "CRITERION" not in prompt(step_id, given=TaskText(), instructions="Look.")
 
 
 def test_a_users_instructions_replace_the_built_in_ones_and_nothing_else():
@@ -236,11 +235,11 @@ HUGE = "word " * 20_000
 
 def test_a_prompt_is_bounded_and_says_what_is_left_out():
     """DR-7: oldest notes first."""
-    record = working_on("step-002")
+    record = working_on("step-002", claimed(title=HUGE))
     record = apply(record, "step-002", op("add_after", "step-009", new_steps=[new("coding", "x " * 3000)] * 3)).story
     for step_id in ("step-002", "step-003", "step-004"):
         record = start(complete(record, step_id, notes=f"{step_id} {HUGE}"[:10_000]), f"step-00{int(step_id[-1]) + 1}")
-    given = story(title=HUGE, description=HUGE, notes=HUGE, acceptance_criteria=[HUGE] * 60)
+    given = TaskText(description=HUGE, notes=HUGE, verification_intent=HUGE, acceptance=(HUGE,) * 60)
     text = prompt("step-005", record, given, scratch=HUGE, story_scratch=f"old {HUGE}new", feedback=[HUGE])
     assert len(text) < 130_000
     assert "(The notes of step-001, step-002 are left out for their length.)\n\n## step-003 (architecture)" in text
@@ -261,7 +260,7 @@ def test_notes_that_are_too_long_alone_are_cut():
 def test_hidden_characters_are_shown():
     """DR-7: neither a story nor an earlier agent can hide something from people that the next one reads."""
     record = complete(working_on("step-001"), "step-001", notes="ok\u200bok")
-    text = prompt("step-002", start(record, "step-002"), story(description="a\u202eb"), scratch="c\x1b[2J")
+    text = prompt("step-002", start(record, "step-002"), TaskText(description="a\u202eb"), scratch="c\x1b[2J")
     assert not set("\u200b\u202e\x1b") & set(text)
     assert "a\\x202eb" in text
 

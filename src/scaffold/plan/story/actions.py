@@ -35,7 +35,10 @@ def story_action(story: Story) -> ActionSpec:
     """Return the story as a compound that needs the stories it depends on, and makes `done:<story>` true."""
     return ActionSpec(
         key=story.id,
-        description=story.description or story.title,
+        title=" ".join(story.title.split()),
+        description=story.description,
+        acceptance=story.acceptance_criteria,
+        notes=story.notes,
         kind="compound",
         preconditions=tuple(map(done_assertion, story.depends_on)),
         effects=(done_assertion(story.id),),
@@ -55,6 +58,7 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
         yield ActionSpec(
             key=key,
             description=step.description,
+            workspace="parent",
             role=step.type,
             parent=record.story_id,
             preconditions=(done_assertion(before),) if before else (),

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from scaffold.core.plan import TaskText
 from scaffold.core.printable_text import count_of, printable, truncate_text
-from scaffold.plan.source.prd import Story
 from scaffold.plan.story.criteria_review import FORM
 from scaffold.plan.story.record import StepRecord, StoryRecord
 from scaffold.plan.story.step_type import STEP_TYPES, StepDefinition
@@ -55,8 +55,8 @@ class StepContext(Struct, frozen=True, kw_only=True):
     """The user's own instructions for steps of this type; None means the built-in ones."""
 
 
-def step_prompt(story: Story, record: StoryRecord, step_id: str, context: StepContext) -> str:
-    """Return the prompt of the step; UsageError if the story has no such step.
+def step_prompt(story: TaskText, record: StoryRecord, step_id: str, context: StepContext) -> str:
+    """Return the prompt of a step of the story that `record` is about; UsageError if it has no such step.
 
     Each part has a limit of its own. Notes are left out from the oldest on, scratch files lose their beginning,
     everything else its middle; a line in its place says so.
@@ -66,7 +66,7 @@ def step_prompt(story: Story, record: StoryRecord, step_id: str, context: StepCo
     parts = [
         _task(step, kind, context.instructions),
         _restarts(record, step),
-        _story(story),
+        _story(story, record),
         _notes(record, step),
         _scratch("# Shared notes of all stories", context.scratch, context.files.scratch),
         _scratch("# Notes of this story", context.story_scratch, context.files.story_scratch),
@@ -108,15 +108,13 @@ def _restarts(record: StoryRecord, step: StepRecord) -> str:
     return _clipped(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""
 
 
-def _story(story: Story) -> str:
-    title = truncate_text(printable(" ".join(story.title.split())), TITLE_CHARS)
-    lines = [f"# The story: {story.id} {title}"]
-    if story.description:
-        lines.append(truncate_text(printable(story.description), DESCRIPTION_CHARS))
-    if story.notes:
-        lines.append(truncate_text(printable(story.notes), DESCRIPTION_CHARS))
-    if story.acceptance_criteria:
-        lines += ["", "Acceptance criteria:", *_criteria(story.acceptance_criteria)]
+def _story(story: TaskText, record: StoryRecord) -> str:
+    title = truncate_text(printable(" ".join(record.title.split())), TITLE_CHARS)
+    lines = [f"# The story: {record.story_id} {title}"]
+    paragraphs = (story.description, story.verification_intent, story.notes)
+    lines += [truncate_text(printable(each), DESCRIPTION_CHARS) for each in paragraphs if each.strip()]
+    if story.acceptance:
+        lines += ["", "Acceptance criteria:", *_criteria(story.acceptance)]
     return "\n".join(lines)
 
 
@@ -167,9 +165,9 @@ def _files(files: SharedFiles) -> str:
 - {files.scratch}: only what agents of other stories have to know, in a line or two."""
 
 
-def _criteria_rule(story: Story, step: StepRecord) -> str:
+def _criteria_rule(story: TaskText, step: StepRecord) -> str:
     """Return the form of the verdict on each criterion, which is read by `criteria_review.py`."""
-    if step.type not in {"review", "final_review"} or not story.acceptance_criteria:
+    if step.type not in {"review", "final_review"} or not story.acceptance:
         return ""
     return f"""# Your verdict on the acceptance criteria
 One line per criterion, in this form, with the lines that show it: `{FORM}`
