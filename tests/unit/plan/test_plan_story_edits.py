@@ -58,7 +58,7 @@ def rejected(record, step_id, *operations):
     outcome = apply(record, step_id, *operations)
     assert isinstance(outcome, EditsRejected), outcome
     *_, problem = outcome.feedback.splitlines()
-    return problem.split(": ", 1)[1]
+    return problem.split("): ", 1)[1]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_fourth_restart_is_refused_and_fails_the_step():
     assert outcome.error == (
         "`step-005` was restarted 3 times already; it fails now, and its story with it (it asked because: because)"
     )
-    assert "1:76: restart: " in outcome.feedback
+    assert "1:76: restart (reason: `because`): " in outcome.feedback
 
 
 def test_a_step_is_restarted_once_in_a_file():
@@ -380,7 +380,8 @@ def test_feedback_of_rejected_edits_names_file_place_reason_and_way_out_and_is_t
     assert head.startswith("## The workflow edits of step-005 were rejected (")
     assert none == "None of them was applied:"
     assert problem == (
-        "- workflow_edits/US-001.json:1:2: skip: `step-006` is of type `linting`, which cannot be skipped. Leave it in."
+        "- workflow_edits/US-001.json:1:2: skip (reason: `because`): `step-006` is of type `linting`"
+        ", which cannot be skipped. Leave it in."
     )
     unreadable = apply_file(record, request("step-005"), b"[{")
     assert "- workflow_edits/US-001.json:1:3: invalid JSON" in unreadable.feedback

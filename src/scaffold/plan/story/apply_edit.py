@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scaffold.core.errors import IllegalTransition, PlanInvalid
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Usage
-from scaffold.plan.message_text import MAX_LISTED
+from scaffold.plan.message_text import MAX_LISTED, quoted
 from scaffold.plan.story.guardrails import GUARDRAILS, AskedEdit, Guardrail, Refusal, added_steps, at_most_3_restarts
 from scaffold.plan.story.history import edit_entry, step_entry
 from scaffold.plan.story.record import HistoryEntry, StepId, StepRecord, StoryRecord, next_ids
@@ -122,7 +122,8 @@ def apply_edits(story: StoryRecord, request: EditRequest, edits: Iterable[StepEd
             edited = _applied(edited, asking, edit, request, identity)
     except _Refused as refused:
         mark, refusal = refused.edit.mark, refused.refusal
-        problem = f"{mark.line}:{mark.column}: {refused.edit.name}: {refusal.what}. {refusal.fix}"
+        asked_for = f"{refused.edit.name} (reason: {quoted(refused.edit.reason)})"
+        problem = f"{mark.line}:{mark.column}: {asked_for}: {refusal.what}. {refusal.fix}"
         feedback = _feedback(request, (problem,), identity)
         if refused.rule is at_most_3_restarts:
             return RestartsExhausted(f"{refusal.what} (it asked because: {refused.edit.reason})", feedback)

@@ -56,7 +56,7 @@ design is revised first.
 CODING = """
 Implement what this step describes, with its tests, according to the plan, the design and the test plan.
 
-- Change nothing else. Report what you find beside the way.
+- Change nothing else; report other problems that you find.
 - Follow the conventions of the code around your change, and run the project's programs in the way its documents say.
 - Write each planned test and see it fail without your change.
 - Leave no dead code, no debugging output and no unfinished parts.

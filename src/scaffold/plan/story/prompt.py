@@ -8,7 +8,7 @@ from scaffold.core.plan import TaskText
 from scaffold.core.printable_text import count_of, printable, truncate_text
 from scaffold.plan.story.criteria_review import FORM
 from scaffold.plan.story.record import StepRecord, StoryRecord
-from scaffold.plan.story.step_type import STEP_TYPES, StepDefinition
+from scaffold.plan.story.step_type import NOT_REQUESTED, STEP_TYPES, StepDefinition
 from scaffold.plan.story.summary import MAX_LINES
 
 TITLE_CHARS = 300
@@ -23,6 +23,8 @@ SCRATCH_CHARS = 16_000
 FEEDBACK_CHARS = 6_000
 COMMANDS_CHARS = 6_000
 STEP_LINE_CHARS = 200
+
+_ADDABLE = ", ".join(each for each in STEP_TYPES if each not in NOT_REQUESTED)
 
 SUMMARY_RULE = f"""# How your answer ends
 End your answer with a section that later steps read. They see nothing else of it. A line that says SUMMARY, then 3 to
@@ -183,6 +185,7 @@ def _editing(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
 You may edit the steps that are pending: write a JSON array of operations to a new file and rename that to
 {files.edits}. They are applied when your step ends, all or none. Each has `operation` and `reason`:
 - add_after: `target_step_id`, `new_steps` (a list of `type` and `description`); not after final_review
+  types: {_ADDABLE}
 - split: `target_step_id` (pending), `replacement_steps` (as new_steps)
 - skip, edit_description: `target_step_id` (pending); the latter with `new_description`
 - reorder: `new_order`, the ids of all pending steps; final_review stays last
