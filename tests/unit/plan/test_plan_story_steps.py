@@ -277,14 +277,22 @@ def test_a_conflict_is_resolved_in_a_step_of_its_own_before_the_final_review_whi
     ]
 
 
-def test_a_conflict_fails_a_story_that_has_30_steps_already():
+def test_a_final_review_whose_work_conflicts_is_repeated_after_the_conflict_is_resolved():
+    """DR-11: it is in progress until its work has landed."""
+    record = with_rebase_step(working_on("step-010"), conflict="src/a.py", at=at(8), usage=USAGE)
+    final = record.step("step-010")
+    assert (final.status, final.cost_usd, record.next_step.type) == ("pending", 0.5, "rebase_resolve")
+
+
+@pytest.mark.parametrize("in_progress", [False, True])
+def test_a_conflict_fails_a_story_that_has_30_steps_already(in_progress):
     """DR-4."""
     record = apply(
         working_on("step-008"), "step-008", op("add_after", "step-008", new_steps=[new("coding")] * 20)
     ).story
     record = complete(record, "step-008")
-    while record.next_step:
-        record = complete(start(record, record.next_step.id), record.next_step.id)
+    record = working_on("step-010", record)
+    record = record if in_progress else complete(record, "step-010")
     record = with_rebase_step(record, conflict="src/a.py", at=at(8))
     assert (record.status, len(record.steps)) == ("failed", 30)
     assert record.history[-1].details["error"].endswith("and it has 30 steps already")

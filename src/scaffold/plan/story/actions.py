@@ -48,12 +48,14 @@ def story_action(story: Story) -> ActionSpec:
 def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     """Yield the steps as primitives in the story's worktree, in order; each needs the one before it.
 
-    Their role is their type. Skipped steps are left out: nothing waits for them.
+    Their role is their type. Skipped steps are left out: nothing waits for them. The last one, the final review, lands
+    the work of all, and so makes `done:<story>` true.
     """
     before = None
     for step in record.steps:
         if step.status == "skipped":
             continue
+        of_story = (done_assertion(record.story_id),) if step is record.steps[-1] else ()
         key = step_key(record.story_id, step.id)
         yield ActionSpec(
             key=key,
@@ -62,7 +64,7 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
             role=step.type,
             parent=record.story_id,
             preconditions=(done_assertion(before),) if before else (),
-            effects=(done_assertion(key),),
+            effects=(done_assertion(key), *of_story),
         )
         before = key
 
