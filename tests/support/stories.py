@@ -5,8 +5,9 @@ from datetime import datetime, timedelta, timezone
 
 from scaffold.core.model import Usage
 from scaffold.plan.source.prd import Story
+from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.apply_edit import EditRequest, apply_file
-from scaffold.plan.story.record import StoryRecord, new_record
+from scaffold.plan.story.record import StoryRecord
 from scaffold.plan.story.transitions import ClaimStory, CompleteStep, StartStep, change_step, story_after
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)  # noqa: UP017 # the same on all supported versions

@@ -48,7 +48,7 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
     verdict format. `notice` is called with a message about each file that cannot be used.
     """
     if role in NON_WORKER_ROLES:
-        return _custom_prompt(role, folders, notice) or _text(role)
+        return custom_prompt(role, folders, notice) or _text(role)
     return worker_prompt(role, reviews=is_review_role(role), folders=folders, notice=notice)
 
 
@@ -57,10 +57,15 @@ def worker_prompt(role: str, *, reviews: bool, folders: Sequence[str] = (), noti
 
     `reviews`: it only reads and gives a verdict.
     """
-    own = _custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
+    own = custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
     parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
     parts.append(_text("verdict" if reviews else "method"))
     return "\n\n".join(parts)
+
+
+def step_prompt_rules() -> str:
+    """Return the system prompt of a step of a story: the rules of all workers; what to do in it is in its prompt."""
+    return _text("worker_base")
 
 
 def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None) -> str:
@@ -94,7 +99,7 @@ def _text(name: str) -> str:
     return PROMPT_FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def _custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | None:
+def custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | None:
     """Return the first usable prompt for the role in the folders; None if there is none."""
     if _FILE_NAME.fullmatch(role) is None or len(role.encode()) > MAX_ROLE_NAME:
         return None

@@ -97,6 +97,11 @@ class Run(Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
 
+    @property
+    def session_ref(self) -> str:
+        """The full name of the session branch."""
+        return f"refs/heads/{self.session_branch}"
+
 
 class Rest(Struct, frozen=True):
     """A time in which a goal starts no attempt, because its workers died. A clock set back ends it."""
@@ -233,6 +238,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     score: CriticScore | None = None
     """The critic's latest score; None if there was no critique."""
     result: str | None = None
+    edits: str | None = None
+    """What it asks to change in the steps of its story: the file that its agent wrote."""
     usage: Usage
     log_file: str | None = None
     error: str | None = None

@@ -46,6 +46,8 @@ class ActionSpec(TaskText, frozen=True, kw_only=True):
     """Paths and globs the action may change; empty means unknown."""
     contract: Contract | None = None
     workspace: Workspace = "own"
+    method: Method | None = None
+    """None: `htn` for a compound, and for a primitive what its source says."""
 
     @property
     def stored_description(self) -> str:

@@ -164,15 +164,19 @@ AttemptOutcome = Literal[
     "unavailable",
     "no_access",
     "waiting",
+    "restarted",
 ]
 """How an attempt ended. `unavailable`: its model's endpoint was away; `no_access`: the endpoint refuses the key, the
-quota or the model; `waiting`: its work is saved until a human decides."""
+quota or the model; `waiting`: its work is saved until a human decides; `restarted`: its step begins again, as its
+agent asked."""
 COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
     {"contract_failed", "gate_failed", "executor_failed", "timeout"}
 )
 """Outcomes that count toward an action's attempt limit; the others are not the action's fault."""
 
-DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {"landed", "recorded", "conflict", "waiting"}
+DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
+    *("landed", "recorded", "conflict", "waiting", "restarted")
+}
 """Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
 
 FactState = Literal["holds", "stale", "refuted"]

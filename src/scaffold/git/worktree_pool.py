@@ -80,6 +80,8 @@ class WorktreePool:
             git = self._repo.git.at(path, git_dir=registration)
             try:
                 await restore(git, commit)
+                # What earlier attempts left behind HEAD is pinned, and not this one's.
+                forget_log(registration)
                 return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=False)
             except (GitError, OSError):
                 pass

@@ -39,8 +39,9 @@ from scaffold.landing.queue_steps import (
     ReviewRecorded,
     StepRecorded,
 )
-from scaffold.landing.record import record_step, record_without_commit, session_tip, unpin_contained
+from scaffold.landing.record import record_without_commit, session_tip
 from scaffold.landing.session_branch import SessionBranch
+from scaffold.landing.story_steps import add_rebase_step, record_step, unpin_contained
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
@@ -165,7 +166,7 @@ class MergeQueue:
             self._rearranged, arrived = False, self._arrivals()
             waiting = self._waiting()
             await self._drop_withdrawn({attempt.id for attempt in waiting})
-            step = next((each for each in waiting if each.kind == "step"), None)
+            step = next((each for each in waiting if each.kind == "step" or each.edits), None)
             if step is not None:
                 return await self._record(step)
             if not waiting:
@@ -291,7 +292,7 @@ class MergeQueue:
         self._batch = _Batch(failed_together=max(0, self._batch.failed_together - len(batch)))
         self._order.count_overtaken(landed)
         for each in batch:
-            await unpin_contained(self._context, each.candidate.attempt)
+            await unpin_contained(self._context, each.candidate.attempt, landed=True)
         keys = [each.candidate.action.key for each in batch]
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
@@ -362,6 +363,8 @@ class MergeQueue:
         try:
             with owner_transaction(store, self._run, durable=True):
                 record_attempt_end(store, self._run, attempt.id, end, head=attempt.head_sha)
+                if refused.outcome == "conflict":
+                    add_rebase_step(self._context, attempt, why)
                 if action is not None and refused.merged:
                     store.events.append(self._run.id, CandidateMerged(action.key, refused.merged))
         except StaleFence:
@@ -381,8 +384,9 @@ class MergeQueue:
         if action is None:
             raise LookupError(attempt.id)
         try:
-            if attempt.kind == "step":
+            if attempt.kind == "step" or attempt.edits:
                 await record_step(self._context, self._run, attempt, action)
+                self._candidates = {}
                 return StepRecorded(attempt.id)
             outdated = await record_without_commit(self._context, self._run, attempt, action)
         except StaleFence:

@@ -29,7 +29,7 @@ IntentResolution = Literal["recorded", "redone", "lost"]
 
 def session_ref(run: Run) -> str:
     """Return the full ref name of the run's session branch."""
-    return f"refs/heads/{run.session_branch}"
+    return run.session_ref
 
 
 async def session_tip(context: RunContext, run: Run) -> Commit:
@@ -132,41 +132,6 @@ def _record_one(store: Store, run: Run, landing: LandedAttempt, head: Commit, no
         reviewed=attempt.verification.reviewed,
     )
     return action.id
-
-
-async def record_step(context: RunContext, run: Run, attempt: Attempt, action: Action) -> None:
-    """Record that a step has ended at its commit, which stays pinned; no branch moves.
-
-    Its effects order the steps of one compound. They depend on no path: nothing that lands makes them stale.
-    """
-    store, verification, head = context.store, attempt.verification, attempt.head_sha
-    if verification is None or head is None:
-        raise LookupError(attempt.id)
-    with owner_transaction(store, run, durable=True):
-        store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded")
-        store.attempts.end(attempt.id, outcome="recorded")
-        store.actions.move(action.id, Completed(), result=attempt.result or "")
-        store.facts.record_all(
-            action.goal_id,
-            action.effects,
-            commit=head,
-            paths=(),
-            evidence=evidence_of(verification, attempt.id, head, context.clock.now()),
-        )
-    await unpin_contained(context, attempt)
-
-
-async def unpin_contained(context: RunContext, attempt: Attempt) -> None:
-    """Delete the pins of earlier steps in the attempt's worktree: its commit, which is pinned or landed, has theirs."""
-    if not attempt.workspace:
-        return
-    recorded = context.store.attempts.recorded_in_workspace(attempt.workspace)
-    others = [each for each in recorded if each.id != attempt.id]
-    pins = await refs.list_refs(context.git, refs.REF_PREFIX) if others else {}
-    for earlier in others:
-        for ref in (refs.work_ref(earlier.id), refs.rescue_ref(earlier.id)):  # `cleanup` moves the pin to a rescue ref
-            if ref in pins and pins[ref] == earlier.head_sha:
-                await refs.delete(context.git, ref, old=pins[ref])
 
 
 async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:

@@ -43,6 +43,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
     "unavailable": "its model could not be reached",
     "no_access": "its model accepted no requests",
     "waiting": "it waited for a human",
+    "restarted": "it asked to begin again",
 }
 """How an attempt ended, for the agent of the next one."""
 

@@ -28,6 +28,11 @@ class Assignment(Struct, frozen=True, kw_only=True):
     """The facts that hold among those preconditions and the goal's desired assertions."""
 
     @property
+    def journal_names(self) -> tuple[str, str]:
+        """The folder and the name of the journal."""
+        return journal_names(self.goal, self.action, self.parent)
+
+    @property
     def prerequisite_facts(self) -> tuple[Fact, ...]:
         """The facts its prerequisites have proven: what it builds on, or reviews."""
         shown = {effect for action in self.prerequisites for effect in action.effects}
@@ -64,6 +69,13 @@ def action_of_work(store: Store, action: Action) -> Action:
     """Return the action whose work a candidate of `action` is: the compound if its steps share a worktree."""
     parent = store.actions.get(action.parent_id) if action.workspace == "parent" and action.parent_id else None
     return parent or action
+
+
+def journal_names(goal: Goal, action: Action, parent: Action | None) -> tuple[str, str]:
+    """Return the folder and the name of an action's journal: of the goal, or of the story for a step of one."""
+    if action.workspace == "parent" and parent is not None:
+        return parent.key, action.key.removeprefix(f"{parent.key}/")
+    return goal.name, action.key
 
 
 def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ...]:

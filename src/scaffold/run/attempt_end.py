@@ -108,7 +108,10 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
     if end.permanent:
         return Failed(reason)
     failures = store.actions.failures(attempt.action_id)  # this attempt's own included: it was ended above
-    limit = run.settings.limits.attempts + _action_of(store, attempt).extra_attempts
+    action = _action_of(store, attempt)
+    # A step of a story that fails fails the story; its agent has had all iterations, and could ask to begin again.
+    alone = action.method == "story" and attempt.phase in WORKER_PHASES
+    limit = (1 if alone else run.settings.limits.attempts) + action.extra_attempts
     if end.outcome in COUNTED_FAILURES and failures >= limit:
         return Failed(_telling_reason(store, attempt, failures))
     return None

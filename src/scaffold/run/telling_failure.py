@@ -39,6 +39,7 @@ def failure_kind(attempt: Attempt) -> FailureKind:
             | "waiting"
             | "landed"
             | "recorded"
+            | "restarted"
             | None
         ):
             return "error"

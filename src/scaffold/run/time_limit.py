@@ -4,9 +4,18 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from scaffold.core.model import Action, Run
 from scaffold.core.ports import Clock
+from scaffold.plan.story.step_type import STEP_TYPES, step_type
 
 PAUSE_POLL_S = 1.0
+
+
+def attempt_timeout_s(run: Run, action: Action) -> float:
+    """Return how long an attempt at the action may take: by the type of its step, or by the run's tier."""
+    if action.method == "story" and action.kind == "primitive":
+        return float(STEP_TYPES[step_type(action.role)].timeout_s)
+    return run.settings.tier.timeout_s
 
 
 class TimeLimit:

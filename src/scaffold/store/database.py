@@ -26,6 +26,7 @@ from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.steps import Steps
+from scaffold.store.run.story_histories import StoryHistories
 from scaffold.store.run.waiting_turns import WaitingTurns
 
 IN_USE = """
@@ -54,6 +55,7 @@ class Store(BaseStore):
         self.branch_moves = BranchMoves(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.steps = Steps(connection, clock)
+        self.story_histories = StoryHistories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)

@@ -12,7 +12,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Clock
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.run.assignment import Assignment
-from scaffold.run.time_limit import TimeLimit
+from scaffold.run.time_limit import TimeLimit, attempt_timeout_s
 
 
 class ActivityClock:
@@ -82,7 +82,9 @@ class ActivityClock:
 def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
     """Return the activity of an attempt that begins now, with the limits of its run."""
     settings = task.run.settings
-    return ActivityClock(clock, idle_s=settings.limits.idle_s, limit=TimeLimit(clock, settings.tier.timeout_s))
+    return ActivityClock(
+        clock, idle_s=settings.limits.idle_s, limit=TimeLimit(clock, attempt_timeout_s(task.run, task.action))
+    )
 
 
 def _nothing() -> None:

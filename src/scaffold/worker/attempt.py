@@ -27,6 +27,7 @@ from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.shared_notes import SCRATCH, add_notes
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
@@ -43,7 +44,9 @@ from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
+from scaffold.worker.shared_folder import merge_shared_folder, open_shared_folder
 from scaffold.worker.step_loop import run_step
+from scaffold.worker.story.edits import keep_unused_edits
 from scaffold.worker.workspace import (
     AttemptWorkspace,
     give_back_shared,
@@ -114,6 +117,9 @@ class Worker:
         action = run_context.store.actions.get(attempt.action_id)
         if action is not None and isinstance(action.state, Failed):
             await give_back_shared(run_context, attempt)
+            if action.method == "story":
+                why = action.state.reason.partition("\n")[0]
+                await add_notes(run_context, SCRATCH, f"- {action.key} failed: {why}")
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()
@@ -145,7 +151,7 @@ class Worker:
             return await self._work_with(resources)
 
     async def _work_with(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
-        """Run the kind of work the action's role requires: a review, or a change."""
+        """Open the worktree, the sandbox and what else the attempt has, and run its work."""
         task = self._task
         self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
         hooks = hook_tools(workspace.path)
@@ -157,17 +163,29 @@ class Worker:
             )
             environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
+            story = task.parent.key if task.parent and task.parent.method == "story" else None
+            shared = open_shared_folder(self._run_context, task, sandbox, story)
             context = msgspec.structs.replace(
-                self._context(workspace, sandbox, environment), resources=resources, hooks=hooks
+                self._context(workspace, sandbox, environment), resources=resources, hooks=hooks, shared=shared
             )
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
-            if task.attempt.kind == "review":
-                continued = await take_up_turn(context)
-                return await run_review(context, watched_agent(context, self._model, continued), continued)
-            if self._reviewer is no_reviewer:
-                context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
-            return await (run_step if task.attempt.kind == "step" else make_change)(context, self._model)
+            try:
+                ending = await self._execute(context)
+            finally:
+                await merge_shared_folder(self._run_context, task, shared)
+            if isinstance(ending, AttemptEnd):
+                keep_unused_edits(context)
+            return ending
+
+    async def _execute(self, context: AttemptContext) -> CandidateReady | AttemptEnd:
+        """Run the kind of work that the action requires."""
+        if self._task.attempt.kind == "review":
+            continued = await take_up_turn(context)
+            return await run_review(context, watched_agent(context, self._model, continued), continued)
+        if self._reviewer is no_reviewer:
+            context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
+        return await (run_step if self._task.attempt.kind == "step" else make_change)(context, self._model)
 
     def _context(
         self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None, environment: CheckEnvironment | None = None

@@ -28,6 +28,7 @@ from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.shared_folder import SharedFolder
 from scaffold.worker.watchdog import ESCALATION_TEXT, NoProgress, next_escalation
 from scaffold.worker.workspace import AttemptWorkspace
 
@@ -52,6 +53,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """What the attempt has for itself on this machine."""
     hooks: tuple[HookTool, ...] = ()
     """What runs the repository's commit hooks at the attempt's base."""
+    shared: SharedFolder | None = None
+    """Where its agent shares notes with others; None for checks alone."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 
@@ -65,6 +68,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
         marks |= agent_variables(attempt.id) | self.resources.variables
+        marks |= self.shared.variables if self.shared else {}
         own = worktree_environment(context, task.run, self.workspace.path, marks=marks)
         return check_environ(environment, self.workspace.path, own)
 

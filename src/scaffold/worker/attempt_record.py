@@ -31,14 +31,14 @@ class AttemptRecorder:
             if action is not None and action.state != state:
                 store.actions.move(attempt.action_id, state)
 
-    def answered(self, words: str, *, iteration: int) -> None:
-        """Record the agent's whole final answer, before its work is verified."""
+    def answered(self, words: str, *, iteration: int, edits: str | None = None) -> None:
+        """Record the agent's whole final answer, and edits of its story's steps, before its work is verified."""
         store, attempt = self._context.store, self._attempt
         # A reply may contain lone surrogates, which neither database stores as text.
         text = self._context.redactor.clean(utf8_safe(words))
         with store.transaction():
             store.attempts.advance(
-                attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration)
+                attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration, edits)
             )
 
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:

@@ -38,10 +38,12 @@ from scaffold.worker.critique import (
 from scaffold.worker.hook_gate import CommitHooks
 from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.prompts import failure_prompt, task_prompt
+from scaffold.worker.prompts import failure_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
+from scaffold.worker.story.edits import collect_edits
+from scaffold.worker.story.prompt import first_prompt
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in
@@ -138,7 +140,7 @@ class ChangeLoop:
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
-        prompt = continued or task_prompt(self._context.task, self._verifier.contract, self._context.declaration)
+        prompt = continued or first_prompt(self._context, self._verifier.contract)
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
@@ -202,7 +204,7 @@ class ChangeLoop:
     async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep:
         """Commit, verify and criticise the turn's work, and return the next step."""
         record, settings = self._context.record, self._context.task.run.settings
-        record.answered(finish.text, iteration=iteration)
+        record.answered(finish.text, iteration=iteration, edits=await collect_edits(self._context))
         self._said = finish.text
         work = await commit_work(self._context)
         if isinstance(work, WorkCommit):

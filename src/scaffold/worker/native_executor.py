@@ -11,7 +11,7 @@ from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
-from scaffold.agent.prompts import with_instructions, worker_prompt
+from scaffold.agent.prompts import step_prompt_rules, with_instructions, worker_prompt
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
@@ -35,6 +35,7 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.incoming_messages import IncomingMessages
+from scaffold.worker.story.edit_tool import edit_workflow
 from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 
 
@@ -74,7 +75,7 @@ def native_agent(
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
     run_context, task, attempt = context.run_context, context.task, context.task.attempt
     journal = JournalFile(
-        run_context.journal(task.goal.name, task.action.key),
+        run_context.journal(*task.journal_names),
         clock=run_context.clock,
         fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
         redactor=run_context.redactor,
@@ -125,9 +126,11 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
         warn(context.run_context, context.task.run.id, text)
 
     folders, root = context.task.run.settings.planning.prompts, context.workspace.path
-    prompt = worker_prompt(
-        context.task.action.role, reviews=is_review(context.task.action), folders=folders, notice=notice
-    )
+    action = context.task.action
+    if action.method == "story":
+        prompt = step_prompt_rules()
+    else:
+        prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice)
     instructions = find_instructions(root, home=root)
     for each in instructions:
         if each.notice:
@@ -158,6 +161,8 @@ def _tools(
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(context.human.answer)
+    if (edits := edit_workflow(context)) is not None:
+        yield edits
     if not reviews:
         yield context.human.guard(request_files(FileRequests(context).ask))
 

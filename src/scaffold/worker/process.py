@@ -30,7 +30,7 @@ async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callab
 
 
 async def _run_recording_errors(context: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
-    journal = context.journal(task.goal.name, task.action.key)
+    journal = context.journal(*task.journal_names)
     activity, settings = attempt_activity(context.clock, task), task.run.settings
     patience = Patience(settings.limits.model_wait_s, activity.parked)
     try:

@@ -40,12 +40,12 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     parts = [
         _goal(task.goal),
         _task(action, task.parent),
-        _clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
+        clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
         _files(declaration or Declaration(planned=action.files), asks=not reviews),
         clip(contract_section(contract or action.contract), CONTRACT_CHARS),
         _facts(task.facts),
         _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
-        _clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
+        clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -69,7 +69,8 @@ def _first_sentences(text: str) -> str:
     return clip(" ".join(_SENTENCE.split(first)[:GOAL_SENTENCES]), GOAL_CHARS)
 
 
-def _clipped_section(heading: str, text: str, limit: int) -> str:
+def clipped_section(heading: str, text: str, limit: int) -> str:
+    """Return the text under its heading, cut to `limit` characters; empty without text."""
     return f"{heading}\n{clip(text, limit)}" if text else ""
 
 

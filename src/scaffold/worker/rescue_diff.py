@@ -9,6 +9,7 @@ from scaffold.core.states import Failed
 from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
 from scaffold.host.files import delete_path
 from scaffold.host.leftovers import own_mark
+from scaffold.run.assignment import journal_names
 from scaffold.run.context import RunContext, safe_file_name
 
 FAILURES, RESTARTS = "failures", "restarts"
@@ -17,8 +18,9 @@ FAILURES, RESTARTS = "failures", "restarts"
 async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
     """Write the ended attempt's patch against the commit it began at, commits of the agent and new files included.
 
-    `failures/GOAL-ACTION.diff` if the action has failed with it, otherwise `restarts/GOAL-ACTION-ATTEMPT.diff`. Nothing
-    is written without pinned work, or if the checkout cannot be written; `scaffold salvage` has the work nevertheless.
+    `failures/GOAL-ACTION.diff` if the action has failed with it, otherwise `restarts/GOAL-ACTION-ATTEMPT.diff`; of a
+    story, `STORY-STEP`. Nothing is written without pinned work, or if the checkout cannot be written; `scaffold
+    salvage` has the work nevertheless.
     """
     attempt = context.store.attempts.get(attempt_id)
     action = context.store.actions.get(attempt.action_id) if attempt else None
@@ -27,7 +29,8 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
         return
     if not context.projections.is_dir():
         return
-    name = safe_file_name(f"{goal.name}-{action.key}")
+    parent = context.store.actions.get(action.parent_id) if action.parent_id else None
+    name = safe_file_name("-".join(journal_names(goal, action, parent)))
     failed = isinstance(action.state, Failed)
     relative = Path(FAILURES, f"{name}.diff") if failed else Path(RESTARTS, f"{name}-{attempt.number}.diff")
     target = context.projections / relative

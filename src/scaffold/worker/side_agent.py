@@ -56,7 +56,7 @@ class SideAgent:
         run, attempt, key = task.run, task.attempt, task.action.key
         fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
         self.journal = JournalFile(
-            run_context.journal(context.task.goal.name, key),
+            run_context.journal(*context.task.journal_names),
             clock=run_context.clock,
             fields=fields,
             redactor=run_context.redactor,

@@ -1,7 +1,10 @@
 """Steps towards what a compound lands: the agent works in the shared worktree, and may change nothing."""
 
+from msgspec import Struct
+
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ports import Model
+from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.verify.contract.checks import STEP_CHECK
@@ -9,9 +12,20 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.prompts import failure_prompt, task_prompt
-from scaffold.worker.watchdog import NoProgress
+from scaffold.worker.prompts import failure_prompt
+from scaffold.worker.shared_folder import merge_shared_folder
+from scaffold.worker.story.edits import collect_edits
+from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
+from scaffold.worker.story.prompt import first_prompt, is_step_of_story
+from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_second_parent
+from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in
+
+
+class _Answer(Struct, frozen=True):
+    """What the agent said at the end of its turn, with the summary that it was asked for."""
+
+    text: str
 
 
 async def run_step(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
@@ -19,18 +33,39 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
     continued = await take_up_turn(context)
     agent = watched_agent(context, model, continued)
     context.record.enter("executing")
-    prompt = continued or task_prompt(context.task)
+    linted = None if continued else await lint_before_agent(context)
+    if linted is not None and linted.passed:
+        context.record.answered(lint_answer(linted), iteration=1)
+        context.record.enter("verifying")
+        return await hand_in(context, linted)
+    merge = None if continued else await prepare_merge(context)
+    prompt = continued or "\n\n".join(
+        [first_prompt(context, failure=lint_failure(linted)), *([merge_note(merge)] if merge else [])]
+    )
     unusable = Verification(commit=context.workspace.start, results=())
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
-        if isinstance(finish, NoProgress):
-            return context.end_without_progress(finish)
-        context.record.answered(finish.text, iteration=iteration)
+        answer = finish if isinstance(finish, NoProgress) else await _with_summary(context, agent, finish.text)
+        if isinstance(answer, NoProgress):
+            return context.end_without_progress(answer)
+        context.record.answered(answer.text, iteration=iteration, edits=await collect_edits(context))
+        if context.shared is not None:  # the next step begins as soon as this one is handed in
+            await merge_shared_folder(context.run_context, context.task, context.shared)
         context.record.enter("verifying")
         work = await commit_work(context)
+        if merge is not None and isinstance(work, WorkCommit):
+            work = await with_second_parent(context, merge, work)
         if isinstance(work, WorkCommit):
             ended = CheckResult(name=STEP_CHECK, verdict="pass", detail="its agent ended its turn")
             return await hand_in(context, Verification(commit=work.head, results=(ended,)))
         unusable, prompt = work, failure_prompt(work)
         context.record.enter("executing", verification=work)
     return AttemptEnd("executor_failed", summarize_failures(unusable))
+
+
+async def _with_summary(context: AttemptContext, agent: WatchedAgent, text: str) -> _Answer | NoProgress:
+    """Ask once for the summary that later steps read, if the answer has none."""
+    if not is_step_of_story(context.task) or find_summary(text) is not None:
+        return _Answer(text)
+    finish = await agent.turn(ASK_FOR_SUMMARY)
+    return finish if isinstance(finish, NoProgress) else _Answer(f"{text}\n\n{finish.text}".strip())

@@ -444,3 +444,38 @@ def test_a_scalar_with_an_anchor_is_read_as_itself():
 def test_a_duplicate_anchor_is_refused_at_the_second():
     finding = problem("version: &a 1\ngoals: &a 2")
     assert ("found duplicate anchor" in finding.message, finding.line) == (True, 2)
+
+
+STEP = """
+version: 1
+goals:
+- name: g
+  goal_state: [b]
+  actions:
+  - {key: a, kind: compound, method: story, effects: [b]}
+  - {key: a/1, parent: a, workspace: parent, method: story, effects: [b]}
+"""
+
+
+def test_where_actions_work_and_how_compounds_are_broken_down_is_kept():
+    """DR-10."""
+    plan, warnings = read_plan(STEP, name="p.yaml")
+    assert warnings == ()
+    assert [(each.method, each.workspace) for each in plan.actions] == [("story", "own"), ("story", "parent")]
+    assert read_plan(write_plan(plan), name="p.yaml")[0] == plan
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("method: waterfall", "`waterfall` is not a method"),
+        ("workspace: shared", "`shared` is not a workspace"),
+        ("workspace: parent", "there is no parent to share a worktree with"),
+        ("type: CHORE", "`CHORE` is not a type of task"),
+        ('title: "a\\nb"', "contains a line break"),
+    ],
+)
+def test_a_wrong_word_for_an_action_is_refused(line, message):
+    with pytest.raises(PlanInvalid) as refusal:
+        read_plan(ACTION + line, name="p.yaml")
+    assert message in refusal.value.in_full

@@ -16,9 +16,8 @@ from scaffold.core.states import (
     Verifying,
 )
 from scaffold.plan.analysis.lint import lint
-from scaffold.plan.story.actions import step_actions, step_status, story_action, story_status
+from scaffold.plan.story.actions import new_record, step_actions, step_status, story_action, story_status
 from scaffold.plan.story.blocking import all_ended, blocking_failures, claimable, reevaluated
-from scaffold.plan.story.record import new_record
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW
 from support.stories import apply, claimed, op, story, working_on
 
@@ -100,7 +99,7 @@ def test_stories_are_actions_that_need_each_other_and_steps_need_the_one_before(
     first, second = steps[:2]
     assert (first.key, first.parent, first.preconditions) == ("US-001/step-001", "US-001", ())
     assert (second.preconditions, second.effects) == (("done:US-001/step-001",), ("done:US-001/step-002",))
-    assert steps[-1].effects == ("done:US-001/step-010", "done:US-001")
+    assert steps[-1].effects == ("done:US-001",)
     goal = GoalSpec(name="prd", goal_state=("done:US-000", "done:US-001"), actions=(*compounds, *steps))
     assert not [each for each in lint(Plan(goals=(goal,))).findings if each.severity == "error"]
 

@@ -5,8 +5,9 @@ from msgspec.structs import replace
 
 from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import Usage
+from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.rebase import with_rebase_step
-from scaffold.plan.story.record import StepRecord, default_workflow, new_record, next_ids
+from scaffold.plan.story.record import StepRecord, default_workflow, next_ids
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, MANDATORY, STEP_TYPES
 from scaffold.plan.story.transitions import (
     ORPHANED,

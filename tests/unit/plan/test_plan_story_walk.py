@@ -4,12 +4,12 @@ import json
 
 from scaffold.core.plan import TaskText
 from scaffold.plan.source.prd import read_prd
+from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.apply_edit import EditsApplied, RestartsExhausted, apply_file
 from scaffold.plan.story.blocking import all_ended, claimable, reevaluated
 from scaffold.plan.story.criteria_review import judge_criteria
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
 from scaffold.plan.story.rebase import with_rebase_step
-from scaffold.plan.story.record import new_record
 from scaffold.plan.story.summary import find_summary, last_words
 from scaffold.plan.story.transitions import (
     ClaimStory,

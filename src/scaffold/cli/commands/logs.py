@@ -19,6 +19,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
+from scaffold.run.assignment import journal_names
 from scaffold.run.context import RunContext
 from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
 from scaffold.views.lookup import find_action
@@ -145,10 +146,11 @@ def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Pa
     turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
     named = [Path(name) for name in written if name]
-    goals = {goal.id: goal.name for goal in context.store.goals.of_run(run.id)}
+    goals = {goal.id: goal for goal in context.store.goals.of_run(run.id)}
     if only is not None:
-        return dict.fromkeys([context.journal(goals[only.goal_id], only.key), *named])
-    folders = [context.journal(name, run.id).parent for name in goals.values()]
+        parent = context.store.actions.get(only.parent_id) if only.parent_id else None
+        return dict.fromkeys([context.journal(*journal_names(goals[only.goal_id], only, parent)), *named])
+    folders = [context.journal(goal.name, run.id).parent for goal in goals.values()]
     return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
 
 

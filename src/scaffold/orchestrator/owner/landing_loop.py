@@ -7,11 +7,12 @@ from collections.abc import Callable
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BranchHeld, QueueIdle
+from scaffold.landing.queue_steps import BranchHeld, QueueIdle, StepRecorded
 from scaffold.landing.record import resolve_intent
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.worker.rescue_diff import write_rescue_diff
 
 BRANCH_HELD_POLL_S = 1.0
 
@@ -46,6 +47,8 @@ class LandingLoop:
                     async with asyncio.timeout(BRANCH_HELD_POLL_S):
                         await event.wait()
             elif not isinstance(step, QueueIdle):
+                if isinstance(step, StepRecorded):
+                    await self._write_patch(step)
                 self._wakeup.notify_all()
             elif self._is_stuck():
                 await self._queue.release_held()
@@ -53,6 +56,12 @@ class LandingLoop:
                 if self._queue.held != held:
                     self._wakeup.notify_all()
                 await event.wait()
+
+    async def _write_patch(self, step: StepRecorded) -> None:
+        """Write the patch of what a step changed that begins again, or has failed."""
+        attempt = self._context.store.attempts.get(step.attempt)
+        if attempt is not None and attempt.outcome not in {"recorded", "landed"}:
+            await write_rescue_diff(self._context, attempt.id)
 
     def _note_hold(self, hold: BranchHeld | None) -> None:
         if hold is not None and not self.branch_held:

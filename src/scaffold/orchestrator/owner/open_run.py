@@ -16,9 +16,10 @@ from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
-from scaffold.orchestrator.planning.apply_plan import new_actions, new_goal
+from scaffold.orchestrator.planning.apply_plan import new_goal
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.new_actions import new_actions
 from scaffold.store.database import Store
 from scaffold.views.store_reader import is_executed, is_interrupted
 

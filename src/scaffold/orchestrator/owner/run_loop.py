@@ -50,6 +50,7 @@ from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, requ
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
+from scaffold.orchestrator.owner.workflow_state import WorkflowStateFile
 from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
@@ -96,6 +97,7 @@ class RunOwner:
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
         self._queue = MergeQueue(context, run, self._wakeup.next_event, merger=merger)
+        self._workflow_state = WorkflowStateFile(context, run)
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
@@ -323,6 +325,7 @@ class RunOwner:
                 if (seq := store.events.last_seq(self.run.id)) != last_seq:
                     last_seq = seq
                     self._wakeup.notify_all()
+                    await self._workflow_state.write()
                 match store.runs.control_request(self.run.id):
                     case "stop":
                         self.request_stop("stopped")
@@ -430,6 +433,7 @@ class RunOwner:
         if paused and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
+        await self._workflow_state.write()
         cause = unfinished_cause(self._cause)
         if cause == "cancelled":
             cancel_attempts(store, self.run)

@@ -1,13 +1,13 @@
 """Write an agent's proposals to the store, and read the draft that it proposes changes to."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
 from scaffold.core.events import AssertionProposed, PlanExtended
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Goal, Run
-from scaffold.core.plan import ActionSpec, GoalSpec, Method, Plan, text_fields
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan, text_fields
 from scaffold.core.states import (
     Active,
     Cancelled,
@@ -33,6 +33,7 @@ from scaffold.plan.edit.draft import (
 )
 from scaffold.plan.progress import PlanProgress
 from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.new_actions import new_actions
 from scaffold.store.database import Store
 
 
@@ -91,52 +92,6 @@ def new_goal(spec: GoalSpec, run: Run, *, now: datetime) -> Goal:
         worker_cap=run.settings.limits.goal_agents,
         created_at=now,
         updated_at=now,
-    )
-
-
-def new_actions(
-    specs: Sequence[ActionSpec],
-    goal: Goal,
-    *,
-    position: int,
-    now: datetime,
-    parents: Callable[[ActionKey], ActionId] | None = None,
-    method: Method = "single",
-) -> tuple[Action, ...]:
-    """Return pending actions for the goal, the first at `position` in the run's plan.
-
-    `parents` returns the id of a parent that is not among `specs`; `method` applies to the primitives.
-    """
-    ids = {spec.key: ActionId(new_id()) for spec in specs}
-
-    def parent_of(spec: ActionSpec) -> ActionId | None:
-        if spec.parent is None:
-            return None
-        return ids[spec.parent] if parents is None or spec.parent in ids else parents(spec.parent)
-
-    return tuple(
-        Action(
-            id=ids[spec.key],
-            run_id=goal.run_id,
-            goal_id=goal.id,
-            parent_id=parent_of(spec),
-            key=spec.key,
-            **{**text_fields(spec), "description": spec.stored_description},
-            kind=spec.kind,
-            method="htn" if spec.kind == "compound" else method,
-            workspace=spec.workspace,
-            role=spec.role,
-            preconditions=spec.preconditions,
-            effects=spec.effects,
-            files=spec.files,
-            contract=spec.contract,
-            state=Pending(),
-            unmet=0,
-            position=position + offset,
-            created_at=now,
-            updated_at=now,
-        )
-        for offset, spec in enumerate(specs)
     )
 
 

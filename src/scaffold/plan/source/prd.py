@@ -85,7 +85,12 @@ def assignable(
     """
     done = {story.id for story in stories if story.passes}.union(completed)
     candidates = (story for story in stories if story.id not in done and story.id not in claimed)
-    return tuple(sorted((story for story in candidates if done.issuperset(story.depends_on)), key=_rank))
+    return by_priority([story for story in candidates if done.issuperset(story.depends_on)])
+
+
+def by_priority(stories: Sequence[Story]) -> tuple[Story, ...]:
+    """Return the stories with the lowest priority first, those without one last, otherwise as they were written."""
+    return tuple(sorted(stories, key=_rank))
 
 
 def _rank(story: Story) -> tuple[bool, float]:

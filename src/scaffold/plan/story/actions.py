@@ -31,6 +31,16 @@ def step_key(story: str, step: StepId) -> ActionKey:
     return ActionKey(f"{story}/{step}")
 
 
+def new_record(story: Story) -> StoryRecord:
+    """Return the record of a story that nobody works on yet; it is completed if the story `passes`."""
+    return StoryRecord(
+        story_id=story.id,
+        title=story.title,
+        status="completed" if story.passes else "unclaimed",
+        depends_on=story.depends_on,
+    )
+
+
 def story_action(story: Story) -> ActionSpec:
     """Return the story as a compound that needs the stories it depends on, and makes `done:<story>` true."""
     return ActionSpec(
@@ -40,6 +50,7 @@ def story_action(story: Story) -> ActionSpec:
         acceptance=story.acceptance_criteria,
         notes=story.notes,
         kind="compound",
+        method="story",
         preconditions=tuple(map(done_assertion, story.depends_on)),
         effects=(done_assertion(story.id),),
     )
@@ -49,22 +60,23 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     """Yield the steps as primitives in the story's worktree, in order; each needs the one before it.
 
     Their role is their type. Skipped steps are left out: nothing waits for them. The last one, the final review, lands
-    the work of all, and so makes `done:<story>` true.
+    the work of all: it makes `done:<story>` true.
     """
     before = None
     for step in record.steps:
         if step.status == "skipped":
             continue
-        of_story = (done_assertion(record.story_id),) if step is record.steps[-1] else ()
         key = step_key(record.story_id, step.id)
+        of = record.story_id if step is record.steps[-1] else key
         yield ActionSpec(
             key=key,
             description=step.description,
+            method="story",
             workspace="parent",
             role=step.type,
             parent=record.story_id,
             preconditions=(done_assertion(before),) if before else (),
-            effects=(done_assertion(key), *of_story),
+            effects=(done_assertion(of),),
         )
         before = key
 

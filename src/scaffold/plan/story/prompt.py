@@ -37,7 +37,8 @@ class SharedFiles(Struct, frozen=True, kw_only=True):
     scratch: str
     """Of all stories."""
     story_scratch: str
-    edits: str
+    edits: str = ""
+    """Empty if edits of the workflow cannot be asked for."""
 
 
 class StepContext(Struct, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ def step_prompt(story: TaskText, record: StoryRecord, step_id: str, context: Ste
         _clipped("# Commands of this repository", "\n".join(f"- {each}" for each in context.commands), COMMANDS_CHARS),
         _clipped("# What they printed just now", context.failure, COMMANDS_CHARS),
         _files(context.files),
-        _editing(record, step, context.files) if kind.may_edit else "",
+        _editing(record, step, context.files) if kind.may_edit and context.files.edits else "",
         _criteria_rule(story, step),
         SUMMARY_RULE,
     ]

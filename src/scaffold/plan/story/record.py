@@ -10,7 +10,6 @@ from msgspec import Meta, Struct
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey
 from scaffold.plan.message_text import quoted, quoted_list
-from scaffold.plan.source.prd import Story
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, STEP_TYPES, StepType
 
 StepId = NewType("StepId", str)
@@ -109,16 +108,6 @@ class StoryRecord(Struct, frozen=True, kw_only=True):
     def find(self, step_id: str) -> StepRecord | None:
         """Return the step with this id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
-
-
-def new_record(story: Story) -> StoryRecord:
-    """Return the record of a story that nobody works on yet; it is completed if the story `passes`."""
-    return StoryRecord(
-        story_id=story.id,
-        title=story.title,
-        status="completed" if story.passes else "unclaimed",
-        depends_on=story.depends_on,
-    )
 
 
 def default_workflow() -> tuple[StepRecord, ...]:

@@ -159,3 +159,11 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
 }
 DEFAULT_WORKFLOW: tuple[StepType, ...] = tuple(each for each in STEP_TYPES if each != "rebase_resolve")
 """The types of a new story's steps, in order."""
+
+
+def step_type(name: str) -> StepType:
+    """Return the type of a step with this name; LookupError if there is none."""
+    for each in STEP_TYPES:
+        if each == name:
+            return each
+    raise LookupError(name)

@@ -9,7 +9,17 @@ import yaml
 
 from scaffold.core.contract import Check, Contract, ExitCode, Expectation, OutputContains
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import DEFAULT_ROLE, ActionKind, ActionSpec, Finding, GoalSpec, Plan, TaskType
+from scaffold.core.plan import (
+    DEFAULT_ROLE,
+    ActionKind,
+    ActionSpec,
+    Finding,
+    GoalSpec,
+    Method,
+    Plan,
+    TaskType,
+    Workspace,
+)
 from scaffold.plan.message_text import quoted
 from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters, bad_line
 from scaffold.plan.text.positioned import PositionedNode, invalid_plan, parse_positioned
@@ -27,7 +37,10 @@ TEXT_KEYS = ("title", "description", "type", "acceptance", "verification_intent"
 
 _PLAN = ("version", "goals")
 _GOAL = ("name", "description", "goal_state", "persistent", "actions")
-_ACTION = ("key", *TEXT_KEYS, "kind", "role", "parent", "preconditions", "effects", "files", "contract")
+_ACTION = (
+    *("key", *TEXT_KEYS, "kind", "method", "workspace", "role"),
+    *("parent", "preconditions", "effects", "files", "contract"),
+)
 _CONTRACT = ("intent", "commands", "must_exist", "must_not_exist", "must_not_change")
 _CHECK = ("command", "expect", "description", "required", "timeout_s")
 
@@ -158,6 +171,8 @@ def parse_action(fields: FieldReader, known: tuple[str, ...], *, required: tuple
         verification_intent=fields.text("verification_intent", complaint=bad_characters),
         notes=fields.text("notes"),
         kind=_kind(fields),
+        method=_method(fields),
+        workspace=_workspace(fields),
         role=fields.text("role", DEFAULT_ROLE, bad_name),
         parent=ActionKey(parent) if (parent := fields.text("parent", complaint=bad_key)) else None,
         preconditions=_assertions(fields, "preconditions"),
@@ -174,6 +189,28 @@ def _kind(fields: FieldReader) -> ActionKind:
         case other:
             fields.complain("kind", f"{quoted(other)} is not a kind of action", "Write primitive or compound.")
             return "primitive"
+
+
+def _method(fields: FieldReader) -> Method | None:
+    match fields.text("method"):
+        case "":
+            return None
+        case "htn" | "story" | "dag" | "single" as known:
+            return known
+        case other:
+            fields.complain("method", f"{quoted(other)} is not a method", "Write htn, story, dag or single.")
+            return None
+
+
+def _workspace(fields: FieldReader) -> Workspace:
+    match fields.text("workspace", "own"):
+        case "own" | "parent" as known:
+            if known == "parent" and not fields.has("parent"):
+                fields.complain("workspace", "there is no parent to share a worktree with", "Name a `parent`.")
+            return known
+        case other:
+            fields.complain("workspace", f"{quoted(other)} is not a workspace", "Write own or parent.")
+            return "own"
 
 
 def _type(fields: FieldReader) -> TaskType | None:
@@ -303,6 +340,8 @@ def _action_entry(action: ActionSpec) -> dict[str, Any]:
     entry = _without_defaults(
         {
             "kind": "" if action.kind == "primitive" else action.kind,
+            "method": action.method,
+            "workspace": "" if action.workspace == "own" else action.workspace,
             "role": "" if action.role == DEFAULT_ROLE else action.role,
             "parent": action.parent,
             "preconditions": list(action.preconditions),

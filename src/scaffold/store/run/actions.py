@@ -120,6 +120,13 @@ MARK_FAILURES_HANDLED = """
 UPDATE action SET failure_handled = 1 WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive'
 """
 FAILURES_OF_RUN = "SELECT id, failures FROM action WHERE run_id = :run_id AND failures > 0"
+MAKE_ROOM = "UPDATE action SET position = position + :count WHERE run_id = :run_id AND position > :after"
+SET_STEP = """
+UPDATE action SET position = :position, description = :description, preconditions = :preconditions WHERE id = :id
+"""
+FORGET_PRECONDITIONS = "DELETE FROM precondition WHERE action_id = :id"
+FORGET_EFFECTS = "DELETE FROM effect WHERE action_id = :id"
+REMOVE = "DELETE FROM action WHERE id = :id AND status = 'pending'"
 LAST_POSITION = "SELECT COALESCE(MAX(position), -1) AS position FROM action WHERE run_id = :run_id"
 
 
@@ -264,6 +271,32 @@ class Actions(RunTableGateway):
     def last_position(self, run_id: RunId) -> int:
         """Return the position of the run's last action; -1 if there is none."""
         return int(self._connection.rows(LAST_POSITION, run_id=run_id)[0]["position"])
+
+    def make_room(self, run_id: RunId, *, after: int, count: int) -> None:
+        """Move the actions behind the position `after` by `count` places, so that others fit between."""
+        self._connection.write(MAKE_ROOM, run_id=run_id, after=after, count=count)
+
+    def arrange(self, action: Action) -> None:
+        """Store the position, the description and the preconditions of an action that has not started."""
+        self._connection.write(
+            SET_STEP,
+            id=action.id,
+            position=action.position,
+            description=action.description,
+            preconditions=ASSERTIONS.write(action.preconditions),
+        )
+        self._connection.write(FORGET_PRECONDITIONS, id=action.id)
+        self._connection.write_each(ADD_PRECONDITION, (_assertion_row(action, name) for name in action.preconditions))
+        self._connection.write(COUNT_UNMET, id=action.id)
+
+    def remove(self, action: Action) -> None:
+        """Delete a pending action that has no attempts; IllegalTransition if it is not pending."""
+        row = self._connection.require_row(GET_STATUS, "action", action.id)
+        if row["status"] != "pending":
+            raise illegal_transition("action", action.key, row["status"], "removed")
+        for statement in (FORGET_PRECONDITIONS, FORGET_EFFECTS, REMOVE):
+            self._connection.write(statement, id=action.id)
+        self._tally.count(action.goal_id, "pending", -1)
 
     def guide(self, action_id: ActionId, guidance: str) -> None:
         """Grant the action one extra attempt, to follow `guidance`."""

@@ -34,11 +34,11 @@ from scaffold.store.run.events import RunTableGateway
 
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, kind,
-                     workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score, result,
+                     workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score, result, edits,
                      input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file, error, queued_at,
                      queued_seq, started_at, ended_at)
 VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :kind,
-        :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result,
+        :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result, :edits,
         :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at,
         :queued_seq, :started_at, :ended_at)
 ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
@@ -47,6 +47,9 @@ RETURNING id
 GET = "SELECT * FROM attempt WHERE id = :id"
 LAST_IN_WORKSPACE = """
 SELECT * FROM attempt WHERE id = :name OR (workspace = :name AND workspace <> '') ORDER BY queued_seq DESC LIMIT 1
+"""
+OF_WORKSPACE = """
+SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' ORDER BY queued_seq
 """
 RECORDED_IN_WORKSPACE = """
 SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' AND outcome = 'recorded' ORDER BY queued_seq
@@ -100,11 +103,12 @@ HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id 
 MARK_CONFLICT = """
 UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'
 """
+FORGET_EDITS = "UPDATE attempt SET edits = NULL WHERE id = :id"
 RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
        verification = COALESCE(:verification, verification), score = COALESCE(:score, score),
-       result = COALESCE(:result, result), iteration = COALESCE(:iteration, iteration),
+       result = COALESCE(:result, result), edits = COALESCE(:edits, edits), iteration = COALESCE(:iteration, iteration),
        candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
                             THEN :seq ELSE candidate_seq END
 WHERE id = :id AND status = 'claimed' AND fence = :fence AND phase = :was
@@ -147,6 +151,8 @@ class AgentAnswer(Struct, frozen=True):
 
     text: str
     iteration: int
+    edits: str | None = None
+    """What it asks to change in the steps of its story; None keeps what it asked for before."""
 
 
 class Attempts(RunTableGateway):
@@ -171,6 +177,10 @@ class Attempts(RunTableGateway):
         """Return the latest attempt whose worktree has this name; None if there is none."""
         row = self._connection.row(LAST_IN_WORKSPACE, name=name)
         return None if row is None else attempt_of(row)
+
+    def of_workspace(self, name: str) -> tuple[Attempt, ...]:
+        """Return the attempts in a shared worktree, oldest first."""
+        return tuple(map(attempt_of, self._connection.rows(OF_WORKSPACE, name=name)))
 
     def recorded_in_workspace(self, name: str) -> tuple[Attempt, ...]:
         """Return the recorded attempts in a shared worktree, oldest first: the next one begins where the last ended."""
@@ -275,10 +285,15 @@ class Attempts(RunTableGateway):
             verification=VERIFICATION.write(verification),
             score=SCORE.write(score),
             result=answer.text if answer else None,
+            edits=answer.edits if answer else None,
             iteration=answer.iteration if answer else None,
         )
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
+
+    def forget_edits(self, attempt_id: AttemptId) -> None:
+        """Forget what the attempt asks to change in its story, because it was settled."""
+        self._connection.write(FORGET_EDITS, id=attempt_id)
 
     def wait_for(self, attempt_id: AttemptId, item_id: str, *, fence: int, most: int) -> bool:
         """Let the attempt wait for the inbox item without a slot; False if `most` others of its run wait already."""

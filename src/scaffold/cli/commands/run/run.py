@@ -46,7 +46,9 @@ from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.edit.proposed_actions import read_tasks
+from scaffold.plan.source.prd import read_prd
 from scaffold.plan.source.single_action import single_action_plan
+from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.plan.text.file_format import read_plan
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
@@ -65,11 +67,12 @@ QUICK_TIER = "quick"
 @click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
 @click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, JSON, in their order.")
+@click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
 @shared_options
-def run(task: str | None, spec: str | None, tasks_path: str | None, **options: Any) -> int:
+def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: str | None, **options: Any) -> int:
     """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
     Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
@@ -77,11 +80,13 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, **options: A
     decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
     checkout is not touched, and nothing is pushed.
     """
-    if tasks_path is not None and options["plan_path"] is not None:
-        raise UsageError("a plan and a list of tasks cannot be combined", "Pass only one of them.")
-    read = _read_valid_plan if tasks_path is None else _read_tasks
-    flags = flags_of(options if tasks_path is None else {**options, "plan_path": tasks_path})
-    return run_async(_run(flags, _run_input(task, spec, flags, read)))
+    readers = {options["plan_path"]: _read_valid_plan, tasks_path: _read_tasks, prd_path: _read_stories}
+    given = [path for path in (options["plan_path"], tasks_path, prd_path) if path is not None]
+    if len(given) > 1:
+        raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
+    path = given[0] if given else None
+    flags = flags_of({**options, "plan_path": path})
+    return run_async(_run(flags, _run_input(task, spec, flags, readers[path])))
 
 
 def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanReader) -> RunInput:
@@ -92,7 +97,7 @@ def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanRe
         request = read_request(task, spec, sys.stdin)
         return RunInput(request=request, source=request)
     if task is not None or spec is not None:
-        raise UsageError("a task cannot be combined with a plan or a list of tasks", "Pass only one of them.")
+        raise UsageError("a task cannot be combined with a plan, tasks or a PRD", "Pass only one of them.")
     text, plan = read(flags.plan_path, planner=_may_replan(flags))
     return RunInput(request=_short_path(flags.plan_path), source=text, plan=plan)
 
@@ -140,6 +145,21 @@ def _read_tasks(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG00
         raise PlanInvalid(f"{path} has no tasks", TASKS_HINT)
     stem = Path(path).stem
     return text, Plan(goals=(project_goal(stem, f"All tasks of {Path(path).name} are done.", read_tasks(tasks)),))
+
+
+def _read_stories(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG001 - as of a plan
+    """Return the text of a PRD, and the plan with one goal, named after the file: its stories that do not pass yet.
+
+    Prints findings, with their lines, and raises PlanInvalid if it cannot be read.
+    """
+    text = _read_text(path)
+    try:
+        stories = read_prd(text, name=path).stories
+    except PlanInvalid as error:
+        print_findings(error.findings, path)
+        raise
+    name = Path(path)
+    return text, Plan(goals=(stories_goal(name.stem, f"All stories of {name.name} are done.", stories),))
 
 
 def _read_text(path: str) -> str:

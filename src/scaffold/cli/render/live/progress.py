@@ -160,7 +160,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case AttemptPhaseChanged(action=action, phase="verifying"):
             return f"check    {action}"
         case AttemptEnded(action=action, outcome="recorded"):
-            return f"approved {action}"
+            return f"recorded {action}"
         case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
             why = _first_line(error, f"scaffold contract {quote(action)}")
             return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(why)}"

@@ -15,6 +15,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.sandbox import remove_temporary_folder
 from scaffold.run.terminals import asked_items
+from scaffold.run.time_limit import attempt_timeout_s
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
 
 OVERTIME_S = 120.0
@@ -107,7 +108,9 @@ class WorkerExitHandler:
     def _is_overdue(self, attempt: Attempt) -> bool:
         """Return whether the worker is past its time, and past the time to save its work."""
         now = self._context.clock.monotonic()
-        ends_at = self._first_seen.setdefault(attempt.id, now) + self._run.settings.tier.timeout_s
+        action = self._context.store.actions.get(attempt.action_id)
+        allowed_s = attempt_timeout_s(self._run, action) if action else 0.0
+        ends_at = self._first_seen.setdefault(attempt.id, now) + allowed_s
         return now > max(ends_at, attempt.ends_at or 0.0) + OVERTIME_S
 
     def _is_hung(self, attempt: Attempt) -> bool:

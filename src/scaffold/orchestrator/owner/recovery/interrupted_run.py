@@ -16,8 +16,8 @@ from scaffold.landing.record import (
     resolve_intent,
     session_ref,
     session_tip,
-    unpin_contained,
 )
+from scaffold.landing.story_steps import unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -115,7 +115,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
             await refs.delete(context.git, ref, old=kept[ref])
         # So do those of the steps before it.
         if attempt.outcome == "landed" and kept:
-            await unpin_contained(context, attempt)
+            await unpin_contained(context, attempt, landed=True)
 
 
 async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:

@@ -1,0 +1,48 @@
+"""`workflow_state.json` in the projections: what the store says of stories, written by the run's owner alone."""
+
+import contextlib
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.model import Run
+from scaffold.host.files import FileLock, write_atomic
+from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
+from scaffold.run.context import RunContext
+from scaffold.views.story_record import all_stories
+
+NAME = "workflow_state.json"
+LOCK_TIMEOUT_S = 60.0
+
+
+class WorkflowStateFile:
+    """The file of one run; a run whose plan has no story has none."""
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._path = context.projections / NAME
+        self._has_stories: bool | None = None
+
+    async def write(self) -> None:
+        """Write the state of the run's stories if it has changed; fields that we do not know stay.
+
+        A file that cannot be written is left as it is: the store is what counts.
+        """
+        # A plan gets its stories at once, so that other runs are asked for them only once.
+        if self._has_stories is None:
+            self._has_stories = bool(all_stories(self._context.store, self._run))
+        if not self._has_stories:
+            return
+        lock = self._context.repository.common_dir / "scaffold" / f"{NAME}.lock"
+        async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
+            stories = all_stories(self._context.store, self._run)
+            state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
+            text = encode_state(state, self._given())
+            with contextlib.suppress(OSError):
+                if not self._path.exists() or self._path.read_bytes() != text:
+                    write_atomic(self._path, text)
+
+    def _given(self) -> Document | None:
+        """Return the document that is there; None if it cannot be read as one."""
+        with contextlib.suppress(PlanInvalid, OSError, UnicodeDecodeError):
+            return read_state(self._path.read_text("utf-8"), name=NAME).given
+        return None

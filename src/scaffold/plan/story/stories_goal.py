@@ -1,0 +1,38 @@
+"""A PRD as a goal: each story a compound, its steps the primitives of it."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import structs
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.plan.source.dag import done_assertion
+from scaffold.plan.source.prd import Story, by_priority
+from scaffold.plan.story.actions import new_record, step_actions, story_action
+from scaffold.plan.story.record import default_workflow
+
+
+def stories_goal(name: str, description: str, stories: Sequence[Story]) -> GoalSpec:
+    """Return the goal that is reached when all stories are done, in the order in which they are to be worked.
+
+    Stories that pass are left out. Raises PlanInvalid if all do.
+    """
+    passed = {story.id for story in stories if story.passes}
+    left = tuple(
+        structs.replace(story, depends_on=tuple(each for each in story.depends_on if each not in passed))
+        for story in by_priority(stories)
+        if story.id not in passed
+    )
+    if not left:
+        raise PlanInvalid(f"all stories of {name} pass already", "Set `passes` to false for those to be worked again.")
+    return GoalSpec(
+        name=name,
+        description=description,
+        goal_state=tuple(done_assertion(story.id) for story in left),
+        actions=tuple(action for story in left for action in _actions(story)),
+    )
+
+
+def _actions(story: Story) -> Iterator[ActionSpec]:
+    yield story_action(story)
+    yield from step_actions(structs.replace(new_record(story), steps=default_workflow()))

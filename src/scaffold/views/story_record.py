@@ -1,0 +1,117 @@
+"""A story of the plan as a record: its steps, with what became of each, read from the store."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import structs
+
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.ports import NO_USAGE
+from scaffold.core.states import AttemptOutcome, Completed, Running, Skipped, reason_of
+from scaffold.plan.source.dag import done_assertion
+from scaffold.plan.story.actions import step_status, story_status
+from scaffold.plan.story.history import story_entry
+from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord
+from scaffold.plan.story.step_type import step_type
+from scaffold.plan.story.summary import find_summary, last_words
+from scaffold.store.database import Store
+
+RESTARTS: frozenset[AttemptOutcome | None] = frozenset({"restarted", "lost"})
+"""Outcomes after which a step begins again, at the commit where it began."""
+ENDINGS: Mapping[AttemptOutcome | None, HistoryAction] = {
+    "recorded": "step_completed",
+    "landed": "step_completed",
+    "timeout": "step_cancelled",
+    "cancelled": "step_cancelled",
+    **dict.fromkeys(("contract_failed", "gate_failed", "executor_failed", "conflict", "lost"), "step_failed"),
+}
+"""What the history says of an attempt that ended so; nothing of others."""
+DONE_PREFIX = done_assertion("")
+
+
+def story_record(store: Store, story: Action) -> StoryRecord:
+    """Return the record of a story, which is a compound with the method `story`."""
+    attempts = {each: store.attempts.of_action(each.id) for each in store.actions.children(story.id)}
+    steps = tuple(_step(action, tried) for action, tried in attempts.items())
+    begun = [step.started_at for step in steps if step.started_at is not None]
+    ended = [step.completed_at for step in steps if step.completed_at is not None]
+    record = StoryRecord(
+        story_id=story.key,
+        title=story.title,
+        status=story_status(story.state) if begun or not isinstance(story.state, Running) else "unclaimed",
+        claimed_at=min(begun, default=None),
+        completed_at=max(ended, default=None) if isinstance(story.state, Completed) else None,
+        depends_on=tuple(type(story.key)(need.removeprefix(DONE_PREFIX)) for need in story.preconditions),
+        steps=steps,
+    )
+    executed = [entry for action, tried in attempts.items() for entry in _entries(action, tried)]
+    edits = store.story_histories.of_story(story.id)
+    # In this order where they happened at the same time.
+    happened = [*_claimed(record), *executed, *edits, *_completed(record)]
+    return structs.replace(record, history=tuple(sorted(happened, key=lambda entry: entry.timestamp)))
+
+
+def all_stories(store: Store, run: Run) -> tuple[StoryRecord, ...]:
+    """Return the records of all stories of a run, in plan order, with numbers for those that were claimed."""
+    stories = [each for each in store.actions.of_run(run.id) if each.method == "story" and each.kind == "compound"]
+    records = [story_record(store, each) for each in stories]
+    claimed = sorted((each for each in records if each.claimed_at), key=lambda each: str(each.claimed_at))
+    numbers = {each.story_id: number for number, each in enumerate(claimed, 1)}
+    return tuple(structs.replace(each, agent_id=numbers.get(each.story_id)) for each in records)
+
+
+def step_id(step: Action) -> StepId:
+    """Return the id of a step within its story, e.g. `step-005`."""
+    return StepId(step.key.rpartition("/")[2])
+
+
+def notes_of(answer: str | None) -> str | None:
+    """Return the notes that a step's answer leaves for later steps; None without an answer."""
+    return None if answer is None else (find_summary(answer) or last_words(answer)).notes
+
+
+def _claimed(story: StoryRecord) -> Iterator[HistoryEntry]:
+    if story.claimed_at is not None:
+        yield story_entry(story, "story_claimed", story.claimed_at)
+
+
+def _completed(story: StoryRecord) -> Iterator[HistoryEntry]:
+    if story.completed_at is not None:
+        yield story_entry(story, "story_completed", story.completed_at)
+
+
+def _entries(step: Action, attempts: Sequence[Attempt]) -> Iterator[HistoryEntry]:
+    """Yield what the attempts at a step say: when each began, and how it ended."""
+    for attempt in attempts:
+        if attempt.started_at is not None:
+            yield _entry(step, "step_started", attempt.started_at)
+        if attempt.ended_at is not None and attempt.outcome in ENDINGS:
+            error = {"error": attempt.error} if attempt.error else {}
+            yield _entry(step, ENDINGS[attempt.outcome], attempt.ended_at, **error)
+
+
+def _entry(step: Action, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
+    return HistoryEntry(timestamp=at, action=action, agent_id=None, step_id=step_id(step), details=details)
+
+
+def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
+    last = attempts[-1] if attempts else None
+    usage = sum((each.usage for each in attempts), NO_USAGE)
+    begun = [each.started_at for each in attempts if each.started_at is not None]
+    return StepRecord(
+        id=step_id(action),
+        type=step_type(action.role),
+        status=step_status(action.state, last.outcome if last else None),
+        description=action.description,
+        started_at=begun[-1] if begun else None,
+        completed_at=last.ended_at if last else None,
+        git_sha_at_start=last.start if last else None,
+        notes=notes_of(action.result),
+        error=last.error if last else None,
+        skip_reason=reason_of(action.state) if isinstance(action.state, Skipped) else None,
+        restart_count=sum(each.outcome in RESTARTS for each in attempts),
+        cost_usd=usage.cost_usd if begun else None,
+        input_tokens=usage.input_tokens if begun else None,
+        output_tokens=usage.output_tokens if begun else None,
+        log_file=last.log_file if last else None,
+    )

@@ -1,0 +1,53 @@
+"""The tool with which a native agent edits the steps of its story; the file for other executors takes the same."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.plan.story.apply_edit import EditRequest, EditsApplied, EditsKnown, apply_file
+from scaffold.plan.story.step_type import STEP_TYPES
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.workspace import failed_answer
+from scaffold.views.story_record import step_id, story_record
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.story.edits import edit_folder
+
+NAME = "edit_workflow"
+
+
+def edit_workflow(context: AttemptContext) -> Tool | None:
+    """Return the tool; None if the attempt is at no step that may edit its story."""
+    folder, story = edit_folder(context), context.task.parent
+    role = context.task.action.role
+    if folder is None or story is None or not any(each == role and STEP_TYPES[each].may_edit for each in STEP_TYPES):
+        return None
+
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        content = msgspec.json.encode(args["operations"])
+        request = EditRequest(
+            step_id=step_id(context.task.action),
+            attempt=context.task.attempt.id,
+            name="operations",
+            at=context.run_context.clock.now(),
+            usage=context.task.attempt.usage,
+        )
+        # Judged now, so that the agent can correct itself; what counts is the same at the end of the step.
+        outcome = apply_file(story_record(context.run_context.store, story), request, content)
+        if not isinstance(outcome, EditsApplied | EditsKnown):
+            return failed_answer(outcome.feedback)
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.own.write_bytes(content)
+        return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
+
+    return Tool(
+        name=NAME,
+        description=(
+            "Edit the steps of your story that are pending; your prompt lists the operations. All are applied when "
+            "your step ends, or none. A second call replaces the first."
+        ),
+        schema=object_schema({"operations": {"type": "array", "items": {"type": "object"}}}),
+        category="memory",
+        run=run,
+    )

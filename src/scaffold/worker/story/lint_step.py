@@ -1,0 +1,57 @@
+"""The linting step: the repository's own lint gates run first, and an agent is asked only if they fail."""
+
+from msgspec import structs
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.gates import GateKind
+from scaffold.git import worktree
+from scaffold.run.failure_summary import describe_failed_checks
+from scaffold.verify.contract.checks import STEP_CHECK
+from scaffold.verify.regression.gate_results import judge_gates
+from scaffold.verify.request import ProofRequest
+from scaffold.worker.attempt_context import AttemptContext
+
+LINT_STEP = "linting"
+LINT_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
+
+
+async def lint_before_agent(context: AttemptContext) -> Verification | None:
+    """Run the lint gates on the work so far; None if the attempt is at another step, or if there is no such gate.
+
+    Failures that the base has, too, do not count.
+    """
+    baseline, settings = context.baseline, context.task.run.settings
+    if context.task.action.role != LINT_STEP or context.task.attempt.kind != "step" or baseline is None:
+        return None
+    runs = tuple(run for run in baseline.runs if run.gate.kind in LINT_KINDS)
+    if not runs or not settings.gates.enabled:
+        return None
+    start = context.workspace.start
+    linting = structs.replace(baseline, runs=runs)
+    request = ProofRequest(
+        baseline=linting,
+        focused=False,
+        files=("**",),
+        gates_off=settings.gates.off,
+        gate_timeout_s=settings.gates.timeout_s,
+        slots=context.run_context.slots(settings.gates.slots),
+        find_gate_run=context.run_context.store.baselines.find,
+    )
+    results = await judge_gates(request, linting, context.tree(start))
+    await worktree.restore(context.workspace.git, start)
+    judged = [each for each in results if each.gate.kind in LINT_KINDS]
+    ended = CheckResult(name=STEP_CHECK, verdict="pass", detail=", ".join(f"{each.gate.name}" for each in judged))
+    found = Verification(commit=start, results=(ended,), gates=tuple(judged))
+    # A gate that ran nothing shows nothing.
+    return found if any(each.counts_for_work or each.blocks for each in judged) else None
+
+
+def lint_failure(found: Verification | None) -> str:
+    """Return what the gates said, for the agent; empty if they passed or did not run."""
+    return describe_failed_checks(found) if found is not None and not found.passed else ""
+
+
+def lint_answer(found: Verification) -> str:
+    """Return what stands in place of an agent's answer after gates that passed."""
+    gates = ", ".join(f"`{each.gate.command}`" for each in found.gates)
+    return f"No agent was needed.\n\nSUMMARY\nThe lint checks pass on the work so far: {gates}."

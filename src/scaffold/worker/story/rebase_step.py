@@ -1,0 +1,78 @@
+"""The step that merges a story with what landed since it began: the agent resolves what git could not merge."""
+
+import os
+
+from msgspec import Struct, structs
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits, refs
+from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.work_commit import WorkCommit
+
+REBASE_STEP = "rebase_resolve"
+MARKERS_CHECK = "conflict markers"
+_MARKERS = ("<<<<<<< ", ">>>>>>> ")
+
+
+class PreparedMerge(Struct, frozen=True):
+    """A merge of the branch's tip into the story, which the worktree shows with conflict markers."""
+
+    tip: Commit
+    paths: tuple[str, ...]
+    """The files in conflict."""
+
+
+async def prepare_merge(context: AttemptContext) -> PreparedMerge | None:
+    """Show the merge with what landed in the worktree; None if the attempt is at another step. HEAD does not move."""
+    if context.task.action.role != REBASE_STEP or context.task.attempt.kind != "step":
+        return None
+    git, start = context.workspace.git, context.workspace.start
+    tip = await refs.resolve(context.run_context.git, context.task.run.session_ref)
+    if tip is None:
+        return None
+    merged = await merge_commits(context.run_context.git, start, tip)
+    await git("read-tree", "-u", "--reset", merged.tree)
+    paths = merged.paths if isinstance(merged, Conflicted) else ()
+    if paths:  # conflict markers are no version of a file that its agent has staged
+        listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        await git("reset", "-q", start, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
+    return PreparedMerge(tip, paths)
+
+
+def merge_note(merge: PreparedMerge) -> str:
+    """Return what the step's agent is told of the merge."""
+    files = "\n".join(f"- {utf8_safe(path)}" for path in merge.paths) or "- none: git merged all of it"
+    return (
+        f"# The merge\nYour worktree has both sides merged: the story's work, and what landed since, up to {merge.tip}."
+        f"\nFiles in conflict have conflict markers:\n{files}"
+    )
+
+
+async def with_second_parent(
+    context: AttemptContext, merge: PreparedMerge, work: WorkCommit
+) -> WorkCommit | Verification:
+    """Return the work as a merge with the tip; a failed verification while files have conflict markers."""
+    git, identity = context.workspace.git, context.task.run.settings.identity
+    left = [path for path in merge.paths if await _has_markers(context, work.head, path)]
+    if left:
+        names = join_limited([utf8_safe(path) for path in left], 20)
+        problem = CheckResult(name=MARKERS_CHECK, verdict="fail", detail=f"These files have conflict markers: {names}")
+        return Verification(commit=work.head, results=(problem,))
+    head = await commits.commit_tree(
+        git,
+        work.tree,
+        parents=[work.head, merge.tip],
+        message=f"Merge what landed into {context.task.action.key}",
+        author=identity.author,
+        committer=identity.committer,
+    )
+    return structs.replace(work, head=head)
+
+
+async def _has_markers(context: AttemptContext, commit: Commit, path: str) -> bool:
+    found = await context.run_context.git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
+    lines = found.out.decode("utf-8", "replace").splitlines()
+    return any(line.startswith(_MARKERS) for line in lines)

@@ -1,0 +1,102 @@
+"""`run --prd`: stories in steps, by the real command, on a cassette."""
+
+import json
+
+import pytest
+
+from scaffold.plan.story.step_type import STEP_TYPES
+from support.scenario import Scenario
+
+PRD = {
+    "project": "Lists",
+    "userStories": [
+        {"id": "US-001", "title": "Add two", "acceptanceCriteria": ["list has two"], "priority": 1, "passes": False},
+        {"id": "US-002", "title": "Add three", "priority": 2, "depends_on": ["US-001"], "custom": {"kept": True}},
+        {"id": "US-003", "title": "Done before", "priority": 0, "passes": True},
+    ],
+}
+DONE = "done\n\nSUMMARY\nlooked\nat\nit"
+EDITS = [
+    {
+        "operation": "add_after",
+        "target_step_id": "step-005",
+        "new_steps": [{"type": "coding", "description": "Fix it"}],
+        "reason": "a cycle of its own",
+    }
+]
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    made = Scenario(tmp_path)
+    yield made
+    assert made.processes() == [], "a process was left behind"
+
+
+def prd(scenario, given):
+    path = scenario.home / "prd.json"
+    path.write_text(given if isinstance(given, str) else json.dumps(given))
+    return "--prd", str(path)
+
+
+@pytest.mark.slow
+def test_stories_are_worked_in_steps_and_land_one_after_another(scenario):
+    """DR-1, DR-2, DR-6, DR-8, DR-11, DR-13, SC-22: ten steps each, edited by an agent; the user's files stay."""
+    asked = f"echo '{json.dumps(EDITS)}' > $SCAFFOLD_SHARED_DIR/workflow_edits/US-002.json"
+    replies = [
+        {"when": {"action": key, "turn": 1}, "tool_calls": [{"name": "shell", "args": {"command": command}}]}
+        for key, command in (
+            ("US-001/step-005", "echo two >> list"),
+            ("US-002/step-002", asked),
+            ("US-002/step-011", "echo three >> list"),
+        )
+    ]
+    skip = [{"operation": "skip", "target_step_id": each, "reason": "no need"} for each in ("step-010", "step-009")]
+    tool = [{"tool_calls": [{"name": "edit_workflow", "args": {"operations": [each]}}]} for each in skip]
+    replies += [{"when": {"action": "US-001/step-003", "turn": turn}, **call} for turn, call in enumerate(tool, 1)]
+    scenario.replies(*replies, *[{"when": {"role": each}, "text": DONE} for each in STEP_TYPES])
+    done = scenario.call([*scenario.request_command(*prd(scenario, PRD)), "--yes", "--agents", "2"])
+    assert done.returncode == 0, done.stderr
+    shown = scenario.status()
+    branch = shown["run"]["session_branch"]
+    subjects = scenario.git("log", "--format=%s", f"main..{branch}").splitlines()
+    assert subjects == ["feat(ralph): US-002 - Add three", "feat(ralph): US-001 - Add two"]
+    assert scenario.git("show", f"{branch}:list").splitlines()[-2:] == ["two", "three"]
+    stories = [each for each in shown["actions"] if each["kind"] == "compound"]
+    assert [(each["key"], each["method"], each["status"]) for each in stories] == [
+        ("US-001", "story", "completed"),
+        ("US-002", "story", "completed"),
+    ]
+    state = json.loads((scenario.repo / ".scaffold" / "workflow_state.json").read_text())
+    steps = [each["id"] for each in state["stories"]["US-002"]["steps"]]
+    assert steps[4:7] == ["step-005", "step-011", "step-006"]
+    assert {each["id"]: each["status"] for each in state["stories"]["US-001"]["steps"]}["step-009"] == "skipped"
+    refused = [
+        json.loads(line) for line in (scenario.repo / ".scaffold/logs/US-001/step-003.jsonl").read_text().splitlines()
+    ]
+    assert any("which cannot be skipped" in json.dumps(each) for each in refused), "the tool says so at once"
+    assert scenario.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"userStories": []}, "is empty"),
+        ({"userStories": [{"id": "a", "title": "A", "depends_on": ["b"]}]}, "which is not a task of the list"),
+        (
+            {"stories": [{"id": k, "title": k, "depends_on": [n]} for k, n in (("a", "b"), ("b", "a"))]},
+            "a -> b -> a",
+        ),
+        ({"userStories": [{"id": "a", "title": "A"}, {"id": "a", "title": "B"}]}, "more than one"),
+        ({"userStories": [{"id": "../a", "title": "A"}]}, "prd.json:1:"),
+        ({"userStories": [{"id": "a", "title": "A", "passes": True}]}, "pass already"),
+        ("{", "prd.json:1:"),
+    ],
+    ids=["empty", "unknown", "cycle", "duplicate", "hostile", "passed", "syntax"],
+)
+def test_an_unworkable_prd_is_refused_before_anything_happens(scenario, given, said):
+    """DR-1: with line and column, before a request is made."""
+    scenario.cassette(a=["x"])
+    done = scenario.call([*scenario.request_command(*prd(scenario, given)), "--yes"])
+    assert (done.returncode, said in done.stderr) == (4, True), done.stderr
+    assert scenario.status()["run"] is None

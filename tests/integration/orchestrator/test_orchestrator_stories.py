@@ -1,0 +1,204 @@
+"""Stories in steps: what one leaves for the next, edits of the steps by their agents, conflicts of whole stories."""
+
+import json
+
+import pytest
+
+from scaffold.core.states import Completed, Failed
+from scaffold.orchestrator.owner.control import retry_action
+from scaffold.plan.source.prd import Story
+from scaffold.plan.story.stories_goal import stories_goal
+from scaffold.run.time_limit import attempt_timeout_s
+from support.harness import UNSANDBOXED
+
+SUMMARY = "SUMMARY\nlooked\nat\nit"
+STEPS = [f"step-{number:03d}" for number in range(1, 11)]
+
+
+def story(key="US-1", **fields):
+    return Story(id=key, title=f"Title of {key}", given={}, **fields)
+
+
+def turns(key="US-1", *more, **commands):
+    """Return the turns of the agents of a story, `step_005="command"` for each that does something."""
+    steps = [*STEPS, *more]
+    return {f"{key}/{each}": [commands.get(each.replace("-", "_"), "")] for each in steps}
+
+
+def edit(*operations, key="US-1"):
+    """Return a command that asks for edits of the story."""
+    text = json.dumps([{"reason": "it is better", **each} for each in operations])
+    return f"""printf '%s' '{text}' > "$SCAFFOLD_SHARED_DIR/workflow_edits/{key}.json" """
+
+
+async def open_stories(harness, *stories, **settings):
+    return await harness.open_run(stories_goal("prd", "", stories), **(UNSANDBOXED | settings))
+
+
+def notes(harness, name):
+    return (harness.context.projections / name).read_text()
+
+
+def state(harness, key="US-1"):
+    return json.loads((harness.context.projections / "workflow_state.json").read_text())["stories"][key]
+
+
+async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
+    """DR-8, DR-11, DR-15: ten steps, one commit; the state has each step with its start and its notes."""
+    run = await open_stories(harness, story(acceptance_criteria=("list has six",)))
+    assert (await harness.run_to_end(run, **turns(step_005="echo six >> list"))).state == Completed()
+    assert (await harness.sh(f"git log --format=%s {run.session_branch} -1")) == "feat(ralph): US-1 - Title of US-1"
+    found = state(harness)
+    assert (found["status"], found["agent_id"], found["depends_on"]) == ("completed", 1, [])
+    assert [(each["id"], each["status"]) for each in found["steps"]] == [(each, "completed") for each in STEPS]
+    coding, linting = found["steps"][4:6]
+    assert coding["git_sha_at_start"] == run.base_sha != linting["git_sha_at_start"]
+    assert coding["notes"].startswith("(The step wrote no summary; this is the end of its answer.)")
+    happened = [each["action"] for each in found["history"]]
+    assert (happened[0], happened[-1], happened.count("step_completed")) == ("story_claimed", "story_completed", 10)
+    assert (harness.context.projections / "logs" / "US-1" / "step-005.jsonl").is_file()
+
+
+async def test_agents_add_skip_reorder_and_split_steps(harness):
+    """DR-5, DR-6: applied when the step ends; later steps run as the edited workflow says."""
+    edits = edit(
+        {"operation": "add_after", "target_step_id": "step-005", "new_steps": [{"type": "coding", "description": "B"}]},
+        {"operation": "skip", "target_step_id": "step-009"},
+        {"operation": "edit_description", "target_step_id": "step-005", "new_description": "A alone"},
+        {
+            "operation": "split",
+            "target_step_id": "step-003",
+            "replacement_steps": [{"type": "architecture", "description": each} for each in "xy"],
+        },
+    )
+    run = await open_stories(harness, story())
+    more = ("step-011", "step-012", "step-013")
+    script = turns("US-1", *more, step_002=edits, step_005="echo a >> list", step_011="echo b >> list")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    steps = [(each["id"], each["status"]) for each in state(harness)["steps"]]
+    done = ["step-001", "step-002", "step-012", "step-013", "step-004", "step-005", "step-011", *STEPS[5:8]]
+    assert steps == [*((each, "completed") for each in done), ("step-009", "skipped"), ("step-010", "completed")]
+    assert state(harness)["steps"][5]["description"] == "A alone"
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb"
+    made = [each["details"] for each in state(harness)["history"] if each["action"] == "workflow_edit"]
+    assert [each["operation"] for each in made] == ["add_after", "skip", "edit_description", "split"]
+    begun = [each["step_id"] for each in state(harness)["history"] if each["action"] == "step_started"]
+    assert begun == [*done, "step-010"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (edit({"operation": "skip", "target_step_id": "step-010"}), "which cannot be skipped"),
+        ("echo '[{' > $RALPH_SHARED_DIR/workflow_edits/US-1.json", "None of them was applied"),
+        ("printf '\\377' > $RALPH_SHARED_DIR/workflow_edits/US-1.json", "it is not UTF-8 text"),
+        ("ln -s /etc/passwd $RALPH_SHARED_DIR/workflow_edits/US-1.json", "cannot be opened"),
+        (edit({"operation": "skip", "target_step_id": "step-003"}, key="US-2"), "is for another story"),
+    ],
+)
+async def test_a_bad_edit_changes_nothing_and_its_reason_is_in_the_notes(harness, command, said):
+    """DR-5, DR-6: the story goes on, and the next step reads why."""
+    run = await open_stories(harness, story())
+    script = turns(step_002=command, step_005="echo six >> list")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert said in notes(harness, "scratch_US-1.md")
+    assert {each["status"] for each in state(harness)["steps"]} == {"completed"}
+
+
+async def test_a_step_begins_again_without_what_it_changed(harness):
+    """DR-4, DR-9: its work is pinned and kept as a patch; the fourth restart fails the story."""
+    run = await open_stories(harness, story())
+    again = edit({"operation": "restart", "target_step_id": "step-005", "new_description": "Better."})
+    once = f"if grep -q x ~/x; then echo good >> list; else echo x > ~/x; echo bad >> list; {again}; fi"
+    script = turns(step_005=once)
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\ngood"
+    step = state(harness)["steps"][4]
+    assert (step["restart_count"], step["description"]) == (1, "Better.")
+    assert "+bad" in (harness.context.projections / "restarts" / "US-1-step-005-1.diff").read_text()
+
+
+async def test_a_fourth_restart_fails_the_story(harness):
+    """DR-4: rejected, and the story fails; its dependants are blocked."""
+    run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))
+    again = edit({"operation": "restart", "target_step_id": "step-002", "new_description": "Better."})
+    ending = await harness.run_to_end(run, **(turns(step_002=again) | turns("US-2")))
+    assert isinstance(ending.state, Failed)
+    assert [each.outcome for each in harness.attempts(run, "US-1/step-002")] == ["restarted"] * 3 + ["executor_failed"]
+    assert [state(harness, key)["status"] for key in ("US-1", "US-2")] == ["failed", "blocked"]
+
+
+async def test_a_final_review_that_adds_steps_runs_again_after_them(harness):
+    """DR-5: what it changed stays."""
+    more = edit(
+        {"operation": "add_after", "target_step_id": "step-009", "new_steps": [{"type": "coding", "description": "C"}]}
+    )
+    run = await open_stories(harness, story())
+    script = turns("US-1", "step-011", step_005="echo a >> list", step_011="echo c >> list")
+    script["US-1/step-010"] = [f"if grep -q c list; then true; else echo b >> list; {more}; fi"]
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb\nc"
+    assert [each["id"] for each in state(harness)["steps"]][-2:] == ["step-011", "step-010"]
+    assert len(await harness.landed(run)) == 1
+
+
+async def test_a_conflict_inserts_a_step_that_resolves_it(harness):
+    """DR-11: before the final review, which runs again on what was resolved."""
+    run = await open_stories(harness, story(), story("US-2"), agents=2)
+    wait = f'while [ -z "$(git log --oneline {run.session_branch} | grep US-1)" ]; do sleep 0.1; done'
+    resolve = "grep -v '^[<=>][<=>]' list > kept; mv kept list"
+    script = turns(step_005="echo six >> list") | turns(
+        "US-2", "step-011", step_005=f"echo seven >> list; {wait}", step_011=resolve
+    )
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    lines = (await harness.show(f"{run.session_branch}:list")).splitlines()
+    assert sorted(lines) == ["one", "seven", "six", "three", "two"]
+    steps = [(each["id"], each["type"]) for each in state(harness, "US-2")["steps"]]
+    assert steps[-2:] == [("step-011", "rebase_resolve"), ("step-010", "final_review")]
+    assert len(await harness.landed(run)) == 2
+    assert await harness.sh("git for-each-ref refs/scaffold") == ""
+
+
+async def test_agents_share_notes_and_each_story_has_its_own(harness):
+    """DR-7: lines of all agents are kept, and are in the prompts of the steps after them."""
+    run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))
+    write = 'cd "$SCAFFOLD_SHARED_DIR"; echo "for all from {0}" >> scratch.md; echo own >> scratch_{0}.md'
+    script = turns(step_001=write.format("US-1"), step_005="echo six >> list")
+    script |= turns("US-2", step_001=write.format("US-2"), step_005="echo seven >> list")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert notes(harness, "scratch.md").splitlines() == ["for all from US-1", "for all from US-2"]
+    assert notes(harness, "scratch_US-1.md").splitlines() == ["own"]
+    log = (harness.context.projections / "logs" / "US-2" / "step-001.jsonl").read_text()
+    assert "for all from US-1" in log
+
+
+async def test_a_failed_step_fails_its_story_and_the_others_go_on(harness):
+    """DR-9, DR-10, DR-13: at the first failure; its patch is kept, all agents read of it, what needs it is blocked."""
+    stories = [story(), story("US-2", depends_on=("US-1",)), story("US-3")]
+    run = await open_stories(harness, *stories, iterations=1)
+    broken = "git checkout -q --orphan x; git commit -qm x; echo six >> list"
+    script = turns(step_005=broken) | turns("US-2") | turns("US-3", step_005="echo x > new")
+    assert isinstance((await harness.run_to_end(run, **script)).state, Failed)
+    assert [state(harness, f"US-{n}")["status"] for n in (1, 2, 3)] == ["failed", "blocked", "completed"]
+    assert len(harness.attempts(run, "US-1/step-005")) == 1
+    assert "US-1/step-005 failed" in notes(harness, "scratch.md")
+    assert (harness.context.projections / "failures" / "US-1-step-005.diff").is_file()
+
+
+async def test_a_failed_story_goes_on_at_the_step_that_failed(harness):
+    """DR-17: with what was recorded before it."""
+    run = await open_stories(harness, story(), iterations=1)
+    broken = "if ! grep -q x ~/x; then echo x > ~/x; git checkout -q --orphan x; git commit -qm x; fi; echo b >> list"
+    script = turns(step_004="echo a >> list", step_005=broken)
+    assert isinstance((await harness.run_to_end(run, **script)).state, Failed)
+    retry_action(harness.store, harness.store.runs.get(run.id), harness.action(run, "US-1/step-005"))
+    assert (await harness.run_to_end(harness.store.runs.get(run.id), **script)).state == Completed()
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb"
+    assert [len(harness.attempts(run, f"US-1/{each}")) for each in STEPS] == [1, 1, 1, 1, 2, 1, 1, 1, 1, 1]
+
+
+async def test_each_step_has_the_time_of_its_type(harness):
+    """DR-2."""
+    run = await open_stories(harness, story())
+    minutes = [attempt_timeout_s(run, harness.action(run, f"US-1/{each}")) / 60 for each in STEPS]
+    assert minutes == [15, 10, 10, 10, 30, 5, 20, 10, 10, 15]
