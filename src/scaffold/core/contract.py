@@ -190,6 +190,11 @@ class Verification(Struct, frozen=True, kw_only=True):
         return not self.failures and not self.broken_gates
 
     @property
+    def settled_tests(self) -> frozenset[str]:
+        """The names of the tests of the base about which this work decided: removed, replaced or moved ones."""
+        return frozenset(name for gate in self.gates for name in gate.base_tests)
+
+    @property
     def broken_gates(self) -> tuple[GateResult, ...]:
         """The gates that block, in order."""
         return tuple(gate for gate in self.gates if gate.blocks)

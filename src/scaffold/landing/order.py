@@ -156,14 +156,14 @@ class QueueOrder:
     async def _queued(self, attempt: Attempt) -> QueuedCandidate:
         action, _ = self._with_action(attempt)
         needs = frozenset(action.preconditions)
-        facts = self._context.store.facts.of_goal(action.goal_id) if needs else ()
+        facts = self._context.store.facts.of_assertions(action.goal_id, needs)
         return QueuedCandidate(
             id=attempt.id,
             # As in facts, whose paths are stored as text.
             paths=frozenset(map(utf8_safe, await self._forecaster.paths(attempt))),
             proves=frozenset((action.goal_id, assertion) for assertion in action.effects),
             needs=frozenset((action.goal_id, assertion) for assertion in needs),
-            relies_on=frozenset(path for fact in facts if fact.assertion in needs for path in fact.paths),
+            relies_on=frozenset(path for fact in facts for path in fact.paths),
             overtaken=self._overtaken[attempt.id],
             barred=attempt.id in self._postponed,
         )

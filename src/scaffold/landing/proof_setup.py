@@ -16,7 +16,6 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.declaration import read_declaration
 from scaffold.run.lease import owner_transaction
-from scaffold.run.settled_tests import settled_by, settled_tests
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run
@@ -43,12 +42,12 @@ class ProofSetup:
     def settled(self) -> frozenset[str]:
         """The tests about which landed work has decided; read once, so that a long run's landings cost no more."""
         if self._settled is None:
-            self._settled = settled_tests(self.context.store, self.run.id)
+            self._settled = self.context.store.baselines.settled_tests(self.run.id)
         return self._settled
 
     def settle(self, landed: Iterable[Verification]) -> None:
         """Add the tests about which work decided that has just landed."""
-        self._settled = self.settled.union(*map(settled_by, landed))
+        self._settled = self.settled.union(*(each.settled_tests for each in landed))
 
     def forget(self) -> None:
         """Read again what landed work has decided: others may have recorded some."""

@@ -173,7 +173,7 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
 def _dependency_paths(store: Store, action: Action, verification: Verification) -> frozenset[str]:
     """Return the paths a review cites and those the action's prerequisites changed."""
     needs = inherited_preconditions(store, action)
-    changed = {path for fact in store.facts.of_goal(action.goal_id) if fact.assertion in needs for path in fact.paths}
+    changed = {path for fact in store.facts.of_assertions(action.goal_id, needs) for path in fact.paths}
     cited = {utf8_safe(each.file) for review in reviews(verification) for each in review.citations}
     return frozenset(changed | cited)
 

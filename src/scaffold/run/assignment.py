@@ -53,7 +53,7 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     needs = inherited_preconditions(store, action)
     # A child builds on what its compound waited for, so inherited preconditions count as its own.
     before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
-    relevant = {*needs, *goal.desired}
+    relevant = store.facts.of_assertions(goal.id, (*needs, *goal.desired))
     return Assignment(
         run=run,
         goal=goal,
@@ -61,7 +61,7 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
         attempt=attempt,
         parent=store.actions.get(action.parent_id) if action.parent_id else None,
         prerequisites=tuple(sorted(before.values(), key=lambda each: each.position)),
-        facts=tuple(f for f in store.facts.of_goal(goal.id) if f.state == "holds" and f.assertion in relevant),
+        facts=tuple(fact for fact in relevant if fact.state == "holds"),
     )
 
 

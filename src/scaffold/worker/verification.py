@@ -21,7 +21,6 @@ from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
-from scaffold.run.settled_tests import settled_tests
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.exercised import with_executed_lines
@@ -261,7 +260,7 @@ class AttemptVerifier:
             areas=ProtectedAreas.with_added(settings.permissions.areas),
             installed=self._context.environment.installed if self._context.environment else (),
             accepted_losses=frozenset(accepted),
-            settled=settled_tests(self._context.run_context.store, self._context.task.run.id),
+            settled=self._context.run_context.store.baselines.settled_tests(self._context.task.run.id),
             failed_on_base=base_results.failed_on_base if base_results else None,
             baseline=self._context.baseline if gates.enabled else None,
             tagged=gates.tagged,

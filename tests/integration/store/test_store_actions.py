@@ -26,8 +26,10 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.run.actions import READY, OpenCompound
 from scaffold.store.run.attempts import SLOT_DEMANDS
-from scaffold.store.run.facts import UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
+from scaffold.store.run.baselines import LANDED_SETTLING_TESTS
+from scaffold.store.run.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.goals import COUNT_UNFINISHED
+from scaffold.store.run.intents import OPEN_OF_RUN as OPEN_INTENTS
 
 GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030"}
 SHOP = "run-1/shop"
@@ -152,13 +154,21 @@ def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
         (UNCHECKED_STALE_OF_GOAL, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
         (UNCHECKED_STALE_OF_RUN, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
         (SLOT_DEMANDS, "SEARCH action USING INDEX action_ready (goal_id=?)"),
+        # Of the effects, only those of what is stale.
+        (UNCHECKED_STALE_OF_RUN, "SEARCH effect USING COVERING INDEX effect_by_assertion (goal_id=? AND assertion=?)"),
         (COUNT_UNFINISHED, "SEARCH goal USING COVERING INDEX goal_by_status (run_id=? AND status=?)"),
+        (OPEN_INTENTS, "SEARCH intent USING INDEX intent_open (run_id=?)"),
+        (LANDED_SETTLING_TESTS, "SEARCH attempt USING INDEX attempt_settling_tests (run_id=?)"),
+        (
+            HOLDING_BY_CHECKSUM.format(checksums="1, 2"),
+            "SEARCH fact USING INDEX sqlite_autoindex_fact_1 (goal_id=? AND assertion=?)",
+        ),
     ],
 )
-def test_what_each_decision_asks_costs_the_same_in_plans_of_any_size(
+def test_what_each_decision_and_landing_asks_costs_the_same_in_plans_of_any_size(
     file_store: Store, statement: str, index: str
 ) -> None:
-    """BX-23: each of them once read all facts or all pending actions of a goal."""
+    """BX-23: each of them once read all facts, pending actions, effects, attempts or landings of a goal or a run."""
     driver = file_store._connection.driver
     details = [row["detail"] for row in driver.rows(f"EXPLAIN QUERY PLAN {statement}", GIVEN)]
     assert index in details

@@ -11,6 +11,7 @@ from builders import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, eve
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
+from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import CriticScore, Usage
 from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome
 from scaffold.host.clock import FakeClock
@@ -324,6 +325,22 @@ def test_candidates_land_in_order_of_submission(store: Store) -> None:
     assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id, FIRST.id]
     _end(store, web.id, "landed")
     assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [FIRST.id]
+
+
+def test_only_landed_work_settles_tests(store: Store) -> None:
+    """BX-1: the last verification of each attempt counts."""
+    web = an_attempt(an_action("web"))
+    for attempt, last in ((FIRST, {"test_moved": "moved"}), (web, {})):
+        claim(store, attempt, phase="candidate")
+        for fates in ({"test_other": "removed"}, last):
+            gate = GateResult(gate=Gate(kind="test", command="pytest"), verdict="pass", base_tests=fates)
+            shown = Verification(commit=HEAD, results=(), gates=(gate,))
+            with store.transaction():
+                store.attempts.advance(attempt.id, fence=1, phase="candidate", verification=shown)
+    assert store.baselines.settled_tests("run-1") == frozenset()
+    for attempt in (FIRST, web):
+        _end(store, attempt.id, "landed")
+    assert store.baselines.settled_tests("run-1") == {"test_moved"}
 
 
 def test_a_missing_attempt_is_an_error(store: Store) -> None:

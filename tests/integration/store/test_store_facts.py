@@ -138,6 +138,24 @@ def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:
     assert store.facts.depending_on("run-1", ()) == ()
 
 
+def test_a_fact_is_found_by_the_paths_of_its_latest_evidence_only(store: Store) -> None:
+    """BX-1: however many there are, and however long they are."""
+    before, after = [f"old/{number}" for number in range(1_200)], ["n" * 4_000, "new"]
+    for paths in (before, after):
+        with store.transaction():
+            store.facts.record_all(SHOP, ["a", "b"], commit=HEAD, paths=paths, evidence=())
+    assert store.facts.depending_on("run-1", before) == ()
+    assert [fact.assertion for fact in store.facts.depending_on("run-1", [*before, after[0]])] == ["a", "b"]
+
+
+def test_the_facts_of_some_assertions_come_by_name_whatever_their_state(store: Store) -> None:
+    for assertion in ("b", "a", "c"):
+        _show(store, assertion)
+    _withdraw(store, "stale", "a")
+    found = store.facts.of_assertions(SHOP, ("b", "a", "b", "never shown"))
+    assert [(fact.assertion, fact.state) for fact in found] == [("a", "stale"), ("b", "holds")]
+
+
 def test_a_stale_fact_is_unsettled_until_its_provider_is_at_work_again(store: Store) -> None:
     """BX-1: a provider that is already running is not waited for."""
     provider = an_action("z", effects=("a",), position=2, state=Completed())

@@ -107,6 +107,35 @@ def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path
         assert store.baselines.find(run.gate, TreeId("another"), "e") is None
 
 
+def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
+    path: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    """BX-1: schema 18 finds facts by path and the tests that landed work has settled, also those from before."""
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for name in sorted(MIGRATIONS.glob("*.sql"))[:17]:
+        shutil.copy(name, earlier)
+    fact = """
+    INSERT INTO fact (goal_id, assertion, state, commit_sha, paths, evidence, updated_at)
+    VALUES (:goal, :name, 'holds', 'c', :paths, '[]', '')
+    """
+    gate = '{"gate":{"kind":"test","command":"pytest"},"verdict":"pass","base_tests":{"test_old":"removed"}}'
+    with closing(Store.open(path, clock=clock, migrations=earlier)) as store:
+        store_run(store, action := an_action("a"))
+        with store.transaction():
+            for name in ("a", "b"):
+                store._connection.write(fact, goal=action.goal_id, name=name, paths=f'["{name}.py"]')
+            store.attempts.open(attempt := an_attempt(action))
+            store._connection.write(
+                "UPDATE attempt SET status = 'ended', outcome = 'landed', verification = :shown WHERE id = :id",
+                shown=f'{{"commit":"c","results":[],"gates":[{gate}]}}',
+                id=attempt.id,
+            )
+    with closing(Store.open(path, clock=clock)) as store:
+        assert [fact.assertion for fact in store.facts.depending_on(a_run().id, ["b.py", "c.py"])] == ["b"]
+        assert store.baselines.settled_tests(a_run().id) == {"test_old"}
+
+
 def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_path: Path, clock: FakeClock) -> None:
     """BX-5: schema 2 replaces `weak` of facts and verifications by the reasons."""
     first = tmp_path / "first"

@@ -18,6 +18,7 @@ from scaffold.core.contract import (
 from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
 from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
+from scaffold.core.gates import Gate, GateResult
 from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
 from scaffold.core.model import BranchMove, Fact, Rest, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
@@ -61,6 +62,16 @@ def test_a_verification_passes_as_long_as_nothing_blocks():
         verification = Verification(commit=COMMIT, results=(*fine, bad))
         assert not verification.passed
         assert verification.failures == (bad,)
+
+
+def test_work_settles_the_tests_about_which_its_gates_have_decided():
+    """BX-1: in any gate; a gate without such tests settles none."""
+    unit, web = [Gate(kind="test", command=command) for command in ("pytest", "npm test")]
+    gates = (
+        GateResult(gate=unit, verdict="pass", base_tests={"test_a": "moved", "test_b": "removed"}),
+        GateResult(gate=web, verdict="pass"),
+    )
+    assert Verification(commit=COMMIT, results=(), gates=gates).settled_tests == {"test_a", "test_b"}
 
 
 def test_a_reply_returns_its_text_without_thinking_and_its_calls_in_order():

@@ -64,7 +64,7 @@ _EXPLANATIONS: Mapping[str, tuple[str, str]] = {
 _PASSING = frozenset({"08", "40P01", "53100", "53", "55P03", "57", "58"})
 """Those that may be over later."""
 
-_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_]+)|%|\bTEXT\b")
+_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b")
 
 
 class PostgresDriver:

@@ -107,7 +107,8 @@ FORGET_EDITS = "UPDATE attempt SET edits = NULL WHERE id = :id"
 RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
 UPDATE attempt SET phase = :phase, head_sha = COALESCE(:head_sha, head_sha),
-       verification = COALESCE(:verification, verification), score = COALESCE(:score, score),
+       verification = COALESCE(:verification, verification),
+       settles_tests = COALESCE(:settles_tests, settles_tests), score = COALESCE(:score, score),
        result = COALESCE(:result, result), edits = COALESCE(:edits, edits), iteration = COALESCE(:iteration, iteration),
        candidate_seq = CASE WHEN :phase = 'candidate' AND phase <> 'candidate'
                             THEN :seq ELSE candidate_seq END
@@ -283,6 +284,7 @@ class Attempts(RunTableGateway):
             seq=self._events.next_seq(row["run_id"]),
             head_sha=head_sha,
             verification=VERIFICATION.write(verification),
+            settles_tests=None if verification is None else int(bool(verification.settled_tests)),
             score=SCORE.write(score),
             result=answer.text if answer else None,
             edits=answer.edits if answer else None,

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, RunId, TreeId
-from scaffold.store.driver.columns import JsonColumn, format_time
+from scaffold.store.driver.columns import VERIFICATION, JsonColumn, format_time
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.driver.gateway import TableGateway
 
@@ -31,6 +31,9 @@ SET tree_sha = excluded.tree_sha, environment = excluded.environment, gates = ex
 """
 OF_RUN = "SELECT baseline.*, run.base_sha FROM baseline JOIN run ON run.id = run_id WHERE run_id = :run_id"
 DELETE_BASELINE = "DELETE FROM baseline WHERE run_id = :run_id"
+LANDED_SETTLING_TESTS = """
+SELECT verification FROM attempt WHERE run_id = :run_id AND outcome = 'landed' AND settles_tests = 1
+"""
 
 RUN = JsonColumn[GateRun](GateRun)
 GATES = JsonColumn[tuple[Gate, ...]](tuple[Gate, ...])
@@ -81,6 +84,15 @@ class Baselines(TableGateway):
         # Another run may have found it at another commit, which need not exist any more.
         base = Commit(row["base_sha"])
         return Baseline(environment=environment, runs=tuple(structs.replace(run, commit=base) for run in found if run))
+
+    def settled_tests(self, run_id: RunId) -> frozenset[str]:
+        """Return the names of the tests that landed work of the run removed, replaced or moved, as it was judged then.
+
+        The baseline is from before the run, so they are missing in each later proof as well.
+        """
+        rows = self._connection.rows(LANDED_SETTLING_TESTS, run_id=run_id)
+        landed = [VERIFICATION.read(row["verification"]) for row in rows]
+        return frozenset(name for each in landed if each is not None for name in each.settled_tests)
 
     def drop(self, run_id: RunId, *, results: bool) -> None:
         """Delete the run's baseline, so that it is captured again when needed.

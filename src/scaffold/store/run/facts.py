@@ -1,6 +1,7 @@
 """Facts: proven assertions with their evidence. Each change adjusts the `unmet` counts of dependent actions."""
 
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from scaffold.core.contract import Doubt
@@ -27,19 +28,30 @@ COUNT_HOLDING = """
 SELECT COUNT(*) AS facts FROM fact JOIN goal ON goal.id = fact.goal_id
 WHERE goal.run_id = :run_id AND fact.state = 'holds'
 """
-PATHS_OF_RUN = """
-SELECT fact.goal_id, fact.assertion, fact.paths FROM fact JOIN goal ON goal.id = fact.goal_id
-WHERE goal.run_id = :run_id AND fact.state = 'holds' ORDER BY goal.position, fact.assertion
+ADD_PATH = """
+INSERT INTO fact_path (run_id, checksum, goal_id, assertion) VALUES (:run_id, :checksum, :goal_id, :assertion)
+ON CONFLICT (run_id, checksum, goal_id, assertion) DO NOTHING
 """
+HOLDING_BY_CHECKSUM = """
+SELECT goal.position, fact.goal_id, fact.assertion, fact.paths
+FROM fact_path JOIN fact ON fact.goal_id = fact_path.goal_id AND fact.assertion = fact_path.assertion
+JOIN goal ON goal.id = fact.goal_id
+WHERE fact_path.run_id = :run_id AND fact_path.checksum IN ({checksums}) AND fact.state = 'holds'
+"""
+OF_ANY_PATH = -1
+"""The checksum of facts whose paths were stored without one."""
+MOST_AT_ONCE = 500
+"""How many checksums one statement looks for."""
 # If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to. While
 # what its provider builds on does not hold, a check would say nothing: it is due once that holds again. An action
-# builds on its own preconditions and on those of its compounds.
+# builds on its own preconditions and on those of its compounds. `CROSS JOIN` makes SQLite begin with the stale facts;
+# otherwise it reads the effects of all actions.
 UNCHECKED_STALE = """
 WITH RECURSIVE provider (id, above) AS (
-    SELECT action.id, action.id FROM fact JOIN goal ON goal.id = fact.goal_id
-    JOIN effect ON effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion
-    JOIN action ON action.id = effect.action_id
-    WHERE {scope} AND fact.state = 'stale' AND action.status = 'completed' AND action.kind = 'primitive'
+    SELECT action.id, action.id FROM goal CROSS JOIN fact CROSS JOIN effect CROSS JOIN action
+    WHERE {scope} AND fact.goal_id = goal.id AND fact.state = 'stale'
+          AND effect.goal_id = fact.goal_id AND effect.assertion = fact.assertion
+          AND action.id = effect.action_id AND action.status = 'completed' AND action.kind = 'primitive'
     UNION
     SELECT provider.id, action.parent_id FROM provider JOIN action ON action.id = provider.above
     WHERE action.parent_id IS NOT NULL)
@@ -54,7 +66,7 @@ WHERE {scope} AND fact.state = 'stale' AND EXISTS (
         WHERE provider.id = effect.action_id AND need.assertion IS NULL))
 ORDER BY goal.position, fact.assertion
 """
-UNCHECKED_STALE_OF_GOAL = UNCHECKED_STALE.format(scope="fact.goal_id = :goal_id")
+UNCHECKED_STALE_OF_GOAL = UNCHECKED_STALE.format(scope="goal.id = :goal_id")
 UNCHECKED_STALE_OF_RUN = UNCHECKED_STALE.format(scope="goal.run_id = :run_id")
 GOAL = "SELECT run_id, name FROM goal WHERE id = :id"
 DECREMENT_UNMET = """
@@ -109,11 +121,20 @@ class Facts(RunTableGateway):
         }
         # Without duplicates, each of which would lower the counts of `unmet` once more.
         assertions = tuple(dict.fromkeys(assertions))
-        facts = [{"goal_id": goal_id, "assertion": assertion} for assertion in assertions]
+        facts: list[dict[str, ColumnValue]] = [{"goal_id": goal_id, "assertion": each} for each in assertions]
         # Before the facts are written: the statement passes over facts that hold already, so none counts twice.
         self._connection.write_each(DECREMENT_UNMET, facts)
         self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
+        self._add_paths(goal_id, facts, paths)
         self._append_events(goal_id, assertions, "holds", commit)
+
+    def _add_paths(self, goal_id: GoalId, facts: Sequence[dict[str, ColumnValue]], paths: Iterable[str]) -> None:
+        """Let the facts be found by their paths; those of earlier evidence stay, and find nothing."""
+        run_id = self._connection.require_row(GOAL, "goal", goal_id)["run_id"]
+        checksums = _checksums(paths)
+        self._connection.write_each(
+            ADD_PATH, [fact | {"run_id": run_id, "checksum": each} for fact in facts for each in checksums]
+        )
 
     def invalidate(self, goal_id: GoalId, assertion: Assertion, state: Literal["stale", "refuted"]) -> None:
         """Mark a fact as stale or refuted; does nothing if it already is, or if there is no such fact."""
@@ -131,6 +152,16 @@ class Facts(RunTableGateway):
         """Return the goal's facts in any state, by name."""
         return tuple(map(_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
 
+    def get(self, goal_id: GoalId, assertion: Assertion) -> Fact | None:
+        """Return a fact in any state; None if the assertion was never shown."""
+        row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
+        return None if row is None else _fact(row)
+
+    def of_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
+        """Return the goal's facts of these assertions in any state, by name; reads no others."""
+        found = (self.get(goal_id, each) for each in sorted({*assertions}))
+        return tuple(fact for fact in found if fact is not None)
+
     def holding(self, goal_id: GoalId) -> frozenset[Assertion]:
         """Return the assertions that hold in the goal."""
         return frozenset(row["assertion"] for row in self._connection.rows(HOLDING, goal_id=goal_id))
@@ -138,13 +169,18 @@ class Facts(RunTableGateway):
     def depending_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
         """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
         changed = frozenset(paths)
-        touched = [
-            row
-            for row in self._connection.rows(PATHS_OF_RUN, run_id=run_id)
-            if not changed.isdisjoint(NAMES.read(row["paths"]))
-        ]
-        found = (self._connection.row(GET, goal_id=row["goal_id"], assertion=row["assertion"]) for row in touched)
-        return tuple(_fact(row) for row in found if row is not None)
+        checksums = [OF_ANY_PATH, *_checksums(changed)]
+        found = set[tuple[int, GoalId, Assertion]]()
+        for first in range(0, len(checksums), MOST_AT_ONCE):
+            for row in self._with_checksum(run_id, checksums[first : first + MOST_AT_ONCE]):
+                if not changed.isdisjoint(NAMES.read(row["paths"])):
+                    found.add((row["position"], row["goal_id"], row["assertion"]))
+        return tuple(fact for _, goal_id, name in sorted(found) if (fact := self.get(goal_id, name)) is not None)
+
+    def _with_checksum(self, run_id: RunId, checksums: Sequence[int]) -> Sequence[Row]:
+        values = {f"checksum{number}": each for number, each in enumerate(checksums)}
+        statement = HOLDING_BY_CHECKSUM.format(checksums=", ".join(f":{name}" for name in values))
+        return self._connection.rows(statement, run_id=run_id, **values)
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
@@ -172,6 +208,11 @@ class Facts(RunTableGateway):
         goal = self._connection.require_row(GOAL, "goal", goal_id)
         events = (FactStateChanged(goal["name"], assertion, state, commit) for assertion in assertions)
         self._events.append_all(goal["run_id"], events)
+
+
+def _checksums(paths: Iterable[str]) -> tuple[int, ...]:
+    """Return the checksums of paths, from 0: short, whereas a path may be too long for an index."""
+    return tuple(sorted({zlib.crc32(path.encode(errors="surrogatepass")) for path in paths}))
 
 
 def _fact(row: Row) -> Fact:
