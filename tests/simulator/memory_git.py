@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
-from scaffold.git.command import GitResult
+from scaffold.git.answers import Answers, GitResult
 from scaffold.git.commits import TREE_OF
 from simulator.faults import FaultInjector
 from simulator.processes import Process
@@ -135,6 +135,7 @@ class MemoryGit:
         self._faults = faults
         self.cwd = cwd
         self.environ: Mapping[str, str] = {}
+        self.answers = Answers()
 
     def at(self, path: Path) -> "MemoryGit":
         """Return the same git at the top of another checkout."""
@@ -169,9 +170,6 @@ class MemoryGit:
     async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
         """Read from commits, without a cache."""
         return await self(*args, *commits)
-
-    def cache(self, *args: str, commits: Sequence[str], answer: GitResult) -> None:
-        """Cache nothing."""
 
     def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
         objects = self._objects

@@ -2,16 +2,14 @@
 
 import asyncio
 import os
-import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
-
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
+from scaffold.git.answers import Answers, GitResult
 from scaffold.git.collection import CollectionWatch
 from scaffold.git.disabled_programs import HARMLESS_COMMANDS, TEXT_MERGE, DisabledPrograms, Setting, disable_programs
 from scaffold.git.errors import git_failure, is_lock_error, is_system_error
@@ -64,35 +62,12 @@ RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
 FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 """Delay before each retry after the system refused to read or write, or to give memory."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
-MAX_CACHED = 24
-"""How many of the latest answers about commits are cached."""
-MAX_CACHED_BYTES = 2 * 1024 * 1024
 
 GitLocation = tuple[Path, str | None]
 """A working directory and its GIT_DIR; None means the git directory discovered from there."""
 
 LIST_CONFIG = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
-_ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?::.*)?", re.DOTALL)
-"""A full id, or `ID:PATH`."""
-
-
-class GitResult(Struct, frozen=True):
-    """The exit code (one of those expected) and the output of a git command."""
-
-    exit_code: int
-    out: bytes
-    err: bytes
-
-    @property
-    def line(self) -> str:
-        """The output without its last newline; undecodable bytes become surrogate escapes."""
-        return os.fsdecode(self.out.removesuffix(b"\n"))
-
-    @property
-    def records(self) -> list[str]:
-        """The NUL-terminated parts of the output (`-z`), decoded like `line`."""
-        return [os.fsdecode(part) for part in self.out.split(b"\0")[:-1]]
 
 
 class Git:
@@ -113,7 +88,7 @@ class Git:
         top: bool = False,
         git_dir: Path | None = None,
         overrides: dict[GitLocation, DisabledPrograms] | None = None,
-        cached: dict[tuple[str, ...], GitResult] | None = None,
+        answers: Answers | None = None,
         collections: CollectionWatch | None = None,
     ) -> None:
         self.cwd = cwd
@@ -127,7 +102,8 @@ class Git:
         self._top = top
         self._git_dir = git_dir
         self._overrides: dict[GitLocation, DisabledPrograms] = {} if overrides is None else overrides
-        self._cached: dict[tuple[str, ...], GitResult] = {} if cached is None else cached
+        self.answers = Answers() if answers is None else answers
+        """What is known about commits without running git."""
         self._collections = CollectionWatch(cwd) if collections is None else collections
 
     def at(self, path: Path, *, git_dir: Path | None = None) -> "Git":
@@ -138,7 +114,7 @@ class Git:
             top=True,
             git_dir=git_dir,
             overrides=self._overrides,
-            cached=self._cached,
+            answers=self.answers,
             collections=self._collections,
         )
 
@@ -194,18 +170,11 @@ class Git:
 
         Only full commit ids and paths in them are cached, because their contents never change, and only successes.
         """
-        command = (*args, *commits)
-        # Taken out and put back, so that the dict is in order of use and its first entries are the oldest.
-        answer = self._cached.pop(command, None) or await self(*command, ok=ok)
-        self.cache(*args, commits=commits, answer=answer)
-        return answer
-
-    def cache(self, *args: str, commits: Sequence[str], answer: GitResult) -> None:
-        """Cache what `read_cached` returns for these arguments, which is known without running git."""
-        if all(map(_ID.fullmatch, commits)) and answer.exit_code == 0 and len(answer.out) <= MAX_CACHED_BYTES:
-            self._cached[(*args, *commits)] = answer
-            for oldest in [*self._cached][:-MAX_CACHED]:
-                del self._cached[oldest]
+        found = self.answers.find((*args, *commits))
+        if found is None:
+            found = await self(*args, *commits, ok=ok)
+            self.answers.keep(args, tuple(commits), found)
+        return found
 
     async def _run_with_retries(
         self,

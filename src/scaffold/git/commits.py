@@ -12,7 +12,8 @@ from msgspec import Struct, convert, structs
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
-from scaffold.git.command import Git, GitResult
+from scaffold.git.answers import GitResult
+from scaffold.git.command import Git
 from scaffold.git.submodule import (
     GITLINK_MODE,
     Gitlink,
@@ -24,6 +25,7 @@ from scaffold.git.submodule import (
     missing_gitlinks,
     submodule_repositories,
 )
+from scaffold.git.tree_listing import TreeListing
 from scaffold.git.worktree import remove_locks
 
 _FILE_MODE = "100"
@@ -35,6 +37,7 @@ DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodu
 """Make the patch independent of the user's configuration."""
 WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/index"}
 """Variables with which git finds none of the repository's .gitattributes: `-diff` would hide the lines of a file."""
+DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 TREE_OF = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%T")
 
 MAX_COLLECTED = 5
@@ -226,7 +229,7 @@ async def commit_tree(
     }
     flags = [word for parent in parents for word in ("-p", parent)]
     commit = Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=identity)).line)
-    git.cache(*TREE_OF, commits=(commit,), answer=GitResult(0, f"{tree}\n".encode(), b""))
+    git.answers.keep(TREE_OF, (commit,), GitResult(0, f"{tree}\n".encode(), b""))
     return commit
 
 
@@ -270,8 +273,7 @@ async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
 
 async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
     """Return how each path differs between two commits, in git's order."""
-    records = (await _differences(git, old, new)).records
-    return tuple(_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))
+    return _path_changes(await _differences(git, old, new))
 
 
 async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
@@ -392,22 +394,38 @@ async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:
 
 async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
     """Return every path of the commit's tree, in git's order; a submodule is the path of its folder."""
-    return tuple(record.partition("\t")[2] for record in await _tree_records(git, commit))
+    return (await list_tree(git, commit)).paths
 
 
 async def listed_files(git: Git, commit: Commit) -> dict[str, str]:
     """Return {path: blob id} of the regular files in the commit's tree; no links, no submodules."""
-    return await _listed_blobs(git, commit, _FILE_MODE)
+    return (await list_tree(git, commit)).of_mode(_FILE_MODE)
 
 
 async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
     """Return {path: blob id} of the symbolic links in the commit's tree; the blob contains the target."""
-    return await _listed_blobs(git, commit, _LINK_MODE)
+    return (await list_tree(git, commit)).of_mode(_LINK_MODE)
 
 
-async def _listed_blobs(git: Git, commit: Commit, mode: str) -> dict[str, str]:
-    entries = (record.partition("\t") for record in await _tree_records(git, commit))
-    return {path: details.split()[2] for details, _, path in entries if details.startswith(mode)}
+async def list_tree(git: Git, commit: Commit) -> TreeListing:
+    """Return the listing of the commit's tree; runs git only if none of a commit is known from which it differs."""
+    found = git.answers.listing(commit) or _derived(git, commit)
+    if found is None:
+        found = TreeListing.of_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
+    git.answers.keep_listing(commit, found)
+    return found
+
+
+def _derived(git: Git, commit: Commit) -> TreeListing | None:
+    """Return the listing that follows from that of another commit and the known difference; None without both."""
+    for other in git.answers.listed():
+        known, listing = git.answers.find((*DIFFERENCES, other, commit)), git.answers.listing(other)
+        if known is not None and listing is not None:
+            changes = _path_changes(known)
+            return listing.changed(
+                {each.path: None if each.kind == "D" else (each.mode, each.object_id) for each in changes}
+            )
+    return None
 
 
 async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
@@ -448,10 +466,10 @@ async def _commit_all(
 
 
 async def _differences(git: Git, old: Commit, new: Commit) -> GitResult:
-    """Return the full raw diff: one cached result serves the paths, the kinds of change and the fingerprint."""
-    args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
-    return await git.read_cached(*args, commits=(old, new))
+    """Return the full raw diff: one cached result serves the paths, the kinds of change, fingerprint and listings."""
+    return await git.read_cached(*DIFFERENCES, commits=(old, new))
 
 
-async def _tree_records(git: Git, commit: Commit) -> list[str]:
-    return (await git.read_cached("ls-tree", "-r", "-z", "--full-tree", commits=(commit,))).records
+def _path_changes(differences: GitResult) -> tuple[PathChange, ...]:
+    records = differences.records
+    return tuple(_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))

@@ -207,14 +207,24 @@ async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list
 
 async def _repository_files(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
     """Return the changed files, which the action did not declare, in folders that are bare repositories."""
+    touched = {folder for each in changes if each.kind != "D" for folder in _folders_of(each.path)}
     names = defaultdict[str, set[str]](set)
-    for path in await commits.listed_paths(tree.git, tree.commit):
-        parts = path.split("/")
-        for depth in range(1, len(parts)):
-            names["/".join(parts[:depth])].add(parts[depth].casefold())
+    # Most changes touch few of the folders, or only the top.
+    for path in (await commits.listed_paths(tree.git, tree.commit)) if touched else ():
+        for folder in _folders_of(path):
+            if folder in touched:
+                names[folder].add(path[len(folder) + 1 :].partition("/")[0].casefold())
     bare = tuple(f"{folder}/" for folder, entries in names.items() if is_git_dir_by_names(entries))
     inside = (change.path for change in changes if bare and change.kind != "D" and change.path.startswith(bare))
     return [(path, "is in a git repository") for path in inside if not is_declared_specifically(path, request.files)]
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    """Yield the folders that contain a path, the innermost first."""
+    folder = path.rpartition("/")[0]
+    while folder:
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 async def _check_input_results(
@@ -224,7 +234,8 @@ async def _check_input_results(
     after = await commits.listed_paths(tree.git, tree.commit)
     deleted = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
-    before = sorted(deleted.union(after).difference(added))
+    new = frozenset(added)
+    before = sorted((*(path for path in after if path not in new), *deleted))
     base_layout = await base_layout_of(request, tree.git, tree.base, frozenset(before))
     deciding = [
         each

@@ -6,7 +6,8 @@ import os
 import pytest
 
 from scaffold.core.errors import GitError
-from scaffold.git.command import MAX_CACHED, Git
+from scaffold.git.answers import MAX_KEPT
+from scaffold.git.command import Git
 from scaffold.git.errors import git_failure
 from scaffold.host.process.command import CommandResult
 
@@ -149,7 +150,7 @@ async def test_results_about_commits_are_cached_and_those_about_refs_are_not(tmp
 async def test_only_the_latest_cached_results_are_kept(tmp_path, environ, counting):
     (tmp_path / "top").mkdir()
     git = Git(tmp_path / "top", environ=counting)
-    asked = [f"{number:040}" for number in range(MAX_CACHED + 1)]
+    asked = [f"{number:040}" for number in range(MAX_KEPT + 1)]
     for commit in (*asked, asked[-1], asked[1]):
         await git.read_cached("ls-tree", commits=(commit,))
     assert calls(environ, tmp_path) == len(asked)

@@ -64,6 +64,22 @@ _ELSEWHERE = re.compile(r"\b(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--direct
 """Marks a command that runs in another folder than the top."""
 
 
+class _Words:
+    """Words of commands that may mean paths: relative to the top or another folder, or absolute."""
+
+    def __init__(self, words: Iterable[str], loose: Collection[str]) -> None:
+        """`loose` are those that may be relative to any folder."""
+        self.all = frozenset(words)
+        self._absolute = tuple(word for word in self.all if word.startswith(("/", "$", "~")))
+        self._endings = tuple(f"/{word}" for word in self.all.intersection(loose))
+
+    def mean(self, path: str) -> bool:
+        """Return True if one of the words may mean `path`; asked of every path of a repository."""
+        if path in self.all or path.endswith(self._endings):
+            return True
+        return bool(self._absolute) and any(word.endswith(f"/{path}") for word in self._absolute)
+
+
 class BaseLayout:
     """The paths and commands of the base that determine which files are check inputs."""
 
@@ -89,18 +105,19 @@ class BaseLayout:
         self.targets = targets
         self.sourced = sourced
         self.loaded = loaded
-        self._words = frozenset(_words(commands))
         # A command that changes its folder may mean any path that ends like one of its words.
-        self._loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
+        loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
+        self._words = _Words(_words(commands), loose)
         self._modules = {
             path for command in commands for name in _MODULE.findall(command) for path in _module_paths(name)
         }
-        self._shelled = {posixpath.normpath(word) for command in commands for word in _SHELLED.findall(command)}
+        shelled = (posixpath.normpath(word) for command in commands for word in _SHELLED.findall(command))
+        self._shelled = _Words(shelled, loose)
 
     @cached_property
     def command_words(self) -> frozenset[str]:
         """The words of all commands, without leading folders."""
-        return frozenset(word.rpartition("/")[2] for word in self._words)
+        return frozenset(word.rpartition("/")[2] for word in self._words.all)
 
     @cached_property
     def has_no_tests(self) -> bool:
@@ -162,25 +179,23 @@ class BaseLayout:
         return any(path == module or path.endswith(f"/{module}") for module in self._modules)
 
     def _is_shell(self, path: str) -> bool:
-        return path.endswith((".sh", ".bash")) or any(self._meant(path, word) for word in self._shelled)
+        return path.endswith((".sh", ".bash")) or self._shelled.mean(path)
 
     def names(self, path: str) -> bool:
         """Return True if a command names `path` or its module, whatever the import root."""
-        return self.is_module(path) or any(self._meant(path, word) for word in self._words)
-
-    def _meant(self, path: str, word: str) -> bool:
-        """Return True if a word of a command may mean `path`: relative to the top or another folder, or absolute."""
-        whole = word.startswith(("/", "$", "~")) and word.endswith(f"/{path}")
-        return whole or path == word or (word in self._loose and path.endswith(f"/{word}"))
+        return self.is_module(path) or self._words.mean(path)
 
     def is_executed(self, path: str) -> bool:
         """Return True if a command executes `path`, a task file or a script."""
         name = path.rpartition("/")[2].casefold()
-        if name == "package.json":
-            return not PACKAGE_MANAGERS.isdisjoint(self.command_words)
-        if any(name in names and self.runs(program) for program, names in TASK_RUNNER_FILES.items()):
-            return True
-        return ("." not in name or self._is_shell(path)) and self.is_checker(path)
+        # Asked of every path of a repository.
+        return name in self._executed_names or (("." not in name or self._is_shell(path)) and self.is_checker(path))
+
+    @cached_property
+    def _executed_names(self) -> frozenset[str]:
+        """The names of the task files that commands execute, in lower case."""
+        names = {name for program, files in TASK_RUNNER_FILES.items() if self.runs(program) for name in files}
+        return frozenset(names if PACKAGE_MANAGERS.isdisjoint(self.command_words) else {*names, "package.json"})
 
 
 def launched_commands(path: str, text: str) -> tuple[str, ...]:

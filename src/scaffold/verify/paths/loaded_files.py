@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -46,6 +47,8 @@ ROOT = "<rootDir>/"
 """The folder of its configuration, for jest."""
 MAX_CONFIGURATIONS = 1000
 
+MAX_NAMES = 10_000
+"""Of how many names of files it is remembered whether they may configure checks."""
 _CONFIG_FILE = re.compile("|".join(map(translate, CONFIG_FILES)))
 _WORD = re.compile(r"[^\s\"'`;|&()<>,][^\s\"'`;|&()<>]*")
 _VARIABLE = re.compile(r"^[A-Za-z_]\w*=")
@@ -117,13 +120,19 @@ def reached_commands(path: str, text: str, words: Collection[str]) -> tuple[str,
     return () if name in TASK_RUNNER_FILES["task"] else (text,)
 
 
+@lru_cache(MAX_NAMES)
+def _may_configure(name: str) -> bool:
+    """Return whether a file of this name may be a configuration; asked of every path, again and again."""
+    return is_manifest(name) or _CONFIG_FILE.match(name.casefold()) is not None
+
+
 def is_configuration(path: str) -> bool:
     """Return True if the file may name others that checks load."""
+    if not _may_configure(path.rpartition("/")[2]):
+        return False
     *folders, name = path.casefold().split("/")
     # Programs have a config.toml of their own; that of cargo names no such files.
-    if not INSTALL_FOLDERS.isdisjoint(folders) or name in {"setup.py", "config", "config.toml"}:
-        return False
-    return is_manifest(path) or _CONFIG_FILE.match(name) is not None
+    return INSTALL_FOLDERS.isdisjoint(folders) and name not in {"setup.py", "config", "config.toml"}
 
 
 def files_configured_by(path: str, text: str, paths: Collection[str]) -> frozenset[str]:

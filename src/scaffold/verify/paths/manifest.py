@@ -13,6 +13,7 @@ from scaffold.verify.paths.local_dependencies import is_requirement_file, local_
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
 DENO_MANIFESTS = ("deno.json", "deno.jsonc")
 BUILD_MANIFESTS = ("cargo.toml", "go.mod")
+_ALL_MANIFESTS = frozenset({*MANIFESTS, *DENO_MANIFESTS, *BUILD_MANIFESTS})
 HARMLESS_TOOLS = frozenset(
     {"poetry", "uv", "pdm", "commitizen", "towncrier", "semantic_release", "bumpversion", "setuptools_scm", "flit"}
 )
@@ -62,7 +63,7 @@ _PLUGIN = re.compile(r"pytest11")
 
 def is_manifest(path: str) -> bool:
     """Return True if only parts of the file decide checks, so that its contents must be compared."""
-    return path.rpartition("/")[2].casefold() in {*MANIFESTS, *DENO_MANIFESTS, *BUILD_MANIFESTS}
+    return path.rpartition("/")[2].casefold() in _ALL_MANIFESTS
 
 
 def has_settings(path: str) -> bool:

@@ -75,20 +75,19 @@ def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: f
     """
     wanted = {each: path for path in added if not is_test(path) for each in (path, *_folders(path))}
     new = {each.casefold(): each for each in wanted if each not in before}
-    for other in sorted(after):
-        each = new.get(other.casefold(), other)
-        if each != other:
-            yield Shadow(wanted[each], f"is in the place of {other} wherever the case of letters does not count")
+    found = ((other, new.get(other.casefold(), other)) for other in after) if new else ()
+    for other, each in sorted(pair for pair in found if pair[0] != pair[1]):
+        yield Shadow(wanted[each], f"is in the place of {other} wherever the case of letters does not count")
 
 
 def _names_in(paths: Collection[str]) -> frozenset[str]:
     """Return the paths and all their folders."""
     names = set(paths)
-    for path in paths:
-        for folder in _folders(path):
-            if folder in names:
-                break
+    for innermost in {path.rpartition("/")[0] for path in paths}:
+        folder = innermost
+        while folder and folder not in names:
             names.add(folder)
+            folder = folder.rpartition("/")[0]
     return frozenset(names)
 
 
