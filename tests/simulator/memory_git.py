@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.git.answers import Answers, GitResult
-from scaffold.git.commits import TREE_OF
+from scaffold.git.commits import READ_COMMIT
 from simulator.faults import FaultInjector
 from simulator.processes import Process
 
@@ -185,8 +185,9 @@ class MemoryGit:
                 return 0 if objects.contains(newer, older) else 1, ""
             case ("merge-tree" | "check-attr" | "cat-file", *_) | ("rev-list", "--reverse", *_):
                 return self._about_merge(args, stdin)
-            case (*words, commit) if tuple(words) == TREE_OF:
-                return 0, objects.commits[self._known(commit)].tree
+            case (*words, name) if tuple(words) == READ_COMMIT:
+                found = objects.commits[commit := self._known(name)]
+                return 0, " ".join((commit, found.tree, *found.parents))
             case ("commit-tree", *flags, "-F", "-", tree):
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
             case ("worktree", "list", *_):

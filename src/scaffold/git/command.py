@@ -63,8 +63,8 @@ FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 """Delay before each retry after the system refused to read or write, or to give memory."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
 
-GitLocation = tuple[Path, str | None]
-"""A working directory and its GIT_DIR; None means the git directory discovered from there."""
+GitLocation = tuple[Path | None, str | None]
+"""A working directory from which the git directory is discovered, or else a GIT_DIR."""
 
 LIST_CONFIG = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
@@ -212,7 +212,8 @@ class Git:
     async def _program_overrides(self, env: Mapping[str, str]) -> tuple[Setting, ...]:
         """Return the settings that turn off the programs configured here; cached until a config file changes."""
         git_dir = env.get("GIT_DIR", self._env.get("GIT_DIR"))
-        location = (self.cwd, git_dir)
+        # Configuration depends on the git directory alone, so it is not read again for a worktree that has moved.
+        location = (None, git_dir) if git_dir else (self.cwd, None)
         cached = self._overrides.get(location)
         if cached is None or not cached.current:
             listed = await self(*LIST_CONFIG, env=env)

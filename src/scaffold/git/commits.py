@@ -27,6 +27,7 @@ from scaffold.git.submodule import (
 )
 from scaffold.git.tree_listing import TreeListing
 from scaffold.git.worktree import remove_locks
+from scaffold.git.worktree_metadata import detached_commit
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""
@@ -38,7 +39,7 @@ DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodu
 WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/index"}
 """Variables with which git finds none of the repository's .gitattributes: `-diff` would hide the lines of a file."""
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
-TREE_OF = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%T")
+READ_COMMIT = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options")
 
 MAX_COLLECTED = 5
 """How often a commit is made again of which a collection has deleted a part."""
@@ -229,20 +230,24 @@ async def commit_tree(
     }
     flags = [word for parent in parents for word in ("-p", parent)]
     commit = Commit((await git("commit-tree", *flags, "-F", "-", tree, stdin=message.encode(), env=identity)).line)
-    git.answers.keep(TREE_OF, (commit,), GitResult(0, f"{tree}\n".encode(), b""))
+    git.answers.keep(READ_COMMIT, (commit,), GitResult(0, f"{' '.join((commit, tree, *parents))}\n".encode(), b""))
     return commit
 
 
 async def tree_of(git: Git, commit: Commit) -> TreeId:
     """Return the id of the tree of `commit`."""
-    return TreeId((await git.read_cached(*TREE_OF, commits=(commit,))).line)
+    return TreeId((await read_commit(git, commit)).tree)
 
 
 async def read_commit(git: Git, name: str) -> CommitInfo:
     """Return the commit that `name` (a ref, `HEAD`, an id) resolves to; raise GitError if there is none."""
-    log = await git("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options", name)
-    commit, tree, *parents = log.line.split()
+    commit, tree, *parents = (await git.read_cached(*READ_COMMIT, commits=(name,))).line.split()
     return CommitInfo(Commit(commit), tree, tuple(map(Commit, parents)))
+
+
+async def read_head(git: Git) -> CommitInfo:
+    """Return the commit at HEAD of one of our worktrees; runs no git if HEAD is detached at a commit that is known."""
+    return await read_commit(git, detached_commit(git.registration) or "HEAD")
 
 
 async def contains(git: Git, newer: CommitInfo, older: Commit) -> bool:
@@ -451,7 +456,7 @@ async def _commit_all(
         await stage_all(git, links, moved, kept_out=kept_out)
         # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
         tree = (await git("write-tree")).line
-        before = await read_commit(git, "HEAD")
+        before = await read_head(git)
         if tree == before.tree:
             return before, before
         parents = (before.commit,)

@@ -140,6 +140,15 @@ def commits_of_head(registration: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each[0] for each in ids if each and _ID.fullmatch(each[0])))
 
 
+def detached_commit(registration: Path) -> str | None:
+    """Return the id of the commit that HEAD of a worktree names itself; None if it names a branch, or is unreadable."""
+    try:
+        content = (registration / "HEAD").read_bytes()[:MAX_READ_BYTES].decode("ascii", "replace").strip()
+    except OSError:
+        return None
+    return content if _ID.fullmatch(content) else None
+
+
 def forget_log(registration: Path) -> None:
     """Delete the log of a worktree's HEAD: it is of an earlier user of the worktree."""
     delete_path(registration / HEAD_LOG)

@@ -31,8 +31,11 @@ async def pin_stray_work(
     git = worktree.find_worktree(context.repository, path)
     if git is None:
         return None
+    known = [each for each in (attempt.start, pinned) if each is not None]
+    if not staged and not _seen(git, known):
+        return None
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
-    known = [each for each in (attempt.start, pinned, before) if each is not None]
+    known += [before] if before else []
     left = await _left_commits(git, known)
     tree = await _staged_tree(context, git, (*known, *left)) if staged else None
     if not left and tree is None:
@@ -72,9 +75,14 @@ async def _pinned(
     return tip
 
 
+def _seen(git: Git, known: Collection[Commit]) -> list[str]:
+    """Return the commits that HEAD was at, by its log, without the known ones."""
+    return [each for each in commits_of_head(git.registration) if each not in known]
+
+
 async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ...]:
     """Return the commits that HEAD was at and that no known one contains, without those that another contains."""
-    seen = [each for each in commits_of_head(git.registration) if each not in known]
+    seen = _seen(git, known)
     if not seen:
         return ()
     args = ("rev-list", "--topo-order", "--parents", "--ignore-missing", "--stdin")
@@ -104,6 +112,6 @@ async def _staged_tree(context: RunContext, git: Git, known: Collection[Commit])
         await worktree.remove_locks(git)
         tree = (await git("write-tree")).line
         trees = {await commits.tree_of(context.git, each) for each in known}
-        if tree not in {*trees, (await commits.read_commit(git, "HEAD")).tree}:
+        if tree not in {*trees, (await commits.read_head(git)).tree}:
             return tree
     return None

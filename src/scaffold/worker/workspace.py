@@ -263,7 +263,7 @@ async def _own_index(context: RunContext, run: Run, attempt: Attempt, path: Path
 async def _checked_out(git: Git | None, base: Commit) -> Commit:
     """Return the commit at HEAD, with the agent's own commits before it; `base` if it is not based on that."""
     with contextlib.suppress(GitError):
-        if git is not None and await commits.contains(git, head := await commits.read_commit(git, "HEAD"), base):
+        if git is not None and await commits.contains(git, head := await commits.read_head(git), base):
             return head.commit
     return base
 
