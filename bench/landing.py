@@ -41,7 +41,7 @@ from scaffold.store.database import Store
 ADA = Signature("Ada", "ada@example.org")
 CHECK_S, GATE_S = 1.0, 3.0
 CANDIDATES, BRANCHES, LANDINGS = 20, 20, 1_000
-WINDOW = 10
+WINDOW = 20
 FORECAST_LIMIT_S = 1.0
 TOGETHER_GOAL, LATE_GOAL = 1.3, 1.3
 PASSED = CheckResult(name="true", verdict="pass", exit_code=0)
@@ -204,15 +204,28 @@ async def _forecast(count: int) -> float:
 
 
 async def _landings(count: int) -> tuple[float, float]:
-    """Return how long one of the first landings of a run takes, and one of the last."""
-    taken = list[float]()
+    """Return how long one of the first landings of a run takes, and one of the last of a long run.
+
+    They take turns, so that a busy moment of the machine hits both.
+    """
+    early, late = list[float](), list[float]()
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        made = await _repository(Path(folder), count)
-        queue = MergeQueue(made.context, made.run)
-        for number in range(count):
-            await made.hand_in(number)
-            begun = perf_counter()
-            await queue.step()
-            taken.append(perf_counter() - begun)
-        await queue.close()
-    return statistics.median(taken[:WINDOW]), statistics.median(taken[-WINDOW:])
+        new, long = [await _repository(Path(folder) / name, count) for name in ("new", "long")]
+        first, last = [MergeQueue(each.context, each.run) for each in (new, long)]
+        before = count - WINDOW
+        for number in range(before):
+            await _land_one(long, last, number)
+        for number in range(WINDOW):
+            early.append(await _land_one(new, first, number))
+            late.append(await _land_one(long, last, before + number))
+        await first.close()
+        await last.close()
+    return statistics.median(early), statistics.median(late)
+
+
+async def _land_one(made: Repository, queue: MergeQueue, number: int) -> float:
+    """Hand in a candidate and return how long its landing takes."""
+    await made.hand_in(number)
+    begun = perf_counter()
+    await queue.step()
+    return perf_counter() - begun
