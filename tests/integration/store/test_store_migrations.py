@@ -110,10 +110,10 @@ def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path
 def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
     path: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
-    """BX-1: schema 18 finds facts by path and the tests that landed work has settled, also those from before."""
+    """BX-1: schema 19 finds facts by path and the tests that landed work has settled, also those from before."""
     earlier = tmp_path / "earlier"
     earlier.mkdir()
-    for name in sorted(MIGRATIONS.glob("*.sql"))[:17]:
+    for name in sorted(MIGRATIONS.glob("*.sql"))[:18]:
         shutil.copy(name, earlier)
     fact = """
     INSERT INTO fact (goal_id, assertion, state, commit_sha, paths, evidence, updated_at)
