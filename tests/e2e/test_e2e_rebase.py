@@ -6,6 +6,7 @@ import pytest
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -87,6 +88,34 @@ def test_a_rewritten_base_branch_is_a_base_like_any_other(scenario):
     assert json.loads(scenario.scaffold("rebase", "--json").stdout)["rebased"]
     resume(scenario)
     assert scenario.scaffold("land").returncode == 0
+
+
+def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base(tmp_path):
+    """BX-2: with its own change alone in `diff` and `review`, before and after; the checkout stays as it is."""
+    scenario = Scenario(tmp_path)
+    needs = action("api", needs=["model_works"], effects=["api_works"], check="test -f api.py")
+    scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py"), needs]))
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell("sleep 2; echo import model > api.py")])
+    running = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: facts(scenario).get("model_works") == "holds", seconds=20)
+    held = scenario.home / "held"
+    scenario.git("worktree", "add", "-q", str(held), session_branch(scenario))
+    running.wait(timeout=30)
+    assert [each["action"] for each in json.loads(scenario.scaffold("queue", "--json").stdout)["queue"]] == ["api"]
+    scenario.git("worktree", "remove", "--force", str(held))
+    move_on(scenario)
+    before = checkout_bytes(scenario.repo)
+    done = scenario.scaffold("rebase")
+    assert "api    waits to land, once it is proven on the new base" in done.stdout
+    waiting = json.loads(scenario.scaffold("diff", "api", "--json").stdout)
+    resume(scenario)
+    landed = json.loads(scenario.scaffold("diff", "api", "--json").stdout)
+    assert (waiting["paths"], landed["paths"]) == (["api.py"], ["api.py"])
+    review = json.loads(scenario.scaffold("review", "--json").stdout)
+    assert {each["path"]: each["actions"] for each in review["files"]} == {"model.py": ["model"], "api.py": ["api"]}
+    assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1, 1]
+    assert checkout_bytes(scenario.repo) == before
+    assert json.loads(scenario.scaffold("land", "--json").stdout)["proven"]
 
 
 @pytest.mark.parametrize("share", SAMPLE)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git
-from scaffold.git.commits import commit_tree
+from scaffold.git.commits import commit_tree, is_contained, tree_of
 
 Stage = Literal["base", "ours", "theirs"]
 STAGES: Mapping[str, Stage] = {"1": "base", "2": "ours", "3": "theirs"}
@@ -18,6 +18,8 @@ REGULAR_MODES = frozenset({"100644", "100755"})
 CONTENTS = "CONFLICT (contents)"
 """Git's type of a conflict in which both sides changed the lines of a file, or added it."""
 AUTO_MERGED = "Auto-merging"
+HELPER = Signature("Scaffold", "scaffold@localhost")
+"""Author of the commits that only lead `merge-tree` to the right base; no ref ever points to them."""
 
 
 class StagedFile(Struct, frozen=True):
@@ -102,6 +104,17 @@ async def apply_commit(
     message = "The tree that a commit is applied to\n"
     target = await commit_tree(git, onto, parents=[parent], message=message, author=identity, committer=identity)
     return await merge_commits(git, target, commit)
+
+
+async def on_base(git: Git, commit: Commit, base: Commit) -> Commit:
+    """Return `commit` if it contains `base`, else a commit of its tree on `base`.
+
+    A merge of the result with work that was made on `base` applies what that work changed, and nothing of its history.
+    """
+    if await is_contained(git, base, commit):
+        return commit
+    message, tree = "The tree that work is merged into\n", await tree_of(git, commit)
+    return await commit_tree(git, tree, parents=[base], message=message, author=HELPER, committer=HELPER)
 
 
 def _conflicted(staged: Sequence[str], said: Sequence[_Message]) -> Iterator[ConflictedPath]:

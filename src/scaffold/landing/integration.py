@@ -12,6 +12,7 @@ from scaffold.core.plan import full_text, headline
 from scaffold.core.ports import Merger
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
+from scaffold.git.merge import on_base
 from scaffold.landing.conflicts.agent_merge import ask_merger
 from scaffold.landing.conflicts.merge_ladder import Integration, TreeConflict, merge_candidate
 from scaffold.policy.path import globs
@@ -46,11 +47,20 @@ class IntegrationConflict(Struct, frozen=True, tag="conflict"):
 
 
 async def integrate(
-    context: RunContext, run: Run, action: Action, *, head: Commit, tip: Commit, merger: Merger | None = None
+    context: RunContext,
+    run: Run,
+    action: Action,
+    *,
+    head: Commit,
+    tip: Commit,
+    base: Commit | None = None,
+    merger: Merger | None = None,
 ) -> Integrated | IntegrationConflict:
     """Merge a candidate into `tip` in memory and squash it to one commit on it.
 
-    `merger` is asked about conflicts that no program can decide; None for no agent.
+    With `base`, the commit on which the work was made, only the change since then is merged, even if the tip does not
+    contain that commit: the run was carried over to another base. `merger` is asked about conflicts that no program can
+    decide; None for no agent.
     """
     identity = run.settings.identity
     integration = Integration(
@@ -60,7 +70,8 @@ async def integrate(
         is_union=partial(_matches_any, run.settings.landing.union),
         ask_agent=None if merger is None else partial(ask_merger, merger, context, run, action),
     )
-    merged = await merge_candidate(integration, tip=tip, head=head)
+    target = tip if base is None else await on_base(context.git, tip, base)
+    merged = await merge_candidate(integration, tip=target, head=head)
     told = _printable(context, merged.told)
     if isinstance(merged, TreeConflict):
         return IntegrationConflict(merged.paths, told)

@@ -57,6 +57,7 @@ class Line:
         self._context = context
         self._run = run
         self._verifier = verifier
+        self._was_rebased = context.store.branch_moves.was_rebased(run.id)
         self.lanes: list[Lane] = []
         self.pins_commits = False
         """Whether refs keep the commits of lanes: a collection by the user may delete them otherwise."""
@@ -74,7 +75,11 @@ class Line:
         base = self.end(tip)
         # What lands ahead may still fall, and an agent's answer about it would have been paid for nothing.
         merger = None if self.lanes else self._merger
-        found = await integrate(self._context, self._run, action, head=attempt.head_sha, tip=base, merger=merger)
+        # Work that was made on a former base of the run: the commits of that base are no part of it.
+        made_on = attempt.base_sha if self._was_rebased else None
+        found = await integrate(
+            self._context, self._run, action, head=attempt.head_sha, tip=base, base=made_on, merger=merger
+        )
         if isinstance(found, IntegrationConflict):
             return found
         candidate = Candidate(

@@ -26,7 +26,7 @@ class QueueOrder:
         self._context = context
         self._run = run
         self._lanes = lanes
-        self._forecaster = Forecaster(context.git)
+        self._forecaster = Forecaster(context.git, rebased=context.store.branch_moves.was_rebased(run.id))
         self._overtaken = Counter[AttemptId]()
         self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}
         """Candidates that failed on top of others: not proven again while one of these is in the line."""
@@ -86,7 +86,7 @@ class QueueOrder:
         if one.head_sha is None:
             return False
         try:
-            return bool(await self._forecaster.between(one.head_sha, other.head))
+            return bool(await self._forecaster.between(one.head_sha, other.head, base=one.base_sha))
         except GitError:  # what did not land may have been purged since
             return False
 

@@ -109,6 +109,14 @@ def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
     reopen_action(store, tested.group)
 
 
+def undo_action(store: Store, action: Action) -> None:
+    """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch."""
+    for assertion in action.effects:
+        store.facts.invalidate(action.goal_id, assertion, "refuted")
+    store.actions.reset_failures(action.id)
+    reopen_action(store, ProvenFacts(action=action, facts=()))
+
+
 def reopen_action(store: Store, group: ProvenFacts) -> None:
     """Put the group's action back to pending, unless its goal was cancelled or is complete without it.
 

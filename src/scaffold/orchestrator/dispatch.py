@@ -10,7 +10,7 @@ from scaffold.core.plan import WorkKind
 from scaffold.core.printable_text import join_limited
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
 from scaffold.git import commits, refs
-from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.plan import slot_shares
@@ -171,7 +171,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
-    paths = await _conflicts(context, tip, head) if submitted and last.outcome == "conflict" else ()
+    paths = await _conflicts(context, last, tip, head) if submitted and last.outcome == "conflict" else ()
     only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
     if head is not None and await refs.resolve(context.git, head) is None:
         parts.append("Its changes are lost: the repository no longer has them.")
@@ -213,7 +213,9 @@ def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:
         yield _ending(telling, EARLIER_CHARS)
 
 
-async def _conflicts(context: RunContext, tip: Commit, head: Commit | None) -> tuple[str, ...]:
+async def _conflicts(context: RunContext, last: Attempt, tip: Commit, head: Commit | None) -> tuple[str, ...]:
     """Return the paths in which the work conflicts with the tip; empty if it does not any more."""
-    merged = None if head is None else await merge_commits(context.git, tip, head)
+    if head is None:
+        return ()
+    merged = await merge_commits(context.git, await on_base(context.git, tip, last.base_sha), head)
     return merged.paths if isinstance(merged, Conflicted) else ()

@@ -10,7 +10,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, refs
-from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.run.notices import inform
 from scaffold.worker.attempt_context import AttemptContext
 
@@ -86,7 +86,8 @@ async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> st
     base = context.workspace.base
     if before.base_sha == base:
         return head
-    merged = await merge_commits(context.run_context.git, base, head)
+    git = context.run_context.git
+    merged = await merge_commits(git, await on_base(git, base, before.base_sha), head)
     if isinstance(merged, Conflicted):
         paths = join_limited([utf8_safe(path) for path in merged.paths], MAX_PATHS)
         return _Impossible(f"its work conflicts with what landed meanwhile in {paths}")

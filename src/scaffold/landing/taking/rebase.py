@@ -1,14 +1,18 @@
-"""Carry the landed work of a run over to its base branch's new tip, in memory; all of it has to be proven anew."""
+"""Carry the work of a run over to its base branch's new tip, in memory; all of it has to be proven anew.
 
-from collections.abc import Mapping, Sequence
+Only landed commits are made again. Work that has not landed stays the commit that it is, with the base on which it was
+made: the merge queue and the next attempts apply what it changed since that base.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.events import NoticeRaised
-from scaffold.core.ids import ActionKey, AttemptId, Commit
-from scaffold.core.model import BranchMove, Run, TakenCommit
+from scaffold.core.ids import ActionKey, Assertion, AttemptId, Commit, GoalId
+from scaffold.core.model import Action, BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
@@ -16,11 +20,13 @@ from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
-from scaffold.landing.stale_facts import all_facts, mark_stale, reopen_action
-from scaffold.landing.staleness import ProvenFacts
+from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.taking.land import base_of
+from scaffold.landing.taking.open_work import OpenWork
 from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_change
 from scaffold.landing.taking.revert import require_not_checked_out
+from scaffold.run.assignment import inherited_preconditions
+from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.views.session_commits import SessionCommit, commits_between
@@ -42,6 +48,10 @@ class Rebased(Struct, frozen=True, kw_only=True):
     """Commits whose change the new base has already; they have no commit in their place."""
     open_again: tuple[ActionKey, ...]
     """The actions whose changes conflict with the new base; they are done again."""
+    withdrawn: Mapping[ActionKey, str]
+    """The actions whose candidates were taken out of the merge queue, with the reason; they are done again."""
+    open_work: tuple[OpenWork, ...] = ()
+    """What has not landed, and what becomes of it."""
 
 
 async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
@@ -129,6 +139,7 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
     store.branch_moves.settle(move.id, done=True)
     store.runs.rebase(run.id, move.head)
     store.baselines.drop(run.id, results=False)
+    shaken = _shaken_by(store, lost)
     for group in all_facts(store, run):
         mark_stale(store, group)
     store.intents.relocate_last(run.id, move.new)
@@ -136,6 +147,7 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
     in_base = tuple(each for each in move.commits if each.new == move.head)
     _relocate(store, run, {each.old: each.new for each in carried} | {each.old: None for each in in_base})
     open_again = tuple(_reopen(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost)
+    withdrawn = dict(_withdraw(store, run, shaken))
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
@@ -150,6 +162,7 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
         carried=carried,
         in_base=in_base,
         open_again=tuple(dict.fromkeys(open_again)),
+        withdrawn=withdrawn,
     )
 
 
@@ -164,14 +177,41 @@ def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -
             store.attempts.relocate(attempt.id, commits[attempt.head_sha])
 
 
-def _reopen(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
+def _shaken_by(store: Store, lost: Sequence[AttemptId]) -> frozenset[tuple[GoalId, Assertion]]:
+    """Return the facts of the lost attempts' actions, and those that build on them."""
+    found: set[tuple[GoalId, Assertion]] = set()
+    for attempt_id in lost:
+        action = _action_of(store, attempt_id)
+        found.update((action.goal_id, effect) for effect in action.effects)
+        found.update((fact.goal_id, fact.assertion) for each in dependent_facts(store, action) for fact in each.facts)
+    return frozenset(found)
+
+
+def _withdraw(store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]]) -> Iterator[tuple[ActionKey, str]]:
+    """End the candidates of which nothing can be proven on the new base; yield their actions, each with the reason."""
+    for candidate in store.attempts.waiting_to_land(run.id):
+        action = _action_of(store, candidate.id)
+        needs = [each for each in inherited_preconditions(store, action) if (action.goal_id, each) in shaken]
+        if needs:
+            why = f"builds on work that is done again: {join_limited(needs, MAX_NAMES)}"
+        elif candidate.head_sha == candidate.base_sha:  # a review, or a tester that changed nothing
+            why = "has no change of its own, and what it says is about the former base"
+        else:
+            continue
+        record_attempt_end(store, run, candidate.id, AttemptEnd("conflict", why), head=candidate.head_sha)
+        yield action.key, why
+
+
+def _action_of(store: Store, attempt_id: AttemptId) -> Action:
     attempt = store.attempts.get(attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if action is None:
         raise LookupError(attempt_id)
+    return action
+
+
+def _reopen(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
+    action = _action_of(store, attempt_id)
     store.attempts.mark_conflict(attempt_id, why)
-    for assertion in action.effects:
-        store.facts.invalidate(action.goal_id, assertion, "refuted")
-    store.actions.reset_failures(action.id)
-    reopen_action(store, ProvenFacts(action=action, facts=()))
+    undo_action(store, action)
     return action.key

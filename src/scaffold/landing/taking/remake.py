@@ -9,7 +9,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import Signature
-from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.git.merge import HELPER, Conflicted, merge_commits
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
 from scaffold.views.session_commits import SessionCommit
@@ -17,8 +17,6 @@ from scaffold.views.session_commits import SessionCommit
 TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
 PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")
 IDENTITY_FORMAT = "%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
-HELPER = Signature("Scaffold", "scaffold@localhost")
-"""Author of the commits that only lead `merge-tree` to the right base; no ref ever points to them."""
 
 
 class CommitStyle(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_ref, session_tip
-from scaffold.landing.stale_facts import affected_facts, dependent_facts, mark_stale, reopen_action
+from scaffold.landing.stale_facts import affected_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.staleness import ProvenFacts
 from scaffold.landing.taking.remake import CommitStyle, CommitText, apply_change, read_text, remake
 from scaffold.run.context import RunContext
@@ -176,10 +176,7 @@ def record_reverted(store: Store, run: Run, move: BranchMove, changed: Sequence[
     store.events.append(run.id, ActionReverted(action.key, move.new))
     groups = {each.action.id: each for each in affected_facts(store, run, changed, besides=(action.id,))}
     groups |= {each.action.id: each for each in dependent_facts(store, action)}
-    for assertion in action.effects:
-        store.facts.invalidate(action.goal_id, assertion, "refuted")
-    store.actions.reset_failures(action.id)
-    reopen_action(store, ProvenFacts(action=action, facts=()))
+    undo_action(store, action)
     stale = tuple(each for each in groups.values() if each.recheck != "nothing")
     for group in stale:
         mark_stale(store, group)

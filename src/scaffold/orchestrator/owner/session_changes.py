@@ -6,10 +6,13 @@ The run is paused afterwards, also if it was completed, and `resume` works on it
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from msgspec.structs import replace
+
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
 from scaffold.core.states import Cancelled, Saved
 from scaffold.landing.record import last_landed
+from scaffold.landing.taking.open_work import open_work
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
 from scaffold.landing.taking.revert import Reverted, move_session_branch, plan_revert
 from scaffold.orchestrator.owner.recovery.interrupted_moves import (
@@ -39,18 +42,19 @@ async def revert_action(context: RunContext, run: Run, action: Action) -> Revert
 
 
 async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
-    """Carry the session branch over to the base branch's tip; return what changed, None if that has not moved on.
+    """Carry the work over to the base branch's tip; return what changed, None if that has not moved on.
 
-    Raises as `revert_action` and `plan_rebase` do, UsageError if nothing has landed, and is as safe to repeat.
+    Raises as `revert_action` and `plan_rebase` do, UsageError if there is no work, and is as safe to repeat.
     """
     async with _owned(context, run) as own:
         for done in reversed(await record_interrupted_moves(context, own)):
             if isinstance(done, Rebased):
-                return done
+                return await _with_open_work(context, own, done)
         await recover_run(context, own)
-        if last_landed(context.store, own) is None:
+        if last_landed(context.store, own) is None and not await open_work(context, own, own.base_sha):
             raise UsageError(
-                f"nothing has landed on {own.session_branch}, so there is no work to carry over",
+                f"nothing has landed on {own.session_branch}, and no attempt has changed anything, so there is no work "
+                "to carry over",
                 "Start a new run: it begins at the base branch's tip.",
             )
         move = await plan_rebase(context, own)
@@ -58,7 +62,14 @@ async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
             return None
         await keep_former(context, own, move)
         await move_session_branch(context, own, move)
-        return await record_rebase(context, own, move)
+        return await _with_open_work(context, own, await record_rebase(context, own, move))
+
+
+async def _with_open_work(context: RunContext, run: Run, done: Rebased) -> Rebased:
+    """Return what was carried over with the work that has not landed, except that of actions that are done again."""
+    again = {*done.open_again, *done.withdrawn}
+    found = [each for each in await open_work(context, run, done.commit) if each.action not in again]
+    return replace(done, open_work=tuple(found))
 
 
 @asynccontextmanager

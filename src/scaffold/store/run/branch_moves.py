@@ -20,6 +20,9 @@ WHERE id = :id AND (status = 'open' OR (status = 'dropped' AND :status = 'done')
 OPEN_OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'open' ORDER BY position"
 OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id ORDER BY position"
 DONE_OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'done' ORDER BY position"
+WAS_REBASED = """
+SELECT id FROM branch_move WHERE run_id = :run_id AND purpose = 'rebase' AND status = 'done' LIMIT 1
+"""
 
 
 class BranchMoves(TableGateway):
@@ -58,6 +61,10 @@ class BranchMoves(TableGateway):
     def done_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's moves that happened, oldest first."""
         return tuple(map(_move, self._connection.rows(DONE_OF_RUN, run_id=run_id)))
+
+    def was_rebased(self, run_id: RunId) -> bool:
+        """Return whether the run was carried over to another base: work that was made before has the former one."""
+        return self._connection.row(WAS_REBASED, run_id=run_id) is not None
 
 
 def _move(row: Row) -> BranchMove:

@@ -1,17 +1,24 @@
 """`rebase`: carry the work of a run over to the new tip of its base branch."""
 
+import sys
+from collections.abc import Iterator
+
 import click
 import msgspec
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.report_file import write_end_report
-from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run
-from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.rebase import MAX_NAMES, Rebased, name_of
+from scaffold.landing.taking.open_work import OpenWork
+from scaffold.landing.taking.rebase import Rebased, name_of
 from scaffold.orchestrator.owner.session_changes import rebase_run
+
+MAX_PATHS = 8
 
 
 @click.command()
@@ -20,8 +27,9 @@ from scaffold.orchestrator.owner.session_changes import rebase_run
 def rebase(run_name: str | None, *, as_json: bool) -> None:
     """Carry the work of RUN (default: the latest) over to the tip of its base branch, if that has moved on.
 
-    The session branch gets its commits again, on the new base; your branch and your checkout stay as they are. Nothing
-    counts as proven until `scaffold resume` has run the checks there. Actions whose changes conflict are done again.
+    The session branch gets its commits again, on the new base; your branch and your checkout stay as they are. Work
+    that has not landed yet, such as a candidate in the merge queue, goes on from the new base. Nothing counts as proven
+    until `scaffold resume` has run the checks there. Actions whose changes conflict are done again.
     """
     run_async(_rebase(run_name, as_json=as_json))
 
@@ -36,14 +44,39 @@ async def _rebase(run_name: str | None, *, as_json: bool) -> None:
         elif done is None:
             print_text(f"{run.base_branch} has no commits that {run.session_branch} does not have")
         else:
-            count = count_of(len(done.carried), "commit")
-            print_text(f"{run.session_branch} is at {done.commit[:8]} now: {count} on {done.base[:8]}")
-            if done.in_base:
-                there = join_limited([name_of(each) for each in done.in_base], MAX_NAMES)
-                print_text(f"  in {run.base_branch} already: {there}")
-            if done.open_again:
-                print_text(f"  conflicts, done again: {join_limited(done.open_again, MAX_NAMES)}")
-            print_text(f"  prove it again: scaffold resume {run.id}")
+            click.echo("\n".join(_lines(run, done, layout_for(sys.stdout))))
+
+
+def _lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
+    """Yield what became of each action's work, and how to go on."""
+    count = count_of(len(done.carried), "commit")
+    yield from layout.prose("", f"{run.session_branch} is at {done.commit[:8]} now: {count} on {done.base[:8]}", hang=2)
+    rows = [(name_of(each), f"carried over as {each.new[:8]}, to be proven anew") for each in done.carried]
+    rows += [(name_of(each), f"in {run.base_branch} already, to be proven anew") for each in done.in_base]
+    rows += [(key, "conflicts with the new base, is done again") for key in done.open_again]
+    rows += [(key, f"waited to land, and {why}: it is done again") for key, why in done.withdrawn.items()]
+    rows += [(each.action, _becomes(each)) for each in done.open_work]
+    wide = max((len(name) for name, _ in rows), default=0)
+    for name, what in rows:
+        yield from layout.prose(f"  {printable(name):<{wide}}  ", what)
+    yield from layout.prose("  ", f"prove it: scaffold resume {run.id}")
+
+
+def _becomes(work: OpenWork) -> str:
+    """Return what happens to work that has not landed."""
+    conflicts = f"conflicts with the new base in {join_limited(work.conflicts, MAX_PATHS)}" if work.conflicts else ""
+    match work.kind:
+        case "candidate" if conflicts:
+            return f"waits to land, {conflicts}: it is merged and proven there, or done again"
+        case "candidate":
+            return "waits to land, once it is proven on the new base"
+        case "continued" if conflicts:
+            return f"waited for you, {conflicts}: it starts over and sees both changes"
+        case "continued":
+            return "waited for you, continues on the new base"
+        case _:
+            also = f" and {conflicts}" if conflicts else ""
+            return f"has not landed; what attempt {work.attempt} did is pinned{also}: the next one sees it"
 
 
 def _json(done: Rebased) -> dict[str, object]:

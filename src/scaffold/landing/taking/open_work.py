@@ -1,0 +1,73 @@
+"""Work of a run that has not landed, and what becomes of it on another base."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionKey, Commit
+from scaffold.core.model import Attempt, Run
+from scaffold.core.states import Cancelled, Completed, Skipped
+from scaffold.git import refs
+from scaffold.git.merge import Conflicted, merge_commits, on_base
+from scaffold.run.context import RunContext
+
+OpenKind = Literal["candidate", "continued", "pinned"]
+"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next attempt is told what it did."""
+
+
+class OpenWork(Struct, frozen=True, kw_only=True):
+    """The last attempt of an action that has not landed, if it changed something."""
+
+    action: ActionKey
+    attempt: int
+    """The attempt's number."""
+    kind: OpenKind
+    base: Commit
+    """The commit on which it was made."""
+    commit: Commit
+    conflicts: tuple[str, ...] = ()
+    """The paths in which it does not fit the tip, as plain git merges them."""
+
+
+async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWork, ...]:
+    """Return the work that has not landed, in plan order, with its conflicts with `tip`."""
+    found: list[OpenWork] = []
+    for action in context.store.actions.of_run(run.id):
+        attempts = context.store.attempts.of_action(action.id)
+        if not attempts or isinstance(action.state, Completed | Cancelled | Skipped):
+            continue
+        last = attempts[-1]
+        head = await _work_of(context, last)
+        if head is not None:
+            found.append(
+                OpenWork(
+                    action=action.key,
+                    attempt=last.number,
+                    kind=_kind(context, last),
+                    base=last.base_sha,
+                    commit=head,
+                    conflicts=await _conflicts(context, last, head, tip),
+                )
+            )
+    return tuple(found)
+
+
+def _kind(context: RunContext, attempt: Attempt) -> OpenKind:
+    if attempt.status != "ended":
+        return "candidate"
+    return "continued" if context.store.waiting_turns.is_kept(attempt.id) else "pinned"
+
+
+async def _work_of(context: RunContext, attempt: Attempt) -> Commit | None:
+    """Return the commit of its work; None if it changed nothing, landed, or git has deleted it since."""
+    if attempt.outcome in {"landed", "recorded"}:
+        return None
+    # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
+    head = attempt.head_sha or await refs.resolve(context.git, refs.rescue_ref(attempt.id))
+    there = head is not None and head != attempt.base_sha and await refs.resolve(context.git, head) is not None
+    return head if there else None
+
+
+async def _conflicts(context: RunContext, attempt: Attempt, head: Commit, tip: Commit) -> tuple[str, ...]:
+    merged = await merge_commits(context.git, await on_base(context.git, tip, attempt.base_sha), head)
+    return merged.paths if isinstance(merged, Conflicted) else ()

@@ -1,0 +1,149 @@
+"""`rebase` with work that has not landed: it goes on from the new base, without the commits of the former one."""
+
+import pytest
+
+from integration.worker.test_worker_continued_turn import begin, continued, waited
+from scaffold.core.errors import UsageError
+from scaffold.git.commits import changed_paths
+from scaffold.landing.forecast import Forecaster
+from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
+from scaffold.landing.taking.land import LandWish, prepare
+from scaffold.orchestrator.dispatch import attempt_briefing
+from scaffold.orchestrator.owner.run_lease import release_run
+from scaffold.orchestrator.owner.session_changes import rebase_run
+from scaffold.worker.attempt_record import CandidateReady
+from support.harness import act, goal
+
+MOVED_ON = "echo theirs > other; echo top > README"
+UNRELATED = "git checkout -q --orphan anew; git branch -M main; echo theirs > other; echo top > README"
+"""A base branch without any commit of the former one, as after a force-push of a new history."""
+
+
+def actions(**of_b):
+    return act("a", check="test -f a"), act("b", check="test -f b", **of_b)
+
+
+async def with_candidate(harness, *specs, lands="echo x > a", waits="echo y > b"):
+    """Land `a`, hand in `b`, and release the run; return it."""
+    run = await harness.own(goal("g", *specs))
+    await harness.work(run, "a", lands)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    assert isinstance(await harness.work(run, "b", waits), CandidateReady)
+    release_run(harness.store, run)
+    return run
+
+
+async def rebased(harness, run, command):
+    """Commit on the base branch, and carry the run over; return what changed, and the run with a new owner."""
+    await harness.sh(f"{command}; git add -A; git commit -qm theirs")
+    done = await rebase_run(harness.context, harness.store.runs.get(run.id))
+    return done, await harness.take(run)
+
+
+@pytest.mark.parametrize("command", [MOVED_ON, UNRELATED])
+async def test_a_candidate_lands_on_the_new_base_with_its_own_change_alone(harness, command):
+    """BX-2, BX-1: proven there, whether the base branch moved on or has another history; the worker's proof is old."""
+    run = await with_candidate(harness, *actions())
+    before = harness.attempts(run, "b")[-1]
+    done, run = await rebased(harness, run, command)
+    assert [(each.action, each.kind, each.conflicts) for each in done.open_work] == [("b", "candidate", ())]
+    waits = harness.attempts(run, "b")[-1]
+    assert (waits.base_sha, waits.head_sha, waits.phase) == (before.base_sha, before.head_sha, "candidate")
+    queue = MergeQueue(harness.context, run)
+    assert isinstance(await queue.step(), BatchLanded)
+    tip = await harness.tip(run)
+    assert await changed_paths(harness.context.git, f"{tip}^", tip) == ("b",)
+    assert await changed_paths(harness.context.git, run.base_sha, tip) == ("a", "b")
+    assert (await harness.show(f"{tip}:other"), harness.facts(run)) == ("theirs", {"a_done", "b_done"})
+    (fact,) = [fact for fact in harness.store.facts.of_goal(waits_goal(harness, run)) if fact.assertion == "b_done"]
+    assert fact.commit == tip
+    release_run(harness.store, run)
+    assert (await prepare(harness.context, run, LandWish(how="ff", message=""))).is_proven
+
+
+def waits_goal(harness, run):
+    return harness.action(run, "b").goal_id
+
+
+async def test_work_of_an_action_that_conflicts_does_not_come_back_with_a_candidate(harness):
+    """BX-2: the candidate was made on top of it, and lands without it."""
+    run = await with_candidate(harness, *actions(), lands="echo ours > a; echo ours > shared")
+    done, run = await rebased(harness, run, "echo theirs > shared")
+    assert (done.open_again, [each.action for each in done.open_work]) == (("a",), ["b"])
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    tip = await harness.tip(run)
+    assert await changed_paths(harness.context.git, run.base_sha, tip) == ("b",)
+    assert await harness.show(f"{tip}:shared") == "theirs"
+
+
+async def test_a_candidate_that_builds_on_work_that_is_done_again_is_not_blamed_for_its_absence(harness):
+    """BX-1: it would fail its own checks there; its work is pinned, and no failure is counted."""
+    run = await with_candidate(harness, *actions(needs=["a_done"]), lands="echo ours > a")
+    done, run = await rebased(harness, run, "echo theirs > a")
+    assert (done.open_again, dict(done.withdrawn), done.open_work) == (
+        ("a",),
+        {"b": "builds on work that is done again: a_done"},
+        (),
+    )
+    last = harness.attempts(run, "b")[-1]
+    assert (last.outcome, harness.statuses(run)["b"], harness.store.actions.failures(last.action_id)) == (
+        "conflict",
+        "pending",
+        0,
+    )
+    assert f"refs/scaffold/work/{last.id}" in await harness.sh("git for-each-ref")
+
+
+async def test_a_candidate_that_conflicts_with_the_new_base_is_told_and_done_again_with_both_changes(harness):
+    """AL-13: as each conflict, by the queue; the next attempt sees what both sides changed."""
+    run = await with_candidate(harness, *actions(), waits="sed -i s/two/mine/ list; echo y > b")
+    done, run = await rebased(harness, run, "sed -i s/two/theirs/ list")
+    assert [(each.action, each.conflicts) for each in done.open_work] == [("b", ("list",))]
+    step = await MergeQueue(harness.context, run).step()
+    assert isinstance(step, CandidateRefused)
+    assert step.outcome == "conflict"
+    told = await attempt_briefing(harness.context, harness.attempts(run, "b"), await harness.tip(run))
+    assert ("+mine" in told, "+theirs" in told, "y > b" in told) == (True, True, False)
+
+
+async def test_work_that_waited_for_a_human_continues_on_the_new_base(harness):
+    """BX-13: its files are there with those of the new base, whose changes it is told about."""
+    run = await begin(harness)
+    await waited(harness, run, ("ask_human", {"question": "Which word?"}))
+    release_run(harness.store, run)
+    done, run = await rebased(harness, run, UNRELATED)
+    assert [(each.action, each.kind, each.conflicts) for each in done.open_work] == [("a", "continued", ())]
+    ending, (request, *_) = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert "other" in str(request.messages[-1])
+    last = harness.attempts(run, "a")[-1]
+    assert await changed_paths(harness.context.git, last.base_sha, last.head_sha) == ("a",)
+
+
+async def test_forecasts_compare_changes_and_not_bases(harness):
+    """AL-4: work of both bases conflicts only where the changes do."""
+    run = await with_candidate(harness, *actions(), act("c"))
+    _, run = await rebased(harness, run, UNRELATED)
+    assert isinstance(await harness.work(run, "c", "echo z > c"), CandidateReady)
+    candidates = harness.store.attempts.waiting_to_land(run.id)
+    assert len(candidates) == 2
+    assert not any((await Forecaster(harness.context.git, rebased=True).conflicts(candidates)).values())
+
+
+async def test_a_run_without_any_work_is_refused(harness):
+    """BX-2: neither landed nor open."""
+    run = await harness.own(goal("g", *actions()))
+    release_run(harness.store, run)
+    with pytest.raises(UsageError, match="no work"):
+        await rebased(harness, run, MOVED_ON)
+
+
+async def test_a_run_whose_only_work_is_a_candidate_is_carried_over(harness):
+    """BX-2: nothing has landed yet."""
+    run = await harness.own(goal("g", *actions()))
+    await harness.work(run, "b", "echo y > b")
+    release_run(harness.store, run)
+    done, run = await rebased(harness, run, MOVED_ON)
+    assert (done.carried, done.commit) == ((), done.base)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("b",)
