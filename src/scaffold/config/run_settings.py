@@ -251,6 +251,13 @@ def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettin
     return _with_flags(context, run, _with_current_gates(context, run, trust_once=flags.trust_once), flags)
 
 
+def resumed_taking(stored: TakingSettings, flags: RunFlags) -> TakingSettings:
+    """Return what happens to the work of a run that is resumed: as the flags say, else as it was stored."""
+    if flags.greenfield or flags.pr:
+        return TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr)
+    return stored
+
+
 def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
     # With a baseline the gates are settled: results of other gates could not be compared with it.
     if context.store.baselines.of_run(run.id) is not None:
@@ -273,9 +280,7 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
         settings = structs.replace(settings, limits=structs.replace(settings.limits, budget_usd=flags.budget_usd))
     if flags.sandbox is not None:
         settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
-    if flags.greenfield or flags.pr:
-        taking = TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr)
-        settings = structs.replace(settings, taking=taking)
+    settings = structs.replace(settings, taking=resumed_taking(settings.taking, flags))
     if flags.yolo:
         settings = structs.replace(settings, permissions=structs.replace(settings.permissions, yolo=True))
     return settings

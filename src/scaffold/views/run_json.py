@@ -49,7 +49,8 @@ def run_json(summary: RunSummary) -> Json:
             "tokens": summary.spent.tokens,
             "confidence": 1.0,
         },
-        "taken": [taken_json(move) for move in summary.taken],
+        "taken": [taken_json(move) for move in summary.taken.moves],
+        "open_order": summary.taken.order,
     }
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.views.store_reader import StoreAccess, display_status, is_executed
 
@@ -26,19 +27,28 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     landed: int
     """How many of its actions are completed."""
     taken: bool
-    """Whether work of it was taken to its base branch, or by a pull request."""
+    """Whether its base branch has work of it that was taken, or a pull request shows it."""
     tokens: int
     cost_usd: float | None
 
 
-def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[ListedRun, ...]:
-    """Return the runs, the one touched last first; with `statuses`, only those that have one of them."""
+def read_runs(
+    reader: StoreAccess, statuses: Collection[str] = (), *, taken: Collection[RunId] = ()
+) -> tuple[ListedRun, ...]:
+    """Return the runs, the one touched last first; with `statuses`, only those that have one of them.
+
+    `taken` are the runs of which work was taken, as `views/taken.py` says.
+    """
     with reader.store.snapshot():
         runs = reader.store.runs.all()
-        return tuple(_listed(reader, run) for run in runs if not statuses or display_status(run) in statuses)
+        return tuple(
+            _listed(reader, run, taken=run.id in taken)
+            for run in runs
+            if not statuses or display_status(run) in statuses
+        )
 
 
-def _listed(reader: StoreAccess, run: Run) -> ListedRun:
+def _listed(reader: StoreAccess, run: Run, *, taken: bool) -> ListedRun:
     store, spent = reader.store, reader.store.runs.spent(run.id)
     goals = store.goals.of_run(run.id)
     tallies = [store.actions.tally(goal.id) for goal in goals]
@@ -54,7 +64,7 @@ def _listed(reader: StoreAccess, run: Run) -> ListedRun:
         goals=len(goals),
         actions=sum(sum(tally.values()) for tally in tallies),
         landed=sum(tally.get("completed", 0) for tally in tallies),
-        taken=any(move.takes_work for move in store.branch_moves.done_of_run(run.id)),
+        taken=taken,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -56,6 +57,21 @@ class GoalProgress(Struct, frozen=True):
     """How many of its actions have each status."""
 
 
+TakingOrder = Literal["greenfield", "pr"]
+"""What `run` and `resume` were told to do with the work at the end of the run."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What the user has of a run's work."""
+
+    moves: tuple[BranchMove, ...] = ()
+    """To branches that still have it, and by pull requests; oldest first."""
+    whole: bool = False
+    """Whether the base branch has all that landed."""
+    order: TakingOrder | None = None
+    """What was ordered for the end of the run, which has completed, and is not done."""
+
+
 class RunSummary(Struct, frozen=True, kw_only=True):
     """A run without its plan: what it has spent, how far its goals are, who works on it, what needs a human."""
 
@@ -75,8 +91,8 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     """Open items, oldest first."""
     is_live: bool
     """Whether a living process owns the run."""
-    taken: tuple[BranchMove, ...] = ()
-    """What was taken of its work: to its base branch, or by a pull request; oldest first."""
+    taken: Taken = Taken()
+    """What the user has of its work, as `views/taken.py` asks git; nothing in a summary that was only read here."""
 
     @property
     def waits_for(self) -> str:
@@ -167,9 +183,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     @property
     def is_taken(self) -> bool:
         """Return whether the base branch has all that landed."""
-        whole = [move.created_at for move in self.summary.taken if move.purpose != "pr" and move.action_id is None]
-        landed = [each.ended_at for own in self.attempts.values() for each in own if each.outcome == "landed"]
-        return bool(whole) and all(at is not None and at <= whole[-1] for at in landed)
+        return self.summary.taken.whole
 
     @property
     def requesters(self) -> RequestersByItem:
@@ -274,7 +288,6 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
         agents=tuple(agent_rows(store, open_work)),
         inbox=inbox,
         is_live=is_executed(run),
-        taken=tuple(move for move in store.branch_moves.done_of_run(run.id) if move.takes_work),
     )
 
 

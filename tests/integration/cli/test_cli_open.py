@@ -14,6 +14,7 @@ from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.render.html.parts import MAX_TEXT
 from scaffold.core.model import PlanningTurn, Usage
 from scaffold.host.browser import open_in_browser
+from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.report_file import find_report
@@ -95,7 +96,7 @@ def test_a_run_ends_as_it_does_where_no_report_can_be_written(context, run, scaf
     for place in context.report_places(run.id):
         place.parent.parent.mkdir(exist_ok=True)
         place.parent.write_text("in the way")
-    assert write_end_report(context, run.id) is None
+    assert run_async(write_end_report(context, run.id)) is None
     assert f"note: the report of run {run.id} was not written" in capfdbinary.readouterr().err.decode()
     failed = scaffold("open")
     assert (failed.code, "the report cannot be written" in failed.err) == (1, True)
@@ -110,13 +111,13 @@ class NoEnvironment(dict):
 
 def test_no_fault_at_all_changes_the_end_of_a_run(context, run, capfd):
     """SC-16: not only those that are expected."""
-    assert write_end_report(structs.replace(context, environ=NoEnvironment()), run.id) is None
+    assert run_async(write_end_report(structs.replace(context, environ=NoEnvironment()), run.id)) is None
     assert "was not written (unreadable)" in capfd.readouterr().err
 
 
 def test_a_run_that_goes_on_gets_no_report_of_its_end(context, plan):
     begun = begin(context, make_run(context, plan))
-    assert write_end_report(context, begun.id) is None
+    assert run_async(write_end_report(context, begun.id)) is None
     assert not place_of(context, begun).exists()
 
 

@@ -80,6 +80,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "confidence": 1.0,
             },
             "taken": [],
+            "open_order": None,
         },
         "goals": [
             {

@@ -20,8 +20,7 @@ from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
 from scaffold.policy.trust import FolderConfig, TrustStatus
-from scaffold.views.run_view import read_run_view
-from scaffold.views.taken_moves import without_undone
+from scaffold.views.taken import read_taken
 from support.harness import act, goal
 
 CHECKED = "test -f list"
@@ -249,7 +248,9 @@ async def test_work_that_the_user_has_undone_is_not_told_as_taken(harness):
     run = await landed(harness, two_actions(), a="echo x > a")
     old = await refs.resolve(harness.context.git, "main")
     await take(harness.context, run, await prepare(harness.context, run, WISH))
-    view = read_run_view(harness.context, run)
-    assert [each.branch for each in (await without_undone(harness.context.git, view)).summary.taken] == ["main"]
+    git, store = harness.context.git, harness.store
+    assert [each.branch for each in (await read_taken(git, store, run)).moves] == ["main"]
+    assert (await read_taken(git, store, run)).whole
     await harness.sh(f"git reset -q --keep {old}")
-    assert (await without_undone(harness.context.git, view)).summary.taken == ()
+    found = await read_taken(git, store, run)
+    assert (found.moves, found.whole) == ((), False)

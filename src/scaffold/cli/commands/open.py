@@ -30,13 +30,13 @@ def open_report(run_name: str | None, *, as_json: bool) -> None:
 
 async def _open(run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
-        show_report(context, run, as_json=as_json)
+        await show_report(context, run, as_json=as_json)
 
 
-def show_report(context: RunContext, run: Run, *, as_json: bool) -> None:
+async def show_report(context: RunContext, run: Run, *, as_json: bool) -> None:
     """Write the report of a run, print its path, and open it in a browser; ScaffoldError if it cannot be written."""
     try:
-        path = write_report(context, run)
+        path = await write_report(context, run)
     except OSError as error:
         what = f"the report cannot be written to {error.filename}: {error.strerror}"
         raise ScaffoldError(what, "Free some space or fix the permissions, then try again.") from error

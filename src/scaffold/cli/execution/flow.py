@@ -53,7 +53,7 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
     pid = start_in_background(context, await take_over_run_when_free(context, run_id))
     print_text(f"run {run_id} continues in the background, process {pid}", err=flags.as_json)
     click.echo(f"  watch it: scaffold attach {run_id}    stop it: scaffold stop {run_id}", err=flags.as_json)
-    print_result(context, run_id, as_json=flags.as_json)
+    await print_result(context, run_id, as_json=flags.as_json)
     return 0
 
 
@@ -80,12 +80,12 @@ async def ensure_planned(
     try:
         code = await run_planning(context, run_id, as_json=as_json, quiet=quiet)
     except ScaffoldError:
-        write_end_report(context, run_id)
-        print_result(context, run_id, as_json=as_json)
+        await write_end_report(context, run_id)
+        await print_result(context, run_id, as_json=as_json)
         raise
     if code is not None:
-        write_end_report(context, run_id)
-        print_result(context, run_id, as_json=as_json)
+        await write_end_report(context, run_id)
+        await print_result(context, run_id, as_json=as_json)
     return code
 
 

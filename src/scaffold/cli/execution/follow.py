@@ -20,6 +20,7 @@ from scaffold.views.event_tail import tail_events
 from scaffold.views.report_file import find_report
 from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import is_executed
+from scaffold.views.taken import with_taken
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
 """Exit codes by pause reason; every other pause waits for a human."""
@@ -52,12 +53,13 @@ def _has_ended(context: RunContext, run: Run) -> bool:
     return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
 
 
-def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
+async def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
     """Print the report of a run that was not interrupted; return the exit code that its owner ended with."""
-    print_result(context, run.id, as_json=as_json)
+    await print_result(context, run.id, as_json=as_json)
     if not as_json:
         page = find_report(context.repository.root, run.id)
-        click.echo(report(read_run_view(context, run), context.repository.root, layout_for(sys.stdout), page))
+        view = await with_taken(context.git, context.store, read_run_view(context, run))
+        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
     match run.state:
         case Completed():
             return OK

@@ -12,7 +12,7 @@ import click
 
 from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_file import write_end_report
-from scaffold.cli.execution.taking import take_at_end
+from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
@@ -36,6 +36,7 @@ from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
+from scaffold.views.taken import summary_with_taken, with_taken
 
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
@@ -58,10 +59,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
     try:
         async with AsyncExitStack() as stack:
             shown = WorkLine(context.clock, told=True, quiet=quiet or as_json)
-            command = require_run(context.store, run_id).settings.environment.source
-            if command:
-                async with shown.during(Work(label="asks for variables", command=command)):
-                    os.environ.update(await environment_from(command, root=context.repository.root, environ=os.environ))
+            await load_variables(context, require_run(context.store, run_id), shown)
             async with shown.during(Work(label=f"takes run {run_id} over")):
                 own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
                 owner = await stack.enter_async_context(own)
@@ -70,25 +68,42 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
     except EnvironmentNotReady:
-        write_end_report(context, run_id)
-        print_result(context, run_id, as_json=as_json)
+        await write_end_report(context, run_id)
+        await print_result(context, run_id, as_json=as_json)
         raise
-    try:
-        if isinstance(ending.state, Completed):
-            await take_at_end(context, require_run(context.store, run_id))
-    finally:  # whatever went wrong there, the run has ended
-        page = write_end_report(context, run_id)
-        if not as_json:
-            view = read_run_view(context, require_run(context.store, run_id))
-            click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
-        print_result(context, run_id, as_json=as_json)
+    await finish(context, run_id, as_json=as_json)
     return exit_code_of(ending)
 
 
-def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
+async def load_variables(context: RunContext, run: Run, shown: WorkLine) -> None:
+    """Put the variables into the environment that the user's command `env.from` prints, if there is one."""
+    if command := run.settings.environment.source:
+        async with shown.during(Work(label="asks for variables", command=command)):
+            os.environ.update(await environment_from(command, root=context.repository.root, environ=os.environ))
+
+
+async def finish(context: RunContext, run_id: RunId, *, as_json: bool = False) -> bool:
+    """Do what was ordered for the end of a run that has completed, and report; return whether nothing is left to do."""
+    done = True
+    try:
+        run = require_run(context.store, run_id)
+        if isinstance(run.state, Completed):
+            done = await fulfil_order(context, run)
+    finally:  # whatever went wrong there, the run has ended
+        page = await write_end_report(context, run_id)
+        if not as_json:
+            run = require_run(context.store, run_id)
+            view = await with_taken(context.git, context.store, read_run_view(context, run))
+            click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
+        await print_result(context, run_id, as_json=as_json)
+    return done
+
+
+async def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
     """Print the last line of the JSON output; nothing without `as_json`."""
     if as_json:
-        shown = run_json(read_summary(context, require_run(context.store, run_id)))
+        summary = read_summary(context, require_run(context.store, run_id))
+        shown = run_json(await summary_with_taken(context.git, context.store, summary))
         print_json({"type": "result", "run": shown})
 
 

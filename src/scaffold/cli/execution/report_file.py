@@ -17,12 +17,13 @@ from scaffold.views.run_costs import RunCosts, run_costs
 from scaffold.views.run_history import RunHistory, read_history
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import is_executed
+from scaffold.views.taken import with_taken
 from scaffold.worker.contract.projections import ignore_projections
 
 Content = tuple[RunView, RunHistory, RunCosts]
 
 
-def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
+async def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
     """Write the report of a run that this process no longer executes, and return its path.
 
     Return None if another process executes the run and will write the report, or if writing fails. A failure is printed
@@ -30,7 +31,7 @@ def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
     """
     try:
         run = require_run(context.store, run_id)
-        return None if is_executed(run) else write_report(context, run)
+        return None if is_executed(run) else await write_report(context, run)
     # A boundary: the run has ended, and neither a full disk nor a bug in the page may change its exit code.
     except Exception as error:  # noqa: BLE001
         why = getattr(error, "strerror", None) or error
@@ -38,9 +39,9 @@ def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
         return None
 
 
-def write_report(context: RunContext, run: Run) -> Path:
+async def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
-    view = read_run_view(context, run)
+    view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
     redactor = context.redactor
     view, history, costs = _redacted((view, history, run_costs(view, history.turns)), redactor)

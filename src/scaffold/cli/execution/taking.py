@@ -2,6 +2,8 @@
 
 from typing import cast
 
+from msgspec.structs import replace
+
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.pull_request import pull_request_of
 from scaffold.config.folder_trust import folder_trust
@@ -12,6 +14,8 @@ from scaffold.landing.taking.land import (
     LandHow,
     LandWish,
     Work,
+    begin_move,
+    finish_move,
     prepare,
     require_place,
     settle_moves,
@@ -24,6 +28,7 @@ from scaffold.landing.taking.remake import CommitStyle, wants_signature
 from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.run.context import RunContext
 from scaffold.views.run_view import read_run_view
+from scaffold.views.taken import ordered, read_taken
 
 SQUASH_MESSAGE = "{request}\n\n{actions}"
 
@@ -54,34 +59,46 @@ async def publish_work(context: RunContext, run: Run, work: Work, target: Target
     return await open_pull_request(context, run, work, target, content, force=force, trust=trust)
 
 
-async def take_at_end(context: RunContext, run: Run) -> None:
-    """Take the work of a run that has completed, if it was started with `--greenfield` or `--pr`.
+async def fulfil_order(context: RunContext, run: Run) -> bool:
+    """Take the work of a run as `--greenfield` or `--pr` ask for, if it has completed and that is not done yet.
 
-    What stands in the way is told, and is a warning of the run: its work has landed, and `scaffold land` takes it.
+    Return whether nothing is left to do. What stands in the way is told, and is a warning of the run: its work has
+    landed, and the same call, or `scaffold land`, takes it.
     """
-    wanted = run.settings.taking
-    if not (wanted.fast_forward or wanted.pull_request):
-        return
-    how: LandHow = "ff" if wanted.fast_forward else "pr"
     try:
-        await settle_moves(context, run)
-        settings = load_settings(context.repository.root, context.environ, {})
-        wish = await read_wish(context, settings, how)
-        work = await prepare(context, run, wish)
-        if work.is_taken:
-            return
-        if how == "ff":
-            await require_place(context, run, work)
-            work = await sign_work(context, run, wish, work)
-            await take(context, run, work)
-            told = f"{work.branch} is at {work.new[:8]} now"
-        else:
-            told = f"pull request {await _open(context, run, wish, work)}"
+        told = await _ordered(context, run)
     except ScaffoldError as problem:
         told = f"the work was not taken: {problem.what}. {problem.fix}"
         warn_of(context, run, told)
-        told = f"warning: {context.redactor.clean(told)}"
-    print_text(told, err=True)
+        print_text(f"warning: {context.redactor.clean(told)}", err=True)
+        return False
+    if told:
+        print_text(told, err=True)
+    return True
+
+
+async def _ordered(context: RunContext, run: Run) -> str:
+    """Do what is ordered, and return what was done; empty for nothing. After a kill it finds what was done before."""
+    if ordered(run) is None:
+        return ""
+    await settle_moves(context, run)
+    order = (await read_taken(context.git, context.store, run)).order
+    if order is None:
+        return ""
+    how: LandHow = "ff" if order == "greenfield" else "pr"
+    settings = load_settings(context.repository.root, context.environ, {})
+    wish = await read_wish(context, settings, how)
+    work = await prepare(context, run, wish)
+    if work.is_taken:
+        # As other commits, e.g. squashed by a server: recorded, so that it is asked for no more.
+        finish_move(context, begin_move(context, run, replace(work, how="ff"), branch=work.branch))
+        return f"{work.branch} has everything on {run.session_branch} already"
+    if how == "pr":
+        return f"pull request {await _open(context, run, wish, work)}"
+    await require_place(context, run, work)
+    work = await sign_work(context, run, wish, work)
+    await take(context, run, work)
+    return f"{work.branch} is at {work.new[:8]} now"
 
 
 async def _open(context: RunContext, run: Run, wish: LandWish, work: Work) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.status_text import taken_lines
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.contract import Strength
 from scaffold.core.model import Fact
@@ -33,6 +34,8 @@ def summary_lines(view: RunView, review: Review, layout: Layout) -> Iterator[str
     yield from layout.prose(f"{heading(f'run {run.id} {view.status}')}: ", run.request, hang=2)
     size = f"{count_of(len(review.commits), 'commit')}, {count_of(len(review.files), 'file')}, +{added} -{deleted}"
     yield from layout.prose("  ", f"{run.session_branch} at {review.head[:8]}, from {review.base[:8]}: {size}")
+    for line in taken_lines(view):
+        yield from layout.prose("  ", line)
     counts = [(name, sum(fact.state == "holds" and fact.strength == name for fact in facts)) for name in MARKS]
     fallen = [fact for fact in facts if fact.state != "holds"]
     shown = [f"{count} {name}" for name, count in counts if count]
@@ -129,5 +132,5 @@ def review_json(view: RunView, review: Review, patches: Mapping[Risk, bytes]) ->
             for each in review.files
         ],
         "patch": "".join(patch.decode(errors="replace") for patch in patches.values()),
-        "taken": [taken_json(move) for move in view.summary.taken],
+        "taken": [taken_json(move) for move in view.summary.taken.moves],
     }

@@ -94,7 +94,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
         lines.append(
             f"landing holds the run back: {count_of(backlog, 'candidate')} {'waits' if backlog == 1 else 'wait'}"
         )
-    lines += [taken_text(move) for move in view.summary.taken]
+    lines += taken_lines(view)
     first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
 
@@ -111,8 +111,14 @@ def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: boo
     return [heading("Next"), *_commands(commands, layout)]
 
 
-def taken_text(move: BranchMove) -> str:
-    """Return where work of a run was taken, in a line."""
+def taken_lines(view: RunView) -> Sequence[str]:
+    """Return where work of a run was taken, and what was ordered for its end and is not done."""
+    taken = view.summary.taken
+    left = [f"--{taken.order} was asked for, and is not done: `scaffold resume {view.run.id}` does it"]
+    return [*map(_taken_text, taken.moves), *(left if taken.order else [])]
+
+
+def _taken_text(move: BranchMove) -> str:
     what = "work" if move.action_id is None else "a part of the work"
     if move.purpose == "pr":
         return f"{what} is in the pull request {move.url}"
@@ -355,12 +361,13 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
 
 def _taking(view: RunView, named: str) -> Mapping[str, str]:
     """Return the command that takes the work; none if the base branch has it."""
-    run = view.run
+    run, order = view.run, view.summary.taken.order
     if view.is_taken:
         return {}
+    again = {f"scaffold resume {run.id}": f"do what --{order} asks for"} if order else {}
     if run.base_branch is None:
-        return {f"git merge --ff-only {run.session_branch}": "take it"}
-    return {f"scaffold land{named}": f"take it to {run.base_branch}"}
+        return again | {f"git merge --ff-only {run.session_branch}": "take it"}
+    return again | {f"scaffold land{named}": f"take it to {run.base_branch}"}
 
 
 def _commands(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:

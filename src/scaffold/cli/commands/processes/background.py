@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from scaffold.cli.execution.flow import run_to_end
+from scaffold.cli.execution.foreground import finish
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.states import Active, Planning
+from scaffold.core.states import Active, Completed, Planning
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.recovery.progress import run_progress
 from scaffold.orchestrator.owner.restart import continue_after_death, give_up_restarts
@@ -45,10 +46,12 @@ async def _background(run_name: str, report: int, after: int | None, *, give_up:
         # Another process ended or paused it since, and decides how it goes on.
         if after is not None and not isinstance(run.state, Planning | Active):
             release_run(context.store, run)
+            if isinstance(run.state, Completed):  # it may have died before it did what was ordered for the end
+                await finish(context, run.id)
             return OK
         if give_up:
             await give_up_restarts(context, run)
-            write_end_report(context, run.id)
+            await write_end_report(context, run.id)
             return WAITING
         if after is not None:
             await continue_after_death(context, run, after)

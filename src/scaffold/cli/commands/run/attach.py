@@ -35,11 +35,11 @@ async def _attach(name: str | None, *, as_json: bool, quiet: bool) -> int:
     try:
         run = await watch_run(context, find_run(context, name), as_json=as_json, quiet=quiet)
         if display_status(run) == states.INTERRUPTED:
-            print_result(context, run.id, as_json=as_json)
+            await print_result(context, run.id, as_json=as_json)
             raise ScaffoldError(
                 f"run {run.id} was interrupted: no process is executing it",
                 f"Continue with `scaffold resume {run.id}`.",
             )
-        return print_end(context, run, as_json=as_json)
+        return await print_end(context, run, as_json=as_json)
     finally:
         context.store.close()

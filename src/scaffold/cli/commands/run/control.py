@@ -122,7 +122,7 @@ async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None
     async with WorkLine(context.clock).during(Work(label=f"{ENDING[request]} run {run.id}")):
         state = await halt_run(context, run, request, timeout_s=timeout_s)
     if state is not None:
-        write_end_report(context, run.id)
+        await write_end_report(context, run.id)
         print_text(_new_state_line(f"run {run.id}", state, f"scaffold resume {run.id}"))
         return
     ending = read_summary(context, run).ending or ENDING[request]

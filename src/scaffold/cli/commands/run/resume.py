@@ -8,18 +8,20 @@ from msgspec import structs
 from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
+from scaffold.cli.execution.foreground import finish
 from scaffold.cli.exit_codes import FAILED, OK
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import context_if_any, open_context
 from scaffold.config.permissions import detect_sandbox_level
-from scaffold.config.run_settings import RunFlags, resume_settings
+from scaffold.config.run_settings import RunFlags, resume_settings, resumed_taking
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.core.states import INTERRUPTED, Failed, Paused, Saved, status_of
+from scaffold.core.states import INTERRUPTED, Completed, Failed, Paused, Saved, status_of
 from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
+from scaffold.landing.taking.land import settle_moves
 from scaffold.orchestrator.owner.control import withdraw_pause
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
@@ -34,6 +36,7 @@ from scaffold.views.store_reader import (
     is_interrupted,
     latest_run,
 )
+from scaffold.views.taken import ordered, read_taken
 
 
 @click.command()
@@ -45,7 +48,8 @@ from scaffold.views.store_reader import (
 def resume(name: str | None, *, interrupted: bool, **options: Any) -> int:
     """Continue RUN, or the latest interrupted or paused run; flags override its settings.
 
-    With GOAL, resume a goal of the latest run that you paused, and continue that run.
+    With GOAL, resume a goal of the latest run that you paused, and continue that run. The work of a completed RUN is
+    taken as --greenfield or --pr ask for, if that was not done at its end.
     """
     flags = flags_of(options)
     return run_async(_resume_interrupted(name, flags) if interrupted else _resume(name, flags))
@@ -86,6 +90,8 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             print_text(f"run {run.id} goes on: its pause was withdrawn; `scaffold attach {run.id}` watches it")
             return 0
         run = require_run(context.store, run.id)  # it may have ended while it was asked
+        if isinstance(run.state, Completed) and (left := await _with_order(context, run, flags)) is not None:
+            return OK if await finish(context, left.id, as_json=flags.as_json) else FAILED
         status = display_status(run)
         if status not in {INTERRUPTED, "paused", "saved", "active"}:
             fix = "Retry it with `scaffold retry`." if status == "failed" else "Start a new run."
@@ -100,6 +106,17 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         return await continue_run(context, run.id, flags)
     finally:
         context.store.close()
+
+
+async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | None:
+    """Return a completed run whose work is to be taken as it was ordered, or as the flags say now; else None."""
+    taking = resumed_taking(run.settings.taking, flags)
+    if taking != run.settings.taking:
+        reconfigure_run(context, run, structs.replace(run.settings, taking=taking))
+        run = require_run(context.store, run.id)
+    if ordered(run) is not None:
+        await settle_moves(context, run)  # of a process that was killed
+    return run if (await read_taken(context.git, context.store, run)).order else None
 
 
 def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:

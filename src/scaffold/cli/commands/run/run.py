@@ -226,7 +226,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
         click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
-        print_result(context, run.id, as_json=flags.as_json)
+        await print_result(context, run.id, as_json=flags.as_json)
         return OK
     interrupted = asyncio.Event()
     handle_interrupts(interrupted.set)
@@ -237,7 +237,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     if interrupted.is_set():
         print_text(STOPPED_WATCHING, err=True)
         return INTERRUPTED
-    return None if is_interrupted(ended) else print_end(context, ended, as_json=flags.as_json)
+    return None if is_interrupted(ended) else await print_end(context, ended, as_json=flags.as_json)
 
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
@@ -254,7 +254,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     if not flags.yes and not _confirmed():
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
-        print_result(context, run.id, as_json=flags.as_json)
+        await print_result(context, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(context, run.id, flags)
 

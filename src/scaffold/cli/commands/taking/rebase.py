@@ -38,7 +38,7 @@ async def _rebase(run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         done = await rebase_run(context, run)
         if done is not None:
-            write_end_report(context, run.id)
+            await write_end_report(context, run.id)
         if as_json:
             print_json({"run": run.id, "rebased": done is not None, **(_json(done) if done else {})})
         elif done is None:

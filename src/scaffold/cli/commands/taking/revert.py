@@ -32,7 +32,7 @@ def revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
 async def _revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         done = await revert_action(context, run, find_action(context, run, action_name))
-        write_end_report(context, run.id)
+        await write_end_report(context, run.id)
         if as_json:
             print_json(_json(run.id, done))
             return

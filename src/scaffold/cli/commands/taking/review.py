@@ -20,7 +20,7 @@ from scaffold.landing.record import last_landed, session_tip
 from scaffold.run.context import RunContext
 from scaffold.views.review import Review, ReviewedFile, read_review
 from scaffold.views.run_view import RunView, read_run_view
-from scaffold.views.taken_moves import without_undone
+from scaffold.views.taken import with_taken
 
 MAX_PATHS = 500
 """Paths in one command of git."""
@@ -44,9 +44,9 @@ def review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> Non
 async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         if web:
-            show_report(context, run, as_json=as_json)
+            await show_report(context, run, as_json=as_json)
             return
-        view = await without_undone(context.git, read_run_view(context, run))
+        view = await with_taken(context.git, context.store, read_run_view(context, run))
         # A run that has not started has no branch yet; one on which something landed must have it.
         has_landed = last_landed(context.store, run) is not None
         head = await session_tip(context, run) if has_landed else run.base_sha

@@ -1,0 +1,83 @@
+"""What was taken of the work of runs: the one answer for every face.
+
+The store knows what was moved and pushed; only git knows what a branch still has, as the user may have undone it.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scaffold.core.ids import Commit, RunId
+from scaffold.core.model import BranchMove, Run
+from scaffold.core.states import Completed
+from scaffold.git import refs
+from scaffold.git.command import Git
+from scaffold.git.commits import is_contained
+from scaffold.host.process.async_runner import run_async
+from scaffold.store.database import Store
+from scaffold.views.run_view import RunSummary, RunView, Taken, TakingOrder
+
+
+async def read_taken(git: Git, store: Store, run: Run) -> Taken:
+    """Return what the user has of a run's work now; git is not asked about a run of which nothing was to be taken."""
+    recorded = tuple(move for move in store.branch_moves.done_of_run(run.id) if move.takes_work)
+    order = ordered(run)
+    landed = store.intents.last_done(run.id)
+    if not recorded and order is None:
+        return Taken()
+    moves = tuple([move for move in recorded if move.purpose == "pr" or await _is_at(git, move.new, move.branch)])
+    if landed is None:
+        return Taken(moves=moves)
+    whole = await _is_at(git, landed.new, run.base_branch) or await _has_all(git, moves, landed.new)
+    is_open = isinstance(run.state, Completed) and not whole and not await _is_done(git, order, recorded, landed.new)
+    return Taken(moves=moves, whole=whole, order=order if is_open else None)
+
+
+def ordered(run: Run) -> TakingOrder | None:
+    """Return what was ordered for the end of the run; None for nothing."""
+    if run.settings.taking.fast_forward:
+        return "greenfield"
+    return "pr" if run.settings.taking.pull_request else None
+
+
+async def summary_with_taken(git: Git, store: Store, summary: RunSummary) -> RunSummary:
+    """Return the summary with what was taken."""
+    return replace(summary, taken=await read_taken(git, store, summary.run))
+
+
+async def with_taken(git: Git, store: Store, view: RunView) -> RunView:
+    """Return the view with what was taken."""
+    return replace(view, summary=await summary_with_taken(git, store, view.summary))
+
+
+def with_taken_in(folder: Path, store: Store, view: RunView) -> RunView:
+    """Do the same in the repository around `folder`, outside of an event loop."""
+    return run_async(with_taken(Git(folder, environ=os.environ), store, view))
+
+
+def taken_runs_in(folder: Path, store: Store, runs: Sequence[Run]) -> frozenset[RunId]:
+    """Return which runs have work that was taken, in the repository around `folder`, outside of an event loop."""
+    git = Git(folder, environ=os.environ)
+
+    async def read() -> frozenset[RunId]:
+        return frozenset([run.id for run in runs if (await read_taken(git, store, run)).moves])
+
+    return run_async(read())
+
+
+async def _is_at(git: Git, commit: Commit, branch: str | None) -> bool:
+    tip = await refs.resolve(git, f"refs/heads/{branch}") if branch else None
+    return tip is not None and await is_contained(git, commit, tip)
+
+
+async def _has_all(git: Git, moves: Sequence[BranchMove], landed: Commit, *, by_request: bool = False) -> bool:
+    """Return whether one of the moves took all that landed, with `by_request` also by a pull request."""
+    whole = [move for move in moves if move.action_id is None and (by_request or move.purpose != "pr")]
+    return any([await is_contained(git, landed, move.head) for move in whole])
+
+
+async def _is_done(git: Git, order: TakingOrder | None, recorded: Sequence[BranchMove], landed: Commit) -> bool:
+    """Return whether nothing was ordered, or it was done once, even if the user has undone it since."""
+    return order is None or await _has_all(git, recorded, landed, by_request=order == "pr")
