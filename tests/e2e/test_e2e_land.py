@@ -87,14 +87,14 @@ def test_land_refuses_what_would_touch_a_users_work_and_says_what_to_do(scenario
 
 
 def test_a_base_branch_with_other_commits_stays_as_it_is(scenario):
-    """BX-2: nothing was checked together with them, so nothing is merged on the quiet; `--only` says it is weaker."""
+    """BX-2: nothing was checked together with them, so nothing is merged on the quiet; `--only` is proven there."""
     scenario.git("commit", "-q", "--allow-empty", "-m", "theirs")
     (scenario.repo / "x").write_text("x\n")
     scenario.commit("more of theirs")
     for how in ("--ff", "--squash"):
         assert "main has moved on: 2 commits" in refused(scenario, how)
     work = landed(scenario, "--only", "guide")
-    assert not work["proven"]
+    assert work["proven"]
     assert [each["action"] for each in work["commits"]] == ["guide"]
 
 
@@ -102,7 +102,7 @@ def test_one_action_comes_with_what_it_needs_and_the_rest_follows(scenario):
     """BX-2: `--only` takes the actions whose facts it builds on, and says so; at the end the proven tree is there."""
     scenario.git("switch", "-q", "-c", "other")
     alone = landed(scenario, "--only", "guide")
-    assert [each["action"] for each in alone["commits"]] == ["guide"]
+    assert ([each["action"] for each in alone["commits"]], alone["proven"]) == (["guide"], True)
     both = landed(scenario, "--only", "api")
     assert [each["action"] for each in both["commits"]] == ["model", "api"]
     assert both["commits"][0]["because"] == "api builds on model_works"

@@ -59,12 +59,15 @@ class BatchVerifier:
         candidates = [each.candidate for each in batch]
         return await with_facts_of_others(self._setup, self._refresher, candidates, verification, during=during)
 
-    async def run_all_gates(self, tip: Commit) -> tuple[GateResult, ...]:
-        """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
+    async def run_all_gates(self, tip: Commit, *, during: During | None = None) -> tuple[GateResult, ...]:
+        """Run all gates completely at the tip and compare them with the baseline; reuse known results.
+
+        `during` shows the gates; by default they are recorded as steps of the run.
+        """
         baseline = await self._setup.gates_at(tip)
         if baseline is None:
             return ()
-        during = StepRecorder(self._context, self._run, stage=FINAL_GATES).during
+        during = during or StepRecorder(self._context, self._run, stage=FINAL_GATES).during
         base, gates = self._run.base_sha, self._run.settings.gates
         found = await environment_at(self._context, self._run, baseline.environment, tip, during=during)
         # The tip may need packages that the base did not.

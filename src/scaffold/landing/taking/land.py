@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.events import NoticeRaised, WorkTaken
 from scaffold.core.ids import Commit
-from scaffold.core.model import Action, BranchMove, Run, TakenCommit
+from scaffold.core.model import Action, BranchMove, Fact, Run, TakenCommit
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import RunIdentity
 from scaffold.core.states import Completed
@@ -102,7 +102,8 @@ async def sign_work(context: RunContext, run: Run, wish: LandWish, work: Work) -
     signed = await _prepared(context, run, wish)
     if (signed.old, signed.head) != (work.old, work.head):
         raise GitError(f"another process has just moved {work.branch}", "Nothing was changed. Try again.")
-    return signed
+    # The trees are the same, and so is what is known of them.
+    return replace(signed, doubt=work.doubt)
 
 
 async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
@@ -130,15 +131,23 @@ async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
 
 
 async def _doubt(context: RunContext, run: Run, new: Commit, *, head: Commit) -> str:
-    facts = [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]
-    if stale := sum(fact.state == "stale" for fact in facts):
+    if stale := count_stale(context, run):
         return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
     session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
     # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
-    proven = {fact.commit for fact in facts if fact.state == "holds"}
+    proven = {fact.commit for fact in _facts(context, run) if fact.state == "holds"}
     if await tree_of(context.git, new) not in {each.tree for each in session if each.commit in proven}:
         return "nothing was run on this combination of commits: the evidence is about other ones"
     return ""
+
+
+def count_stale(context: RunContext, run: Run) -> int:
+    """Return how many facts of the run have to be checked again."""
+    return sum(fact.state == "stale" for fact in _facts(context, run))
+
+
+def _facts(context: RunContext, run: Run) -> list[Fact]:
+    return [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]
 
 
 async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:

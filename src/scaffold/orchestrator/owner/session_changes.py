@@ -1,5 +1,6 @@
-"""Change the session branch of a run that no process executes: undo an action, or carry all over to a new base.
+"""Change the session branch of a run that no process executes, or prove a part of it.
 
+`revert` undoes an action, `rebase` carries all over to a new base.
 The run is paused afterwards, also if it was completed, and `resume` works on it again.
 """
 
@@ -8,13 +9,16 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import GitError, UsageError
 from scaffold.core.model import Action, Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.states import Cancelled, Saved
 from scaffold.landing.record import last_landed
+from scaffold.landing.taking.land import Work, count_stale
 from scaffold.landing.taking.open_work import open_work
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
 from scaffold.landing.taking.revert import Reverted, move_session_branch, plan_revert
+from scaffold.landing.taking.selection import prove_selection
 from scaffold.orchestrator.owner.recovery.interrupted_moves import (
     record_interrupted_moves,
     record_rebase,
@@ -23,6 +27,7 @@ from scaffold.orchestrator.owner.recovery.interrupted_moves import (
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.run_lease import keeping_lease, release_run, take_over_run
 from scaffold.run.context import RunContext
+from scaffold.verify.contract.checks import During
 
 
 async def revert_action(context: RunContext, run: Run, action: Action) -> Reverted:
@@ -70,6 +75,23 @@ async def _with_open_work(context: RunContext, run: Run, done: Rebased) -> Rebas
     again = {*done.open_again, *done.withdrawn}
     found = [each for each in await open_work(context, run, done.commit) if each.action not in again]
     return replace(done, open_work=tuple(found))
+
+
+async def prove_work(context: RunContext, run: Run, work: Work, *, during: During) -> Work:
+    """Prove a selection of the run's work on its own tree, and return it with what is still in doubt.
+
+    GitError, with the evidence, if it does not pass, and if facts of the run have to be checked again first. RunBusy
+    while a process executes the run.
+    """
+    own = take_over_run(context, run.id)
+    try:
+        async with keeping_lease(context, own):
+            if stale := count_stale(context, own):
+                again = f"{count_of(stale, 'fact')} must be checked again before a part of the work can be proven"
+                raise GitError(again, f"`scaffold resume {run.id}` does it. Nothing was changed.")
+            return replace(work, doubt=await prove_selection(context, own, work, during=during))
+    finally:
+        release_run(context.store, own)
 
 
 @asynccontextmanager

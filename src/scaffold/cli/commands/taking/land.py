@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.execution.foreground import load_variables
 from scaffold.cli.execution.taking import publish_work, read_wish
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.render.layout import Layout, layout_for, print_text
@@ -23,6 +24,7 @@ from scaffold.core.step import Work as Step
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
+from scaffold.orchestrator.owner.session_changes import prove_work
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import find_action
 from scaffold.views.store_reader import executing_process
@@ -49,6 +51,7 @@ def land(run_name: str | None, only: str | None, *, yes: bool, as_json: bool, **
     Without --ff, --squash or --pr the setting `publish` decides, which is `ff` by default. The branch only ever moves
     forward, and your checkout is written only if the branch is checked out in it without uncommitted changes (untracked
     files may be there). At a terminal you are asked before a protected branch moves, and before anything is pushed.
+    With --only the checks of the actions and all gates run first, unless what they lead to was proven already.
     """
     chosen = [how for how in VERBS if ways[how]]
     if len(chosen) > 1:
@@ -78,6 +81,7 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
         protected = work.branch in {*PROTECTED_BRANCHES, *settings.texts("protected_branches")}
         layout = layout_for(sys.stderr if as_json else sys.stdout)
         click.echo("\n".join(_plan_lines(run, wish, work, layout)), err=as_json)
+        work = await _proven(context, run, work, as_json=as_json)
         if not yes and protected and _declined(f"{work.branch} is a protected branch. Move it?"):
             return WAITING
         work = await sign_work(context, run, wish, work)
@@ -88,6 +92,19 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
             click.echo(f"{status_mark('ok')} {printable(work.branch)} is at {work.new[:8]} now")
             print_text(f"  undo it: git reset --keep {work.old[:12]}" if place.where == "here" else _undo(work))
         return OK
+
+
+async def _proven(context: RunContext, run: Run, work: Work, *, as_json: bool) -> Work:
+    """Prove a selection whose tree no landing has proven, and return it with what is known of it then."""
+    if work.only is None or work.is_proven:
+        return work
+    shown = WorkLine(context.clock, quiet=as_json)
+    await load_variables(context, run, shown)
+    work = await prove_work(context, run, work, during=shown.during)
+    layout = layout_for(sys.stderr if as_json else sys.stdout)
+    mark, told = ("warn", work.doubt) if work.doubt else ("ok", "its checks and all gates pass on this tree")
+    click.echo("\n".join(layout.prose(f"  {status_mark(mark)} ", told)), err=as_json)
+    return work
 
 
 def _undo(work: Work) -> str:
@@ -121,6 +138,7 @@ async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, ye
         target = await find_target(context, run, work)
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
+    work = await _proven(context, run, work, as_json=as_json)
     # Signed commits can only be compared with those there once they are made, so a question comes before.
     if wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
         return WAITING
@@ -166,7 +184,7 @@ def _plan_lines(run: Run, wish: LandWish, work: Work, layout: Layout, target: Ta
         shown = each.new if has_ids else each.old
         because = work.reasons.get(each.old)
         yield from layout.prose(f"  {shown[:8]}  ", each.subject + (f"  ({because})" if because else ""))
-    if work.doubt:
+    if work.doubt and work.only is None:  # a selection is proven first
         yield from layout.prose(f"  {status_mark('warn')} ", work.doubt)
 
 

@@ -1,0 +1,72 @@
+"""`land --only`: the tree that lands is the tree that was proven, although no landing of the run has made it."""
+
+import json
+import signal
+import sys
+
+import pytest
+
+from support.landed_run import checkout_bytes
+from support.scenario import Scenario, action, plan_of, wait_until, write
+
+pytestmark = pytest.mark.slow
+
+TESTS = """\
+import pathlib
+
+def test_ours():
+    assert not pathlib.Path("BROKEN").exists()
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """`first` and `second` have nothing to do with each other; their checks fail, or last, with files of the user's."""
+    made = Scenario(tmp_path)
+    made.configure(quality_gates={"test": f"{sys.executable} -m pytest -q"})
+    (made.repo / "test_ours.py").write_text(TESTS)
+    made.commit("tests")
+    check = "test -f {0}.txt && test ! -f BAD && if test -f SLOW; then sleep 60; fi"
+    actions = [action(key, effects=[f"{key}_done"], check=check.format(key)) for key in ("first", "second")]
+    made.plan(plan_of(both=actions))
+    made.cassette(first=[write("first.txt", "1\n")], second=[write("second.txt", "2\n")])
+    done = made.run("--yes")
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def commit(scenario, name):
+    (scenario.repo / name).write_text("theirs\n")
+    scenario.commit(name)
+
+
+def everything(scenario):
+    return checkout_bytes(scenario.repo), scenario.git("for-each-ref"), scenario.git("worktree", "list")
+
+
+@pytest.mark.parametrize(("file", "told"), [("BAD", "the checks of second"), ("BROKEN", "test_ours")])
+def test_a_selection_that_does_not_pass_on_its_own_tree_is_refused_with_the_evidence(scenario, file, told):
+    """BX-1, BX-2: a contract or a gate fails there; neither a branch, a file nor a fact changes."""
+    commit(scenario, file)
+    before, goals = everything(scenario), scenario.status()["goals"]
+    done = scenario.scaffold("land", "--only", "second")
+    assert (done.returncode, told in done.stderr) == (1, True), done.stderr
+    assert "scaffold rebase" in done.stderr
+    assert (everything(scenario), scenario.status()["goals"]) == (before, goals)
+    scenario.git("rm", "-q", file)
+    scenario.git("commit", "-q", "-m", "mended")
+    work = json.loads(scenario.scaffold("land", "--only", "second", "--json").stdout)
+    assert (work["proven"], [each["action"] for each in work["commits"]]) == (True, ["second"])
+    assert scenario.git("ls-tree", "--name-only", "main").split() == ["README.md", "second.txt", "test_ours.py"]
+
+
+def test_an_interrupted_proof_leaves_nothing_behind(scenario):
+    """BX-3, SC-16: no worktree, no process, no lease; the same command goes on, and says what it waits for."""
+    commit(scenario, "SLOW")
+    before = everything(scenario)
+    proving = scenario.start(scenario.command("land", "--only", "second"))
+    assert wait_until(lambda: "sleep 60" in scenario.said(), seconds=30)
+    proving.send_signal(signal.SIGINT)
+    assert proving.wait(timeout=20) == 130
+    assert everything(scenario) == before
+    assert scenario.scaffold("revert", "first").returncode == 0
