@@ -117,6 +117,7 @@ def test_a_pull_request_is_opened_once_and_its_text_is_the_evidence(scenario):
         assert json.loads(done.stdout)["url"] == "https://example.invalid/pull/1"
     (pull,) = pulls(scenario)
     assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
+    assert pull["body"].startswith("```text\nstore, docs\n```\n")
     assert "- `api: make api`" in pull["body"]
     assert "`grep -q model api.py` exited with 0" in pull["body"]
     assert pushed(scenario) == scenario.git("rev-parse", session_branch(scenario)).strip()
@@ -164,6 +165,20 @@ def test_only_the_pull_request_of_the_pushed_commit_is_changed_and_never_its_bas
     assert scenario.scaffold("land", "--pr").returncode == 0
     (theirs, again) = pulls(scenario)
     assert (theirs, again) == (fork | head, ours | {"baseRefName": "dev"})
+
+
+def test_hooks_of_a_repository_in_an_untrusted_folder_do_not_run(scenario):
+    """TR-1: the folder's own configuration leads a push to a repository that came with it."""
+    stand_in(scenario, "gh", GH)
+    inner, ran = scenario.repo / "vendored.git", scenario.home / "ran"
+    scenario.git("init", "-q", "--bare", str(inner))
+    (inner / "hooks" / "pre-receive").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (inner / "hooks" / "pre-receive").chmod(0o755)
+    for address in ("vendored.git", inner.as_uri()):
+        scenario.git("remote", "set-url", "--push", "origin", address)
+        done = scenario.scaffold("land", "--pr")
+        assert (done.returncode, "a repository inside of it" in done.stderr) == (1, True), done.stderr
+    assert not ran.exists()
 
 
 def test_it_is_pushed_where_git_pushes_and_gh_is_told_both_repositories(scenario):

@@ -13,7 +13,7 @@ from scaffold.landing.merge_queue import BatchLanded, MergeQueue
 from scaffold.landing.record import session_tip
 from scaffold.landing.stale_facts import dependent_facts
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
-from scaffold.landing.taking.land import LandWish, prepare, require_place, settle_moves, sign_work, take
+from scaffold.landing.taking.land import LandWish, place_of, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.remake import CommitStyle
 from scaffold.landing.taking.revert import find_interrupted
 from scaffold.landing.taking.user_programs import require_own_programs
@@ -197,7 +197,7 @@ async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command
     """AL-12: git would move the branch at the end of the rebase."""
     await harness.sh("git switch -qc other; git worktree add -q ../busy main; cd ../busy; git switch -q main")
     await harness.sh("cd ../busy; echo x > x; git add x; git commit -qm x; git rebase -q --exec false HEAD^ || true")
-    place = await find_branch(harness.context.repository, "main", "HEAD", [])
+    place = await find_branch(harness.context.repository, "main", "HEAD", [], again="")
     assert "is unfinished in" in place.obstacle
     assert "busy" in place.obstacle
     assert place.fix == "Finish or abort it, then try again."
@@ -241,6 +241,20 @@ async def test_nothing_is_signed_before_the_work_is_really_taken(harness):
     with pytest.raises(GitError, match="could not sign"):
         await sign_work(harness.context, run, wish, work)
     assert log.exists()
+
+
+async def test_no_command_is_printed_that_takes_commits_before_they_are_signed(harness):
+    """AL-14: nor commits that no ref keeps; the command that signs them is the one to repeat."""
+    run = await landed(harness, two_actions(), a="echo x > a")
+    await harness.sh("git switch -qc other; git worktree add -q ../theirs main")
+    wish = LandWish(how="ff", message="")
+    plain = await place_of(harness.context, run, await prepare(harness.context, run, wish))
+    assert f"merge --ff-only {run.session_branch}" in plain.fix
+    for unsigned in (LandWish(how="ff", message="", style=CommitStyle(sign=True)), LandWish(how="squash", message="m")):
+        work = await prepare(harness.context, run, unsigned)
+        place = await place_of(harness.context, run, work)
+        assert f"theirs' && scaffold land {run.id} --{work.how}`" in place.fix.replace("theirs &&", "theirs' &&")
+        assert work.new[:7] not in place.fix
 
 
 async def test_work_that_the_user_has_undone_is_not_told_as_taken(harness):

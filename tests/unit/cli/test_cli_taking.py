@@ -3,8 +3,9 @@
 import pytest
 
 from scaffold.cli.commands.taking.land import land
-from scaffold.cli.render.pull_request import _code
+from scaffold.cli.render.pull_request import _block, _code
 from scaffold.core.errors import UsageError
+from scaffold.landing.taking.pull_request import local_path
 
 
 def test_two_ways_to_take_the_work_exclude_each_other():
@@ -19,3 +20,27 @@ def test_what_a_model_wrote_has_no_effect_as_markdown(text):
     shown = _code(text)
     assert shown[0] == shown[-1] == "`"
     assert not {"`", "\n", "\u202e"} & {*shown[1:-1]}
+
+
+@pytest.mark.parametrize("text", ["@team fixes #1", "```\n@team\n```", "a\n````x\n<b>", "~~~\n@a", "\u202ea"])
+def test_what_the_user_asked_for_has_no_effect_as_markdown(text):
+    """AL-14: it is one block of code, whatever fences are in it."""
+    first, *inner, last = _block(text).split("\n")
+    fence = first.removesuffix("text")
+    assert (set(fence), last, "\u202e" in "".join(inner)) == ({"`"}, fence, False)
+    assert not any(fence in line for line in inner)
+
+
+@pytest.mark.parametrize(
+    ("address", "path"),
+    [
+        ("sub/remote.git", "sub/remote.git"),
+        ("./a:b", "./a:b"),
+        ("file:///tmp/a%20b", "/tmp/a b"),
+        ("git@example.org:ada/shop.git", None),
+        ("https://example.org/ada/shop", None),
+    ],
+)
+def test_a_push_address_is_a_folder_or_another_machine_as_git_decides(address, path):
+    """TR-1: a push runs the hooks of a repository on this machine."""
+    assert local_path(address) == path

@@ -102,7 +102,7 @@ async def _ordered(context: RunContext, run: Run) -> str:
 
 
 async def _open(context: RunContext, run: Run, wish: LandWish, work: Work) -> str:
-    target = await find_target(context, run, work)
+    target = await find_target(context, run, work, folder_trust(context.repository.root))
     work = await sign_work(context, run, wish, work)
     if await would_overwrite(context, work, target):
         raise GitError(

@@ -1,5 +1,6 @@
 """The text of a pull request: what was asked, what landed, and with what evidence; weak facts first."""
 
+import re
 from collections.abc import Iterator
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
@@ -15,6 +16,7 @@ from scaffold.views.run_view import RunView
 MARKS: dict[Strength, str] = {"weak": "⚠️ weak", "reviewed": "reviewed", "proven": "proven"}
 MAX_BODY_CHARS = 60_000
 """GitHub takes 65,536 characters."""
+MAX_REQUEST_CHARS = 10_000
 MAX_EVIDENCE = 6
 
 
@@ -22,7 +24,9 @@ def pull_request_of(view: RunView, work: Work, redactor: Redactor) -> PullReques
     """Return the pull request of what is taken, without secrets."""
     body = redactor.clean("\n".join(_body(view, work)))
     if len(body) > MAX_BODY_CHARS:
-        body = f"{body[:MAX_BODY_CHARS]}\n\n(shortened; `scaffold review {view.run.id}` shows the rest)"
+        # Whole lines: half a code span is no code.
+        whole = body[:MAX_BODY_CHARS].rpartition("\n")[0]
+        body = f"{whole}\n\n(shortened; `scaffold review {view.run.id}` shows the rest)"
     return PullRequest(title=redactor.clean(printable(title_of(view.run, view.goals, work))), body=body)
 
 
@@ -32,7 +36,7 @@ def _body(view: RunView, work: Work) -> Iterator[str]:
     effects = {(action.goal_id, effect) for action in ids.values() for effect in action.effects}
     facts = [fact for own in view.facts.values() for fact in own if (fact.goal_id, fact.assertion) in effects]
     weak = [fact for fact in facts if fact.state == "holds" and fact.strength == "weak"]
-    yield request_line(view.run, view.goals) if view.run.settings.planning.plan_path else view.run.request.strip()
+    yield _block(request_line(view.run, view.goals) if view.run.settings.planning.plan_path else view.run.request)
     if weak:
         yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
         for fact in weak:
@@ -57,6 +61,18 @@ def _facts(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterator[st
                 yield f"    - {shown or _code(evidence_source(each))}"
             if len(fact.evidence) > MAX_EVIDENCE:
                 yield f"    - and {len(fact.evidence) - MAX_EVIDENCE} more"
+
+
+def _block(text: str) -> str:
+    """Return a text as a block of code, so that no mention, keyword or tag in it has an effect."""
+    lines = [printable(line) for line in text.strip().splitlines()]
+    shown = "\n".join(lines)
+    left_out = len(shown) - MAX_REQUEST_CHARS
+    if left_out > 0:
+        shown = f"{shown[:MAX_REQUEST_CHARS]}... ({left_out:,} more characters)"
+    # The fence is longer than any in the text.
+    fence = "`" * max(3, 1 + max((len(each) for each in re.findall("`+", shown)), default=0))
+    return f"{fence}text\n{shown}\n{fence}"
 
 
 def _code(text: str | None) -> str:

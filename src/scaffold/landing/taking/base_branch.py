@@ -26,15 +26,17 @@ class BranchPlace(Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-async def find_branch(repository: Repository, branch: str, to: str, paths: Sequence[str]) -> BranchPlace:
-    """Return where the branch is checked out, and whether it can be moved to `to` there, which changes `paths`.
+async def find_branch(
+    repository: Repository, branch: str, to: str | None, paths: Sequence[str], *, again: str
+) -> BranchPlace:
+    """Return where the branch is checked out, and whether it can be moved there to work that changes `paths`.
 
-    RepositoryError if an operation is unfinished in the checkout.
+    `to` is a branch that has the very commits to take, for a command that the user can run; None if there is none, so
+    that the command `again` has to be repeated. RepositoryError if an operation is unfinished in the checkout.
     """
-    ref = quote(to)
     for each in await worktree.worktrees_on_branch(repository, branch):
         if each.path.resolve() == repository.root.resolve():
-            return await _checked_out_here(repository, branch, to, paths)
+            return await _checked_out_here(repository, branch, to, paths, again)
         # Git's lock is for worktrees on disks that are not always mounted; a deleted folder holds nothing.
         if not (each.locked or each.path.exists()):
             continue
@@ -47,14 +49,23 @@ async def find_branch(repository: Repository, branch: str, to: str, paths: Seque
         return BranchPlace(
             where="elsewhere",
             obstacle=f"{branch} is checked out in {each.path}, and a branch is never moved under its user",
-            fix=f"Take it there: `git -C {quote(str(each.path))} merge --ff-only {ref}`.",
+            fix=f"Take it there: `{_elsewhere(str(each.path), to, again)}`.",
         )
     return BranchPlace(where="nowhere")
 
 
-async def _checked_out_here(repository: Repository, branch: str, to: str, paths: Sequence[str]) -> BranchPlace:
+def _elsewhere(path: str, to: str | None, again: str) -> str:
+    return f"cd {quote(path)} && {again}" if to is None else f"git -C {quote(path)} merge --ff-only {quote(to)}"
+
+
+async def _checked_out_here(
+    repository: Repository, branch: str, to: str | None, paths: Sequence[str], again: str
+) -> BranchPlace:
     await checkout_status(repository)  # refuses an unfinished operation
-    git, command = repository.git, f"`git merge --ff-only {quote(to)}`"
+    git = repository.git
+    # A branch that is checked out nowhere moves without its files, which the user's own git then updates.
+    around = f"git switch --detach && {again} && git switch {quote(branch)}"
+    command = around if to is None else f"git merge --ff-only {quote(to)}"
     # Untracked files are no obstacle: git refuses to overwrite them, and they stay.
     args = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
     if changed := [record[3:] for record in (await git(*args)).records]:
@@ -71,7 +82,7 @@ async def _checked_out_here(repository: Repository, branch: str, to: str, paths:
         return BranchPlace(
             where="here",
             obstacle=f"{branch} is checked out in {repository.root} with {what}, so only your git can update its files",
-            fix=f"Take it there: {command}.",
+            fix=f"Take it there: `{command}`.",
         )
     return BranchPlace(where="here")
 

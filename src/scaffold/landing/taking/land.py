@@ -69,6 +69,10 @@ class Work(Struct, frozen=True, kw_only=True):
     commits: tuple[TakenCommit, ...]
     reasons: Mapping[Commit, str]
     """Why commits of the session branch come along with `only`."""
+    again: str
+    """The command that takes it."""
+    is_unsigned: bool = False
+    """Whether its commits are still to be made again, with signatures: none of them may be named to the user."""
     doubt: str
     """Why the run's evidence is not about the very tree of `new`; empty if it is."""
 
@@ -89,7 +93,8 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
     Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
     with the work.
     """
-    return await _prepared(context, run, replace(wish, style=replace(wish.style, sign=False)))
+    work = await _prepared(context, run, replace(wish, style=replace(wish.style, sign=False)))
+    return replace(work, is_unsigned=wish.style.sign)
 
 
 async def sign_work(context: RunContext, run: Run, wish: LandWish, work: Work) -> Work:
@@ -126,6 +131,7 @@ async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
             if each.commit in taken
         ),
         reasons=reasons,
+        again=_command(run, wish),
         doubt=await _doubt(context, run, new, head=head),
     )
 
@@ -139,6 +145,11 @@ async def _doubt(context: RunContext, run: Run, new: Commit, *, head: Commit) ->
     if await tree_of(context.git, new) not in {each.tree for each in session if each.commit in proven}:
         return "nothing was run on this combination of commits: the evidence is about other ones"
     return ""
+
+
+def _command(run: Run, wish: LandWish) -> str:
+    only = f" --only {quote(wish.only.key)}" if wish.only else ""
+    return f"scaffold land {run.id} --{wish.how}{only}"
 
 
 def count_stale(context: RunContext, run: Run) -> int:
@@ -317,8 +328,9 @@ async def _does_not_apply(
 async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
     """Return where the base branch is checked out, and whether it can be moved there."""
     paths = await changed_paths(context.git, work.old, work.new)
-    to = run.session_branch if work.new == work.head else work.new[:12]
-    return await find_branch(context.repository, work.branch, to, paths)
+    # No ref keeps commits that were made for this, so that git may have deleted them by the time the user takes them.
+    to = run.session_branch if work.new == work.head and not work.is_unsigned else None
+    return await find_branch(context.repository, work.branch, to, paths, again=work.again)
 
 
 async def require_place(context: RunContext, run: Run, work: Work) -> BranchPlace:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from shlex import quote
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +13,7 @@ from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import BranchMove, Goal, Run
 from scaffold.core.plan import headline
+from scaffold.git import worktree
 from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import Work, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line
@@ -88,9 +90,10 @@ class Target(Struct, frozen=True, kw_only=True):
     """The repository that has the base branch; None if its address does not tell."""
 
 
-async def find_target(context: RunContext, run: Run, work: Work) -> Target:
+async def find_target(context: RunContext, run: Run, work: Work, trust: TrustStatus) -> Target:
     """Return where the work is pushed; ScaffoldError without `gh` or a remote, GitError if it cannot be reached.
 
+    ScaffoldError, too, for a repository inside of a folder that is not trusted: a push would run its hooks.
     The remote is the one that git pushes the base branch to, else the one named `origin`, else the only one.
     """
     require_program(context, "gh", GH_FIX)
@@ -109,7 +112,10 @@ async def find_target(context: RunContext, run: Run, work: Work) -> Target:
         )
     branch = run.session_branch if work.only is None else f"{run.session_branch}-{_ref_part(work.only.key)}"
     # It may be pushed to another address than it is fetched from.
-    address = (await context.git("remote", "get-url", "--push", remote)).line
+    addresses = (await context.git("remote", "get-url", "--push", "--all", remote)).line.splitlines()
+    for each in addresses:
+        await _require_outside(context, remote, each, trust)
+    address = addresses[0]
     there = await run_as_user(context, "git", "ls-remote", "--exit-code", "--", address, f"refs/heads/{branch}")
     if there.exit_code not in {0, 2}:
         why = told(context, there)
@@ -121,6 +127,30 @@ async def find_target(context: RunContext, run: Run, work: Work) -> Target:
         head=hosted_at(address) or await _hosted(context, remote),
         base=await _hosted(context, await _base_remote(context, remotes, upstream) or remote),
     )
+
+
+async def _require_outside(context: RunContext, remote: str, address: str, trust: TrustStatus) -> None:
+    path = local_path(address)
+    if trust.trusted or path is None:
+        return
+    repository = context.repository
+    place = (repository.root / path).resolve()
+    checkouts = [each.path for each in await worktree.list_worktrees(repository)]
+    if any(place.is_relative_to(folder.resolve()) for folder in (repository.common_dir, *checkouts)):
+        raise ScaffoldError(
+            f"this folder is not trusted, and {remote} leads to {place}, a repository inside of it, whose hooks a push "
+            "would run",
+            "If you trust it, say so with `scaffold trust`. Nothing was pushed.",
+        )
+
+
+def local_path(address: str) -> str | None:
+    """Return the path of an address of git that is a folder of this machine; None for one of another machine."""
+    if address.lower().startswith("file://"):
+        return unquote(urlsplit(address).path)
+    # As git decides: `host:path`, unless a slash comes before the colon.
+    first, colon, _ = address.partition(":")
+    return None if colon and "/" not in first else address
 
 
 async def _base_remote(context: RunContext, remotes: Sequence[str], upstream: str) -> str:

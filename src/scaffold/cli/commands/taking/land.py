@@ -15,6 +15,7 @@ from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import is_terminal, print_json, print_note, status_mark
 from scaffold.cli.wiring import context_with_run
+from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import GitError, RunBusy, UsageError
 from scaffold.core.model import Run
@@ -135,7 +136,7 @@ def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
 
 async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, yes: bool, as_json: bool) -> int:
     async with WorkLine(context.clock, quiet=as_json).during(Step(label="asks the remote for its branches")):
-        target = await find_target(context, run, work)
+        target = await find_target(context, run, work, folder_trust(context.repository.root))
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
     work = await _proven(context, run, work, as_json=as_json)
