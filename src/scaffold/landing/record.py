@@ -96,7 +96,7 @@ def record_landed(
     """
     store, now = context.store, context.clock.now()
     with owner_transaction(store, run, durable=True):
-        actions = [_record_one(store, run, landing, head, now) for landing in landings]
+        actions = [record_attempt(store, run, landing, head, now) for landing in landings]
         for tested in rechecked:
             record_recheck(store, tested, now)
         # The facts in `rechecked` are proven at `head` by now, so only those that were not rechecked become stale.
@@ -105,8 +105,8 @@ def record_landed(
             mark_stale(store, group)
 
 
-def _record_one(store: Store, run: Run, landing: LandedAttempt, head: Commit, now: datetime) -> ActionId:
-    """Record one landing of a batch in the caller's transaction, and return its action."""
+def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit, now: datetime) -> ActionId:
+    """Record one landing of a batch in the caller's transaction, and return its action; its facts hold at `head`."""
     attempt = store.attempts.get(landing.attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:

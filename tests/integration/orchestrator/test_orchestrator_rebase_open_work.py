@@ -147,3 +147,15 @@ async def test_a_run_whose_only_work_is_a_candidate_is_carried_over(harness):
     assert (done.carried, done.commit) == ((), done.base)
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("b",)
+
+
+async def test_a_candidate_whose_change_the_new_base_has_is_done_once_its_checks_pass_there(harness):
+    """BX-1, BX-2: an agent would find nothing to change, and fail; it has no commit of its own, as landed work then."""
+    run = await with_candidate(harness, *actions())
+    done, run = await rebased(harness, run, "echo y > b")
+    assert ([each.action for each in done.in_base], done.open_work) == (["b"], ())
+    assert (harness.statuses(run)["b"], harness.attempts(run, "b")[-1].head_sha) == ("completed", None)
+    assert harness.facts(run) == set()
+    await MergeQueue(harness.context, run).step()
+    assert harness.facts(run) == {"a_done", "b_done"}
+    assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("a",)

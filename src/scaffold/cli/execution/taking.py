@@ -89,6 +89,8 @@ async def _ordered(context: RunContext, run: Run) -> str:
     settings = load_settings(context.repository.root, context.environ, {})
     wish = await read_wish(context, settings, how)
     work = await prepare(context, run, wish)
+    if work.is_taken and (await read_taken(context.git, context.store, run)).order is None:
+        return ""  # another process was faster
     if work.is_taken:
         # As other commits, e.g. squashed by a server: recorded, so that it is asked for no more.
         finish_move(context, begin_move(context, run, replace(work, how="ff"), branch=work.branch))

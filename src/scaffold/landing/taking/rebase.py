@@ -16,10 +16,10 @@ from scaffold.core.model import Action, BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
-from scaffold.git.commits import is_ancestor, is_contained, tree_of
-from scaffold.git.merge import Conflicted
+from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
+from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
-from scaffold.landing.record import session_tip
+from scaffold.landing.record import LandedAttempt, record_attempt, session_tip
 from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
@@ -131,31 +131,47 @@ async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tupl
     return tuple(found)
 
 
-def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[AttemptId]) -> Rebased:
+async def candidates_in_base(context: RunContext, run: Run, move: BranchMove) -> tuple[LandedAttempt, ...]:
+    """Return the candidates whose change the branch has already: there is nothing left of them that could land."""
+    git, found = context.git, list[LandedAttempt]()
+    tree = await tree_of(git, move.new)
+    for each in context.store.attempts.waiting_to_land(run.id):
+        head = each.head_sha
+        if head is None or head == each.base_sha or await refs.resolve(git, head) is None:
+            continue
+        merged = await merge_commits(git, await on_base(git, move.new, each.base_sha), head)
+        if isinstance(merged, Merged) and merged.tree == tree:
+            changed = await changed_paths(git, each.base_sha, head)
+            found.append(LandedAttempt(attempt_id=each.id, commit=head, changed=changed))
+    return tuple(found)
+
+
+def record_rebased(
+    store: Store, run: Run, move: BranchMove, lost: Sequence[AttemptId], there: Sequence[LandedAttempt]
+) -> Rebased:
     """Record in the caller's transaction that the branch was carried over: every fact has to be shown again.
 
-    The actions of the `lost` attempts are open again, and the run's baseline is that of the new base.
+    The actions of the `lost` attempts are open again, those of the candidates that are `there` already are done, and
+    the run's baseline is that of the new base.
     """
     store.branch_moves.settle(move.id, done=True)
     store.runs.rebase(run.id, move.head)
     store.baselines.drop(run.id, results=False)
     shaken = _shaken_by(store, lost)
+    sound = [each for each in there if not _needs_of(store, each.attempt_id, shaken)]
+    landed = tuple(_record_there(store, run, move, each) for each in sound)
     for group in all_facts(store, run):
         mark_stale(store, group)
     store.intents.relocate_last(run.id, move.new)
     carried = tuple(each for each in move.commits if each.new != move.head)
-    in_base = tuple(each for each in move.commits if each.new == move.head)
+    in_base = (*(each for each in move.commits if each.new == move.head), *landed)
     _relocate(store, run, {each.old: each.new for each in carried} | {each.old: None for each in in_base})
     open_again = tuple(_reopen(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost)
     withdrawn = dict(_withdraw(store, run, shaken))
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
-    again = f"; done again: {join_limited(open_again, MAX_NAMES)}" if open_again else ""
-    there = f"; already there: {join_limited([name_of(each) for each in in_base], MAX_NAMES)}" if in_base else ""
-    text = f"{count_of(len(carried), 'commit')} carried over to {move.head[:8]}, to be proven anew{there}{again}"
-    store.events.append(run.id, NoticeRaised("info", text))
-    return Rebased(
+    done = Rebased(
         base=move.head,
         former=move.old or move.head,
         commit=move.new,
@@ -164,6 +180,15 @@ def record_rebased(store: Store, run: Run, move: BranchMove, lost: Sequence[Atte
         open_again=tuple(dict.fromkeys(open_again)),
         withdrawn=withdrawn,
     )
+    store.events.append(run.id, NoticeRaised("info", _notice(done)))
+    return done
+
+
+def _notice(done: Rebased) -> str:
+    again, there = (*done.open_again, *done.withdrawn), [name_of(each) for each in done.in_base]
+    named = f"; done again: {join_limited(again, MAX_NAMES)}" if again else ""
+    also = f"; already there: {join_limited(there, MAX_NAMES)}" if there else ""
+    return f"{count_of(len(done.carried), 'commit')} carried over to {done.base[:8]}, to be proven anew{also}{named}"
 
 
 def name_of(commit: TakenCommit) -> str:
@@ -191,7 +216,7 @@ def _withdraw(store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]
     """End the candidates of which nothing can be proven on the new base; yield their actions, each with the reason."""
     for candidate in store.attempts.waiting_to_land(run.id):
         action = _action_of(store, candidate.id)
-        needs = [each for each in inherited_preconditions(store, action) if (action.goal_id, each) in shaken]
+        needs = _needs_of(store, candidate.id, shaken)
         if needs:
             why = f"builds on work that is done again: {join_limited(needs, MAX_NAMES)}"
         elif candidate.head_sha == candidate.base_sha:  # a review, or a tester that changed nothing
@@ -200,6 +225,22 @@ def _withdraw(store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]
             continue
         record_attempt_end(store, run, candidate.id, AttemptEnd("conflict", why), head=candidate.head_sha)
         yield action.key, why
+
+
+def _record_there(store: Store, run: Run, move: BranchMove, landing: LandedAttempt) -> TakenCommit:
+    """Record that a candidate's action is done by what the new base has; its facts are stale like all others then."""
+    action = _action_of(store, landing.attempt_id)
+    record_attempt(store, run, landing, move.new, move.created_at)
+    subject = action.description.strip().partition("\n")[0]
+    return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=subject)
+
+
+def _needs_of(
+    store: Store, attempt_id: AttemptId, shaken: frozenset[tuple[GoalId, Assertion]]
+) -> tuple[Assertion, ...]:
+    """Return which of the shaken facts the attempt's action builds on."""
+    action = _action_of(store, attempt_id)
+    return tuple(each for each in inherited_preconditions(store, action) if (action.goal_id, each) in shaken)
 
 
 def _action_of(store: Store, attempt_id: AttemptId) -> Action:

@@ -2,7 +2,7 @@
 
 from scaffold.core.model import BranchMove, Run
 from scaffold.core.states import Active, Failed, Paused, Planning
-from scaffold.landing.taking.rebase import Rebased, lost_landings, record_rebased
+from scaffold.landing.taking.rebase import Rebased, candidates_in_base, lost_landings, record_rebased
 from scaffold.landing.taking.revert import Reverted, changed_by, find_interrupted, record_reverted
 from scaffold.orchestrator.owner.recovery.reopening import retry_failed_goal
 from scaffold.orchestrator.owner.run_lease import require_run
@@ -41,9 +41,9 @@ async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reve
 
 async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Rebased:
     """Do the same for a rebase."""
-    lost = await lost_landings(context, run, move)
+    lost, there = await lost_landings(context, run, move), await candidates_in_base(context, run, move)
     with owner_transaction(context.store, run, durable=True):
-        done = record_rebased(context.store, run, move, lost)
+        done = record_rebased(context.store, run, move, lost, there)
         _pause(context.store, run, Paused(REBASED))
     return done
 
