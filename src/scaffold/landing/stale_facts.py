@@ -71,10 +71,14 @@ def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
 
 
 def mark_stale(store: Store, group: ProvenFacts) -> None:
-    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review."""
-    if group.recheck == "nothing":
+    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review.
+
+    Those of steps stay: they order the steps of a compound, and say nothing about the branch.
+    """
+    facts = [fact for fact in group.facts if not any(each.kind == "step" for each in fact.evidence)]
+    if group.recheck == "nothing" or not facts:
         return
-    for fact in group.facts:
+    for fact in facts:
         store.facts.invalidate(fact.goal_id, fact.assertion, "stale")
     if group.recheck == "review":
         reopen_action(store, group)

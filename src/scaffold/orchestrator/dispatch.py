@@ -141,9 +141,12 @@ async def _placed(context: RunContext, action_id: ActionId, tip: Commit) -> _Pla
     last = recorded[-1] if recorded else None
     if last is None or last.head_sha is None:
         return _Placed(kind, tip, parent.id)
-    # A step may have taken up what landed meanwhile.
+    # A step may have taken up what landed meanwhile. If the run was carried over to another base, they have an older
+    # commit in common, or none: then all that the steps made is still a change of the commit that it was one of.
     base = await commits.merge_base(context.git, last.head_sha, tip)
-    return _Placed(kind, base or last.base_sha, parent.id, last.head_sha)
+    if base is None or await commits.is_contained(context.git, base, last.base_sha):
+        base = last.base_sha
+    return _Placed(kind, base, parent.id, last.head_sha)
 
 
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:

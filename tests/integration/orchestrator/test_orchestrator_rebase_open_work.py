@@ -2,17 +2,20 @@
 
 import pytest
 
+from integration.orchestrator.test_orchestrator_steps import story
 from integration.worker.test_worker_continued_turn import begin, continued, waited
 from scaffold.core.errors import UsageError
+from scaffold.core.states import Running
 from scaffold.git.commits import changed_paths
 from scaffold.landing.forecast import Forecaster
 from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
+from scaffold.landing.queue_steps import StepRecorded
 from scaffold.landing.taking.land import LandWish, prepare
 from scaffold.orchestrator.dispatch import attempt_briefing
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 MOVED_ON = "echo theirs > other; echo top > README"
 UNRELATED = "git checkout -q --orphan anew; git branch -M main; echo theirs > other; echo top > README"
@@ -159,3 +162,25 @@ async def test_a_candidate_whose_change_the_new_base_has_is_done_once_its_checks
     await MergeQueue(harness.context, run).step()
     assert harness.facts(run) == {"a_done", "b_done"}
     assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("a",)
+
+
+async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harness):
+    """DR-10, BX-2: steps that are done stay done, and what else the former base had is no part of their work."""
+    run = await harness.own(goal("g", act("a", check="test -f a"), *story()), **UNSANDBOXED)
+    await harness.work(run, "a", "echo x > a; echo ours > shared")
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "s").id, Running())
+    for key, command in (("look", "echo found > notes"), ("write", "echo six >> list")):
+        await harness.work(run, f"s/{key}", command)
+        assert isinstance(await MergeQueue(harness.context, run).step(), StepRecorded)
+    release_run(harness.store, run)
+    done, run = await rebased(harness, run, f"{UNRELATED}; echo theirs > shared")
+    assert (done.open_again, [(each.action, each.kind, each.conflicts) for each in done.open_work]) == (
+        ("a",),
+        [("s/write", "step", ())],
+    )
+    assert isinstance(await harness.work(run, "s/finish", "true"), CandidateReady)
+    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    tip = await harness.tip(run)
+    assert await changed_paths(harness.context.git, run.base_sha, tip) == ("list", "notes")

@@ -4,15 +4,16 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionKey, Commit
+from scaffold.core.ids import ActionId, ActionKey, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Cancelled, Completed, Skipped
 from scaffold.git import refs
 from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.run.context import RunContext
 
-OpenKind = Literal["candidate", "continued", "pinned"]
-"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next attempt is told what it did."""
+OpenKind = Literal["candidate", "continued", "pinned", "step"]
+"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next attempt is told what it did |
+a step is done, and the next one of its compound goes on from its commit."""
 
 
 class OpenWork(Struct, frozen=True, kw_only=True):
@@ -34,10 +35,10 @@ async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWor
     found: list[OpenWork] = []
     for action in context.store.actions.of_run(run.id):
         attempts = context.store.attempts.of_action(action.id)
-        if not attempts or isinstance(action.state, Completed | Cancelled | Skipped):
+        if not attempts or isinstance(action.state, Cancelled | Skipped):
             continue
         last = attempts[-1]
-        head = await _work_of(context, last)
+        head = await _work_of(context, last, whole=action.parent_id)
         if head is not None:
             found.append(
                 OpenWork(
@@ -52,15 +53,30 @@ async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWor
     return tuple(found)
 
 
+def _is_last_step(context: RunContext, attempt: Attempt, whole: ActionId) -> bool:
+    compound = context.store.actions.get(whole)
+    if compound is None or isinstance(compound.state, Completed):
+        return False
+    recorded = context.store.attempts.recorded_in_workspace(attempt.workspace)
+    return [each.id for each in recorded[-1:]] == [attempt.id]
+
+
 def _kind(context: RunContext, attempt: Attempt) -> OpenKind:
+    if attempt.kind == "step" and attempt.outcome == "recorded":
+        return "step"
     if attempt.status != "ended":
         return "candidate"
     return "continued" if context.store.waiting_turns.is_kept(attempt.id) else "pinned"
 
 
-async def _work_of(context: RunContext, attempt: Attempt) -> Commit | None:
-    """Return the commit of its work; None if it changed nothing, landed, or git has deleted it since."""
-    if attempt.outcome in {"landed", "recorded"}:
+async def _work_of(context: RunContext, attempt: Attempt, *, whole: ActionId | None) -> Commit | None:
+    """Return the commit of its work; None if it changed nothing, landed, or git has deleted it since.
+
+    `whole` is the action's compound. Of its steps only the last has a commit of its own: it contains those before.
+    """
+    if attempt.outcome == "landed" or (attempt.outcome == "recorded" and attempt.kind != "step"):
+        return None
+    if attempt.outcome == "recorded" and not (whole and _is_last_step(context, attempt, whole)):
         return None
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = attempt.head_sha or await refs.resolve(context.git, refs.rescue_ref(attempt.id))

@@ -13,6 +13,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, Assertion, AttemptId, Commit, GoalId
 from scaffold.core.model import Action, BranchMove, Run, TakenCommit
+from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
@@ -137,7 +138,7 @@ async def candidates_in_base(context: RunContext, run: Run, move: BranchMove) ->
     tree = await tree_of(git, move.new)
     for each in context.store.attempts.waiting_to_land(run.id):
         head = each.head_sha
-        if head is None or head == each.base_sha or await refs.resolve(git, head) is None:
+        if head is None or head == each.base_sha or each.kind == "step" or await refs.resolve(git, head) is None:
             continue
         merged = await merge_commits(git, await on_base(git, move.new, each.base_sha), head)
         if isinstance(merged, Merged) and merged.tree == tree:
@@ -219,7 +220,9 @@ def _withdraw(store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]
         needs = _needs_of(store, candidate.id, shaken)
         if needs:
             why = f"builds on work that is done again: {join_limited(needs, MAX_NAMES)}"
-        elif candidate.head_sha == candidate.base_sha:  # a review, or a tester that changed nothing
+        elif (
+            candidate.kind != "step" and candidate.head_sha == candidate.base_sha
+        ):  # a review, or a tester that changed nothing
             why = "has no change of its own, and what it says is about the former base"
         else:
             continue
@@ -231,8 +234,7 @@ def _record_there(store: Store, run: Run, move: BranchMove, landing: LandedAttem
     """Record that a candidate's action is done by what the new base has; its facts are stale like all others then."""
     action = _action_of(store, landing.attempt_id)
     record_attempt(store, run, landing, move.new, move.created_at)
-    subject = action.description.strip().partition("\n")[0]
-    return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=subject)
+    return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=headline(action))
 
 
 def _needs_of(

@@ -1,7 +1,7 @@
 """`rebase`: carry the work of a run over to the new tip of its base branch."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 import msgspec
@@ -14,11 +14,21 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.open_work import OpenWork
+from scaffold.landing.taking.open_work import OpenKind, OpenWork
 from scaffold.landing.taking.rebase import Rebased, name_of
 from scaffold.orchestrator.owner.session_changes import rebase_run
 
 MAX_PATHS = 8
+OUTCOMES: Mapping[OpenKind, tuple[str, str]] = {
+    "candidate": ("waits to land, once it is proven on the new base", "it is merged and proven there, or done again"),
+    "continued": ("waited for you, continues on the new base", "it waited for you, and starts over with both changes"),
+    "pinned": ("has not landed; the next attempt sees what the last one did", "the next attempt sees both changes"),
+    "step": (
+        "is done as a step; its compound lands once it is proven on the new base",
+        "it is done as a step, and its compound is merged and proven there, or done again",
+    ),
+}
+"""What happens to work that has not landed: if it fits the new base, and if it conflicts."""
 
 
 @click.command()
@@ -64,19 +74,10 @@ def _lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
 
 def _becomes(work: OpenWork) -> str:
     """Return what happens to work that has not landed."""
-    conflicts = f"conflicts with the new base in {join_limited(work.conflicts, MAX_PATHS)}" if work.conflicts else ""
-    match work.kind:
-        case "candidate" if conflicts:
-            return f"waits to land, {conflicts}: it is merged and proven there, or done again"
-        case "candidate":
-            return "waits to land, once it is proven on the new base"
-        case "continued" if conflicts:
-            return f"waited for you, {conflicts}: it starts over and sees both changes"
-        case "continued":
-            return "waited for you, continues on the new base"
-        case _:
-            also = f" and {conflicts}" if conflicts else ""
-            return f"has not landed; what attempt {work.attempt} did is pinned{also}: the next one sees it"
+    fits, if_not = OUTCOMES[work.kind]
+    if not work.conflicts:
+        return fits
+    return f"conflicts with the new base in {join_limited(work.conflicts, MAX_PATHS)}: {if_not}"
 
 
 def _json(done: Rebased) -> dict[str, object]:
