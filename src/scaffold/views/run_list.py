@@ -13,7 +13,7 @@ from scaffold.views.store_reader import StoreAccess, display_status, is_executed
 class ListedRun(Struct, frozen=True, kw_only=True):
     """One run; its fields are those of the JSON."""
 
-    id: str
+    id: RunId
     request: str
     status: str
     is_executed: bool
@@ -26,29 +26,20 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     actions: int
     landed: int
     """How many of its actions are completed."""
-    taken: bool
-    """Whether its base branch has work of it that was taken, or a pull request shows it."""
+    taken: bool = False
+    """Whether its base branch has work of it that was taken, or a pull request shows it, as `views/taken.py` says."""
     tokens: int
     cost_usd: float | None
 
 
-def read_runs(
-    reader: StoreAccess, statuses: Collection[str] = (), *, taken: Collection[RunId] = ()
-) -> tuple[ListedRun, ...]:
-    """Return the runs, the one touched last first; with `statuses`, only those that have one of them.
-
-    `taken` are the runs of which work was taken, as `views/taken.py` says.
-    """
+def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[ListedRun, ...]:
+    """Return the runs, the one touched last first; with `statuses`, only those that have one of them."""
     with reader.store.snapshot():
         runs = reader.store.runs.all()
-        return tuple(
-            _listed(reader, run, taken=run.id in taken)
-            for run in runs
-            if not statuses or display_status(run) in statuses
-        )
+        return tuple(_listed(reader, run) for run in runs if not statuses or display_status(run) in statuses)
 
 
-def _listed(reader: StoreAccess, run: Run, *, taken: bool) -> ListedRun:
+def _listed(reader: StoreAccess, run: Run) -> ListedRun:
     store, spent = reader.store, reader.store.runs.spent(run.id)
     goals = store.goals.of_run(run.id)
     tallies = [store.actions.tally(goal.id) for goal in goals]
@@ -64,7 +55,6 @@ def _listed(reader: StoreAccess, run: Run, *, taken: bool) -> ListedRun:
         goals=len(goals),
         actions=sum(sum(tally.values()) for tally in tallies),
         landed=sum(tally.get("completed", 0) for tally in tallies),
-        taken=taken,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

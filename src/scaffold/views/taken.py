@@ -17,6 +17,7 @@ from scaffold.git.command import Git
 from scaffold.git.commits import is_contained
 from scaffold.host.process.async_runner import run_async
 from scaffold.store.database import Store
+from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunSummary, RunView, Taken, TakingOrder
 
 
@@ -57,14 +58,19 @@ def with_taken_in(folder: Path, store: Store, view: RunView) -> RunView:
     return run_async(with_taken(Git(folder, environ=os.environ), store, view))
 
 
-def taken_runs_in(folder: Path, store: Store, runs: Sequence[Run]) -> frozenset[RunId]:
-    """Return which runs have work that was taken, in the repository around `folder`, outside of an event loop."""
+def runs_with_taken_in(folder: Path, store: Store, listed: Sequence[ListedRun]) -> tuple[ListedRun, ...]:
+    """Return the runs with whether work of them was taken, in the repository around `folder`, outside of a loop."""
     git = Git(folder, environ=os.environ)
 
-    async def read() -> frozenset[RunId]:
-        return frozenset([run.id for run in runs if (await read_taken(git, store, run)).moves])
+    async def read() -> tuple[ListedRun, ...]:
+        return tuple([replace(each, taken=await _is_taken(git, store, each.id)) for each in listed])
 
     return run_async(read())
+
+
+async def _is_taken(git: Git, store: Store, run_id: RunId) -> bool:
+    run = store.runs.get(run_id)
+    return run is not None and bool((await read_taken(git, store, run)).moves)
 
 
 async def _is_at(git: Git, commit: Commit, branch: str | None) -> bool:

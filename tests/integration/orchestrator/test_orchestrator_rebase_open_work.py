@@ -11,6 +11,8 @@ from scaffold.landing.forecast import Forecaster
 from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
 from scaffold.landing.queue_steps import StepRecorded
 from scaffold.landing.taking.land import LandWish, prepare
+from scaffold.landing.taking.rebase import keep_former, plan_rebase
+from scaffold.landing.taking.revert import move_session_branch
 from scaffold.orchestrator.dispatch import attempt_briefing
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run
@@ -184,3 +186,18 @@ async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harn
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     tip = await harness.tip(run)
     assert await changed_paths(harness.context.git, run.base_sha, tip) == ("list", "notes")
+
+
+async def test_a_kill_after_the_branch_was_carried_over_is_made_up_for(harness):
+    """BX-15: the same command records it, and tells what becomes of the candidates, those in the new base included."""
+    run = await with_candidate(harness, *actions(), act("c"))
+    run = await harness.take(run)
+    assert isinstance(await harness.work(run, "c", "echo z > c"), CandidateReady)
+    await harness.sh("echo y > b; git add -A; git commit -qm theirs")
+    move = await plan_rebase(harness.context, run)
+    await keep_former(harness.context, run, move)
+    await move_session_branch(harness.context, run, move)
+    release_run(harness.store, run)
+    done = await rebase_run(harness.context, harness.store.runs.get(run.id))
+    assert ([each.action for each in done.in_base], [each.action for each in done.open_work]) == (["b"], ["c"])
+    assert await rebase_run(harness.context, harness.store.runs.get(run.id)) is None

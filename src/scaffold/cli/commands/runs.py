@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,11 +12,10 @@ from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.runs import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
-from scaffold.core.ids import RunId
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
 from scaffold.host.startup import lazy_import
 from scaffold.views.run_json import queue_json
-from scaffold.views.run_list import read_runs
+from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import StoreReader, find_run_if_any, store_reader_if_any
 
@@ -31,9 +30,9 @@ STATUSES = (*RUN_TRANSITIONS, INTERRUPTED)
 def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
     """List the runs of this repository, the one in which something happened last first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        found = () if reader is None else read_runs(reader, statuses, taken=_taken(reader))[:last]
+        found = () if reader is None else read_runs(reader, statuses)[:last]
         if as_json:
-            print_json({"runs": found})
+            print_json({"runs": _with_taken(reader, found)})
         elif reader is None or (not found and not statuses):
             print_text(no_run_text())
         else:
@@ -42,14 +41,14 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
             )
 
 
-def _taken(reader: StoreReader) -> Collection[RunId]:
-    """Return the runs of which work was taken; git is asked only if there may be one."""
-    moves = reader.store.branch_moves
-    moved = [run for run in reader.store.runs.all() if any(move.takes_work for move in moves.done_of_run(run.id))]
-    if not moved:
-        return ()
-    found: Collection[RunId] = lazy_import("scaffold.views.taken:taken_runs_in")(Path.cwd(), reader.store, moved)
-    return found
+def _with_taken(reader: StoreReader | None, found: Sequence[ListedRun]) -> Sequence[ListedRun]:
+    """Return the runs with whether work of them was taken; git is asked only if that may be."""
+    if reader is None or not any(reader.store.branch_moves.done_of_run(each.id) for each in found):
+        return found
+    checked: Sequence[ListedRun] = lazy_import("scaffold.views.taken:runs_with_taken_in")(
+        Path.cwd(), reader.store, found
+    )
+    return checked
 
 
 @click.command()
