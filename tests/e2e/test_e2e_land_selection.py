@@ -68,5 +68,6 @@ def test_an_interrupted_proof_leaves_nothing_behind(scenario):
     assert wait_until(lambda: "sleep 60" in scenario.said(), seconds=30)
     proving.send_signal(signal.SIGINT)
     assert proving.wait(timeout=20) == 130
+    assert "Repeat the command" in scenario.said()
     assert everything(scenario) == before
     assert scenario.scaffold("revert", "first").returncode == 0

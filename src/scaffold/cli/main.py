@@ -28,6 +28,8 @@ ENDING_OPTIONS = frozenset({"--help", "-h", "--version"})
 """Options instead of a command."""
 GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
 """Options of `scaffold` itself that take no value."""
+EXECUTING = frozenset({"run", "resume", "demo", "plan"})
+"""The commands that execute or plan a run, which `resume` continues."""
 
 
 class LazyGroup(click.Group):
@@ -156,6 +158,15 @@ def _count_group_options(args: Sequence[str]) -> int:
     return min(count, len(args))
 
 
+def _how_to_go_on(args: Sequence[str], prog: str) -> str:
+    """Return what to do after the user has interrupted a command."""
+    if prog == "ralph":
+        return "Continue with `ralph -c`."
+    named = args[_count_group_options(args) :][:1]
+    executes = not named or named[0] in EXECUTING
+    return "Continue with `scaffold resume`." if executes else "Repeat the command to go on."
+
+
 def _is_attended() -> bool:
     """Return whether standard input and output are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
@@ -176,9 +187,7 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return print_error(
-            "interrupted", f"Continue with `{'ralph -c' if prog == 'ralph' else 'scaffold resume'}`.", INTERRUPTED
-        )
+        return print_error("interrupted", _how_to_go_on(args, prog), INTERRUPTED)
     except click.ClickException as problem:
         return _report_click_error(problem, prog)
     except (BrokenPipeError, SystemExit) as ending:  # click exits when the reader of its output has gone
