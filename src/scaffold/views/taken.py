@@ -24,7 +24,7 @@ from scaffold.views.run_view import RunSummary, RunView, Taken, TakingOrder
 async def read_taken(git: Git, store: Store, run: Run) -> Taken:
     """Return what the user has of a run's work now; git is not asked about a run of which nothing was to be taken."""
     recorded = tuple(move for move in store.branch_moves.done_of_run(run.id) if move.takes_work)
-    order = ordered(run)
+    order = ordered(run) if isinstance(run.state, Completed) else None
     landed = store.intents.last_done(run.id)
     if not recorded and order is None:
         return Taken()
@@ -32,7 +32,7 @@ async def read_taken(git: Git, store: Store, run: Run) -> Taken:
     if landed is None:
         return Taken(moves=moves)
     whole = await _is_at(git, landed.new, run.base_branch) or await _has_all(git, moves, landed.new)
-    is_open = isinstance(run.state, Completed) and not whole and not await _is_done(git, order, recorded, landed.new)
+    is_open = not whole and not await _is_done(git, order, recorded, landed.new)
     return Taken(moves=moves, whole=whole, order=order if is_open else None)
 
 

@@ -14,6 +14,7 @@ from scaffold.cli.render.status_text import no_run_text, status_text
 from scaffold.cli.render.style import can_draw_on, print_json
 from scaffold.core.model import Run
 from scaffold.core.run_settings import TakingSettings
+from scaffold.core.states import Completed
 from scaffold.host.startup import lazy_import
 from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
@@ -87,7 +88,8 @@ def _show(reader: StoreReader, run: Run) -> None:
 def _view(reader: StoreReader, run: Run) -> RunView:
     """Return the run as it is now; git is asked only about a run of which work was, or is to be, taken."""
     view = read_run_view(reader, run)
-    if run.settings.taking == TakingSettings() and not reader.store.branch_moves.done_of_run(run.id):
+    is_ordered = isinstance(run.state, Completed) and run.settings.taking != TakingSettings()
+    if not is_ordered and not reader.store.branch_moves.done_of_run(run.id):
         return view
     # Loaded only here: an event loop and git would take longer than all the rest.
     checked: RunView = lazy_import("scaffold.views.taken:with_taken_in")(Path.cwd(), reader.store, view)
