@@ -11,7 +11,15 @@ from scaffold.git.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust import ACTIVE_FILES, MAX_BYTES, FolderConfig, TrustFile, TrustStatus, trust_status
+from scaffold.policy.trust import (
+    ACTIVE_FILES,
+    HOOK_FILES,
+    MAX_BYTES,
+    FolderConfig,
+    TrustFile,
+    TrustStatus,
+    trust_status,
+)
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.tools.content.safe_open import open_file
 
@@ -43,7 +51,7 @@ def read_folder(start: Path) -> FolderConfig:
             raise NotADirectoryError(start)
     except (OSError, RuntimeError) as error:
         raise UsageError(f"there is no folder {start}", "Name an existing folder.") from error
-    pieces = (_piece(place.top, name) for name in ACTIVE_FILES)
+    pieces = (_piece(place.top, name) for name in (*ACTIVE_FILES, *_hook_files(place.top)))
     return FolderConfig(place.top, place.common_dir.as_uri(), tuple(piece for piece in pieces if piece is not None))
 
 
@@ -90,6 +98,12 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
         notice(f"{PROJECT_PROMPTS} ignored: it is a link that points outside the folder.")
         return None
     return folder
+
+
+def _hook_files(top: Path) -> list[str]:
+    """Return the files that define commit hooks, in the order of `HOOK_FILES`."""
+    found = (sorted(top.glob(pattern)) for pattern in HOOK_FILES)
+    return [str(path.relative_to(top)) for paths in found for path in paths if path.is_symlink() or not path.is_dir()]
 
 
 def _piece(top: Path, name: str) -> TrustFile | None:

@@ -204,7 +204,6 @@ def gate_settings(settings: Settings) -> GateSettings:
         enabled=any(command != OFF for command in kinds.values()),
         given=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
         off=tuple(kind for kind, command in kinds.items() if command == OFF),
-        hooks=settings.text("quality_gates.hooks") != OFF,
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
@@ -231,6 +230,7 @@ def environment_settings(settings: Settings, trust: TrustStatus) -> EnvironmentS
         services=settings.texts("services"),
         include=pattern_lines(trust.content(INCLUDE_FILE) or b""),
         trusted=trust.trusted,
+        hooks=trust.hook_digests,
     )
 
 

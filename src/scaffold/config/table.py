@@ -260,6 +260,7 @@ _ROWS = (
             project=NOT_OFF,
         )
         for kind in get_args(GateKind)
+        if kind != "hooks"
     ),
     Setting(
         "quality_gates.hooks",

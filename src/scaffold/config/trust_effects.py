@@ -14,12 +14,12 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.git.ignored_files import WILDCARDS, pattern_lines
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.trust import (
-    ACTIVE_FILES,
     INCLUDE_FILE,
     LOCAL_SETTINGS_FILE,
     SETTINGS_FILE,
     FolderConfig,
     TrustFile,
+    description,
 )
 
 
@@ -53,7 +53,7 @@ def _effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
     """Return what a file does, and the settings with those of the file."""
-    blank = TrustFileEffect(piece.name, ACTIVE_FILES[piece.name], piece.digest, problem=piece.problem)
+    blank = TrustFileEffect(piece.name, description(piece.name), piece.digest, problem=piece.problem)
     if piece.problem:
         return blank, values
     does: tuple[str, ...]

@@ -7,9 +7,12 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 
-GateKind = Literal["test", "build", "lint", "typecheck"]
-RunnerKind = Literal["pytest", "unittest", "go", "jest", "vitest", "mocha", "node", "cargo", "findings", "exit"]
-"""How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only."""
+GateKind = Literal["test", "build", "lint", "typecheck", "hooks"]
+"""`hooks`: what the repository runs before a commit, which judges the files of one change."""
+RunnerKind = Literal[
+    "pytest", "unittest", "go", "jest", "vitest", "mocha", "node", "cargo", "findings", "exit", "hooks"
+]
+"""How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only | hook by hook."""
 EXIT_OUTCOME = "exit"
 """The name of the outcome that is derived from the exit code."""
 

@@ -165,6 +165,8 @@ class EnvironmentSettings(Struct, frozen=True, kw_only=True):
     """Patterns of ignored files that are copied to worktrees: the lines of a trusted `.worktreeinclude`."""
     trusted: bool = False
     """Whether set-up commands from the repository may run outside a sandbox without approval."""
+    hooks: Mapping[str, str] = {}
+    """The files that define commit hooks, as the user trusts them: path -> SHA-256. Others do not run."""
 
 
 class ExtraProtectedAreas(Struct, frozen=True, kw_only=True):
@@ -193,15 +195,13 @@ class PermissionSettings(Struct, frozen=True, kw_only=True):
 
 
 class GateSettings(Struct, frozen=True, kw_only=True):
-    """How the repository's tests, build, lint and type check are run and compared with their baseline."""
+    """How the repository's tests, build, lint, type check and commit hooks are run and compared with their baseline."""
 
     enabled: bool = True
     given: tuple[Gate, ...] = ()
     """Gates from the configuration; each replaces the detected gates of its kind."""
     off: tuple[str, ...] = ()
     """Kinds of gates that the configuration turns off."""
-    hooks: bool = True
-    """Whether the repository's commit hooks run on each change, in a trusted folder."""
     timeout_s: float = 600.0
     """A gate's timeout while it has no baseline duration."""
     slots: int = 1

@@ -18,7 +18,7 @@ from scaffold.git.worktree import recycle_worktree
 from scaffold.host.environment import agent_variables
 from scaffold.run.attempt_resources import held_resources
 from scaffold.run.context import RunContext
-from scaffold.run.environment import worktree_environment
+from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.sandbox import (
     check_services,
@@ -96,6 +96,7 @@ class Checkout:
                 environ=check_environ(environment, git.cwd, bare.environ) | own,
                 sandbox=with_shown_folders(environment, sandbox),
                 services=check_services(self._context, self._run, environment),
+                hooks=hook_place(self._context, self._run, environment),
             )
 
     async def close(self) -> None:

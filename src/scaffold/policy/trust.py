@@ -13,6 +13,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from scaffold.policy.path.globs import matches
+
 SETTINGS_FILE = ".scaffold.yaml"
 LOCAL_SETTINGS_FILE = ".scaffold/config.local.yaml"
 INCLUDE_FILE = ".worktreeinclude"
@@ -26,6 +28,21 @@ ACTIVE_FILES: Mapping[str, str] = {
     INCLUDE_FILE: "files that git ignores and that are copied to agents' worktrees",
 }
 """Path relative to the folder -> description, of the files that take effect just by existing."""
+
+HOOK_FILES: Mapping[str, str] = {
+    ".pre-commit-config.yaml": "hooks of pre-commit: programs that run on each change",
+    **{
+        f"{start}lefthook{local}{end}": "hooks of lefthook: programs that run on each change"
+        for start in ("", ".", ".config/")
+        for local in ("", "-local")
+        for end in (".yml", ".yaml", ".toml", ".json")
+    },
+    ".lefthook/*/*": "a script of lefthook: it runs on each change",
+    ".lefthook-local/*/*": "a script of lefthook for this checkout: it runs on each change",
+    ".husky/*": "a hook of husky: it runs on each change",
+}
+"""Glob relative to the folder -> description, of the files that define commit hooks. Agents may change most of them;
+those of the run's base that the user trusts are the ones that run."""
 
 MAX_BYTES = 1_000_000
 """A larger configuration file is rejected: no user would have read it before accepting it."""
@@ -60,7 +77,7 @@ class FolderConfig(Struct, frozen=True):
     identity: str
     """The key of the stored decisions: the path of the common git directory."""
     pieces: tuple[TrustFile, ...]
-    """The existing files of `ACTIVE_FILES`, in its order."""
+    """The existing files of `ACTIVE_FILES`, in its order, then those of `HOOK_FILES`."""
 
     @property
     def digests(self) -> dict[str, str]:
@@ -98,9 +115,21 @@ class TrustStatus(Struct, frozen=True):
         """Return why the configuration is ignored; empty if it is trusted."""
         return "" if self.trusted else "; ".join(filter(None, ("folder not trusted", *self.differences, self.problem)))
 
+    @property
+    def hook_digests(self) -> dict[str, str]:
+        """Return {name: digest} of the files that define commit hooks; none if they are not trusted."""
+        known = self.folder.digests if self.trusted else {}
+        return {name: digest for name, digest in known.items() if name not in ACTIVE_FILES}
+
     def content(self, name: str) -> bytes | None:
         """Return the contents of a configuration file; None if it is missing or not trusted."""
         return next((piece.content for piece in self.folder.pieces if piece.name == name and self.trusted), None)
+
+
+def description(name: str) -> str:
+    """Return what a file of a folder's configuration is."""
+    known = ACTIVE_FILES.get(name)
+    return known or next(what for glob, what in HOOK_FILES.items() if matches(glob, name))
 
 
 def trust_status(folder: FolderConfig, agreed: Sequence[Mapping[str, str]], *, once: bool = False) -> TrustStatus:

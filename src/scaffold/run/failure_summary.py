@@ -63,8 +63,10 @@ GATES: Mapping[GateKind, str] = {
     "build": "The build",
     "lint": "The linter",
     "typecheck": "The type checker",
+    "hooks": "The repository's commit hooks",
 }
 REPAIR = "Change the work until this succeeds again."
+HOOK_REMEDY = "Change the work until these hooks pass; what they can fix, they have fixed. Do not turn any off."
 FINDING_REMEDY = "Change the code so that these findings are gone; do not silence them."
 TEST_REMEDY = (
     "Change the work so that these tests pass as they are. If the task itself asks for another result, ask for the "
@@ -207,7 +209,7 @@ def _of_gate(gate: GateResult) -> RefusalReason:
         left_out=max(0, gate.counts.get("new_failure", 0) - len(told)),
         # A finding is all that its tool prints; of tests the output says more than their messages.
         output="" if any(each.message for each in told if each.kind == "finding") else gate.detail.rstrip(),
-        remedies=_remedies(told),
+        remedies=_remedies(gate, told),
     )
 
 
@@ -219,12 +221,16 @@ def _named(gate: GateResult) -> tuple[Regression, ...]:
 
 def _counted(gate: GateResult, told: Sequence[Regression]) -> str:
     number = max(gate.counts.get("new_failure", 0), len(told))
+    if gate.gate.runner == "hooks":
+        return f"{count_of(number, 'new failure')} in the files of the change"
     if any(each.kind == "finding" for each in told):
         return count_of(number, "new finding")
     return f"{count_of(number, 'test')} {'is' if number == 1 else 'are'} worse than before the work"
 
 
-def _remedies(told: Sequence[Regression]) -> tuple[str, ...]:
+def _remedies(gate: GateResult, told: Sequence[Regression]) -> tuple[str, ...]:
+    if gate.gate.runner == "hooks":
+        return (HOOK_REMEDY,)
     by_kind = {"finding": FINDING_REMEDY, "fails": TEST_REMEDY, "missing": LOST_REMEDY, "skipped": LOST_REMEDY}
     return tuple(dict.fromkeys(by_kind[each.kind] for each in told))
 

@@ -31,7 +31,6 @@ from scaffold.run.shared_notes import SCRATCH, add_notes
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
-from scaffold.verify.gates.repository_hooks import hook_tools
 from scaffold.worker.activity import ActivityClock, attempt_activity
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
@@ -154,7 +153,6 @@ class Worker:
         """Open the worktree, the sandbox and what else the attempt has, and run its work."""
         task = self._task
         self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
-        hooks = hook_tools(workspace.path)
         baseline = self._run_context.store.baselines.of_run(task.run.id)
         environment = baseline.environment if baseline else None
         if environment is not None:
@@ -166,7 +164,7 @@ class Worker:
             story = task.parent.key if task.parent and task.parent.method == "story" else None
             shared = open_shared_folder(self._run_context, task, sandbox, story)
             context = msgspec.structs.replace(
-                self._context(workspace, sandbox, environment), resources=resources, hooks=hooks, shared=shared
+                self._context(workspace, sandbox, environment), resources=resources, shared=shared
             )
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)

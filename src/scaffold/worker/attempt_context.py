@@ -16,14 +16,13 @@ from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.run.declaration import Declaration, read_declaration
-from scaffold.run.environment import worktree_environment
+from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.verify.gates.repository_hooks import HookTool
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
@@ -51,8 +50,6 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The environment of the agent's commands, and of the checks of the attempt's base; None without a baseline."""
     resources: AttemptResources = AttemptResources()
     """What the attempt has for itself on this machine."""
-    hooks: tuple[HookTool, ...] = ()
-    """What runs the repository's commit hooks at the attempt's base."""
     shared: SharedFolder | None = None
     """Where its agent shares notes with others; None for checks alone."""
     reviewer: DeclarationReviewer = no_reviewer
@@ -95,6 +92,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             clean=self.run_context.redactor.clean,
             keep_log=partial(keep_gate_log, self.run_context, run.id),
             during=self.steps.during,
+            hooks=hook_place(self.run_context, run, environment),
         )
 
     async def results_at_base(self, contract: Contract | None) -> Sequence[CheckResult]:

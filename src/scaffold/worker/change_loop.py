@@ -35,7 +35,7 @@ from scaffold.worker.critique import (
     decide_next_step,
     requests_end,
 )
-from scaffold.worker.hook_gate import CommitHooks
+from scaffold.worker.hook_fixes import HookFixes
 from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
@@ -126,7 +126,7 @@ class ChangeLoop:
         self._last = start
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
-        self._hooks = CommitHooks(context)
+        self._hooks = HookFixes(context, verifier.keep_hook_run)
         self._said = ""
         """The agent's latest answer."""
 
@@ -209,7 +209,7 @@ class ChangeLoop:
         work = await commit_work(self._context)
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
-            work = WorkCommit(hooked.head, hooked.tree, hooked.failed)
+            work = WorkCommit(hooked.head, hooked.tree)
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
         changed = left != self._last.left
@@ -261,9 +261,6 @@ class ChangeLoop:
         """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
-        if work.hooks_failed:
-            refused = Verification(commit=work.head, results=work.hooks_failed)
-            return IterationResult(left=work.tree, verification=refused, asked_for_end=asked_for_end)
         verification = await self._verified(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)

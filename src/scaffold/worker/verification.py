@@ -278,11 +278,18 @@ class AttemptVerifier:
         own = self._runs.get((gate.folder, gate.command, tree, environment))
         return own or self._context.run_context.store.baselines.find(gate, tree, environment)
 
+    def keep_hook_run(self, run: GateRun, tree: TreeId) -> None:
+        """Keep a run of the commit hooks, which have a checkout of their own, for this attempt and its landing."""
+        self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
+        self._store(run, tree)
+
     def _keep(self, run: GateRun, tree: TreeId) -> None:
         """Keep a gate run for this attempt; store it for reuse on the same tree if the checkout was clean."""
         self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
-        if not self._clean:
-            return
+        if self._clean:
+            self._store(run, tree)
+
+    def _store(self, run: GateRun, tree: TreeId) -> None:
         store, attempt = self._context.run_context.store, self._context.task.attempt
         with store.transaction():
             # Results that are kept serve other runs as well, so a worker that was replaced must not add any.

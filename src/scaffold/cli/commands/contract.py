@@ -226,8 +226,11 @@ def _gate(gate: GateResult, layout: Layout) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
     scope = " (focused)" if gate.focused else ""
     summary = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"
-    mark = "fail" if gate.blocks else "warn" if gate.warns else "pass"
+    applies = gate.verdict != "not_applicable"
+    mark = "fail" if gate.blocks else "warn" if gate.warns else "pass" if applies else "skipped"
     yield from layout.wrap(f"  {status_mark(mark)} ", summary)
+    if not applies and gate.detail:
+        yield from layout.prose(INDENT, gate.detail)
     if gate.warns:
         yield f"      it only warns: {ADVISORY}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":

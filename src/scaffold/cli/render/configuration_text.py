@@ -87,7 +87,8 @@ def _kind_lines(detection: DetectedGates, gates: Sequence[Gate], results: Mappin
             yield f"  # only warns: {ADVISORY}"
         if result := results.get(gate.name):
             yield f"  # {_line(result.summary)}"
-    plain = len(gates) == 1 and not gates[0].folder
+    # Hooks have no command of the user's: how each tool is called is known.
+    plain = len(gates) == 1 and not gates[0].folder and gates[0].runner != "hooks"
     yield from (f"  {line}" for line in _yaml({gates[0].kind: gates[0].command if plain else "auto"}))
 
 

@@ -83,6 +83,8 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         context.store.baselines.hold(run.id, result.baseline, tree)
         for note in result.notes:
             context.store.events.append(run.id, NoticeRaised("info", note))
+        for warning in result.warnings:
+            context.store.events.append(run.id, NoticeRaised("warning", warning))
     _write_baseline_file(context, run, result.baseline)
 
 

@@ -19,7 +19,7 @@ from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.environment import FIXED
 from scaffold.run.gate_logs import write_gate_log
 from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox
-from scaffold.verify.contract.checks import During, Tree, restore_tracked_files, unseen
+from scaffold.verify.contract.checks import During, HookPlace, Tree, restore_tracked_files, unseen
 from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
 from scaffold.verify.environment.clean_checkout import with_new_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
@@ -193,4 +193,5 @@ def _tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironmen
         clean=clean,
         keep_log=keep_log,
         during=request.during,
+        hooks=HookPlace(common_dir=repository.common_dir, prepare=partial(provision_checkout, environment)),
     )

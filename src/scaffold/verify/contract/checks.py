@@ -4,6 +4,7 @@ import signal
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from hashlib import sha256
+from pathlib import Path
 from typing import assert_never
 
 from msgspec import Struct, structs
@@ -63,6 +64,17 @@ def unseen(_work: Work) -> AbstractAsyncContextManager[None]:
     return nullcontext()
 
 
+class HookPlace(Struct, frozen=True, kw_only=True):
+    """What the repository's commit hooks need to run."""
+
+    common_dir: Path
+    """The git directory with the objects."""
+    prepare: Callable[[Path], Awaitable[None]]
+    """Copies the prepared dependencies into another checkout."""
+    trusted: Mapping[str, str] | None = None
+    """The digests of the files that define hooks, as the user trusts them; None if the user agreed to those here."""
+
+
 class Tree(Struct, frozen=True, kw_only=True):
     """A clean checkout of one commit, judged by its difference from `base`."""
 
@@ -84,6 +96,8 @@ class Tree(Struct, frozen=True, kw_only=True):
     """Keeps the whole output of a check or gate under a name, and returns its path; empty if it cannot."""
     during: During = unseen
     """Shows each check and gate while it runs."""
+    hooks: HookPlace | None = None
+    """Where the commit hooks run; None if they may not: the user does not trust the folder."""
 
 
 CheckRunner = Callable[[Check, Tree], Awaitable[CheckResult]]

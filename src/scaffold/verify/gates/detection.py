@@ -13,6 +13,7 @@ from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
+from scaffold.verify.gates.hook_tools import hook_gate
 from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go
 from scaffold.verify.gates.projects.node_project import read_node
 from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, tests_run_by_kind
@@ -88,7 +89,17 @@ def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Se
 
 
 def detect_gates(files: ProjectFiles) -> DetectedGates:
-    """Return the gates of a repository with these files."""
+    """Return the gates of a repository with these files; the last is that of its commit hooks."""
+    found = _detect_projects(files)
+    hooks = hook_gate(files.paths)
+    if hooks is None:
+        return found
+    gate, reason = hooks
+    return structs.replace(found, gates=(*found.gates, gate), reasons={**found.reasons, gate.name: reason})
+
+
+def _detect_projects(files: ProjectFiles) -> DetectedGates:
+    """Return the gates of the projects in a repository with these files."""
     kinds = _kinds(files)
     if kinds:
         own = own_commands(files)

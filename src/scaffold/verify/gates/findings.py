@@ -51,14 +51,20 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     # Some tools print warnings with positions and succeed all the same.
     if ended.exit_code == 0:
         return RunnerResult()
+    # A linter whose output has no positions still counts by its exit code.
+    return named_findings(ended.output.decode(errors="replace"), ended.env.cwd, otherwise=f"exit {ended.exit_code}")
+
+
+def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> RunnerResult:
+    """Return the findings in what a tool printed, each with a position; `otherwise` names the failure without any.
+
+    `by` names the tool, and so becomes part of their names, if several print findings.
+    """
     messages, lines = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
-    for line, name, message in _findings(ended.output.decode(errors="replace"), ended.env.cwd):
-        messages[name].append(message)
-        lines[name].append(line)
-    found = {name: len(said) for name, said in messages.items()}
-    if not found:
-        # A linter whose output has no positions still counts by its exit code.
-        found[f"exit {ended.exit_code}"] = 1
+    for line, name, message in _findings(text, top):
+        messages[f"{name} ({by})" if by else name].append(message)
+        lines[f"{name} ({by})" if by else name].append(line)
+    found = {name: len(said) for name, said in messages.items()} or {otherwise: 1}
     if (number := sum(found.values())) > MAX_FINDINGS:
         return unusable_result("error", f"There are {number} findings; at most {MAX_FINDINGS} can be compared.")
     counts = {name: count for name, count in found.items() if count > 1}

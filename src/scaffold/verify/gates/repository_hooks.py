@@ -1,31 +1,40 @@
-"""Run a repository's own commit hooks on a change: those of pre-commit, husky and lefthook.
+"""Run a repository's own commit hooks on files: those of pre-commit, husky and lefthook.
 
 They run in a repository of their own, in the folder for temporary files: hooks look at what is staged, stage what they
 fix, and some write into `.git`. None of that may happen in a worktree. Git of ours never runs in there afterwards.
 """
 
 import asyncio
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult
 from scaffold.core.errors import GitError
+from scaffold.core.gates import Gate, GateRun
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.host.files import delete_folder_if_possible, write_atomic
 from scaffold.host.process.command import CommandResult
-from scaffold.verify.contract.checks import Tree, kept_log, result_detail
+from scaffold.verify.contract.checks import (
+    COMMAND_NOT_EXECUTABLE,
+    COMMAND_NOT_FOUND,
+    HookPlace,
+    Tree,
+    kept_log,
+    result_detail,
+)
+from scaffold.verify.gates.hook_reports import merged_results, read_hooks
+from scaffold.verify.gates.hook_tools import HookTool, is_hook_file, tools_in
+from scaffold.verify.gates.runner_result import RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
-TIMEOUT_S = 600.0
-MOST_REPEATS = 2
-"""A hook that fixes files fails at first; fixes of one may be fixed by another."""
 BINARIES = "node_modules/.bin"
 SHA256_CHARS = 64
 IDENTITY = {
@@ -34,189 +43,224 @@ IDENTITY = {
     for field, value in (("NAME", "hooks"), ("EMAIL", "hooks@localhost"))
 }
 """Tools that stash what is not staged make commits, in a repository that is thrown away."""
-Prepare = Callable[[Path], Awaitable[None]]
+UNTRUSTED = "the folder is not trusted: `scaffold trust` trusts it"
 
 
-class HookTool(Struct, frozen=True, kw_only=True):
-    """What runs the hooks of a repository."""
+class HookInput(Struct, frozen=True, kw_only=True):
+    """What hooks look at: the staged files that differ from HEAD, as in a commit."""
 
-    file: str
-    """The file that defines them."""
-    program: str
-    command: str
-    """Run by /bin/sh at the top of the repository, with the change staged."""
-    remedy: str
-    """What the user may do if it cannot run here."""
-    ignored: tuple[str, ...] = ()
-    """Files that its installation makes and git ignores: hooks load them, and empty ones do."""
+    staged: TreeId
+    head: Commit
+    without: tuple[str, ...] | None = ()
+    """Paths that HEAD lacks, so that they count as staged although they did not change; None: all."""
+    definitions: Commit
+    """Where the files are from that say which hooks there are."""
 
 
-TOOLS = (
-    HookTool(
-        file=".pre-commit-config.yaml",
-        program="pre-commit",
-        command="pre-commit run --color never",
-        remedy="`pre-commit install-hooks` in your checkout prepares its environments",
-    ),
-    *(
-        HookTool(
-            file=file,
-            program="lefthook",
-            command="lefthook run pre-commit",
-            remedy="install lefthook and the programs that it calls",
-        )
-        for file in ("lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml")
-    ),
-    HookTool(
-        file=".husky/pre-commit",
-        program="sh",
-        command="sh -e .husky/pre-commit",
-        remedy="install the programs that it calls",
-        # Before version 9 each hook loads the first, to log and to start itself again.
-        ignored=(".husky/_/husky.sh", ".husky/_/h"),
-    ),
-)
-"""Several may be in use at once."""
+class HookRun(Struct, frozen=True, kw_only=True):
+    """What hooks showed, and what they made of the files."""
+
+    run: GateRun
+    left: TreeId
+    """The tree with their fixes; the staged one without any."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether all hooks came to their end, so that their fixes are whole."""
+        return self.run.problem in {None, "vacuous"}
 
 
-class HookVerdict(Struct, frozen=True, kw_only=True):
-    """What the hooks of one tool made of a change."""
-
-    tree: str
-    """The tree with their fixes; the change's own without any."""
-    result: CheckResult
-
-
-def hook_tools(top: Path) -> tuple[HookTool, ...]:
-    """Return what runs hooks in the checkout at `top`, that still is as git checked it out."""
-    return tuple(tool for tool in TOOLS if (top / tool.file).is_file())
+async def run_on_all_files(gate: Gate, tree: Tree, *, environment: str, timeout_s: float) -> GateRun:
+    """Run the hooks on all files of the commit of `tree`; an `error` says why they cannot judge anything here."""
+    staged = await commits.tree_of(tree.git, tree.commit)
+    all_files = HookInput(staged=staged, head=tree.commit, without=None, definitions=tree.commit)
+    return (await run_hooks(gate, tree, all_files, environment=environment, timeout_s=timeout_s)).run
 
 
-async def inapplicable(tool: HookTool, tree: Tree, common_dir: Path, prepare: Prepare) -> str:
-    """Return why the hooks say nothing about a change of `tree.base`; empty if they do.
+async def run_hooks(gate: Gate, tree: Tree, given: HookInput, *, environment: str, timeout_s: float) -> HookRun:
+    """Run the hooks once, one tool after another on what the one before it left. Nothing in the worktree changes."""
+    left, runs, absent = given.staged, list[_ToolRun](), dict[str, str]()
+    for tool, file in tools_in(await commits.listed_paths(tree.git, given.definitions)):
+        if tree.hooks is None:
+            absent[tool.name] = UNTRUSTED
+            continue
+        hooks = _Hooks(tool, tree, tree.hooks)
+        if not hooks.is_installed():
+            absent[tool.name] = f"{tool.program} is not installed; {tool.remedy}"
+            continue
+        try:
+            runs.append(await hooks.run(given, left, timeout_s))
+        except GitError:  # a filter that is not trusted, perhaps
+            absent[tool.name] = f"the files cannot be checked out for the hooks in {file}"
+        except _ChangedSinceTrustError as changed:
+            absent[tool.name] = str(changed)
+        else:
+            left = runs[-1].left
+    return HookRun(run=_gate_run(gate, tree, environment, runs, absent), left=left)
 
-    They do not if they fail at the base with nothing staged: their programs or environments are missing, perhaps.
-    """
-    where = _Hooks(tool, tree, common_dir, prepare)
-    if not where.is_installed():
-        return f"{tool.program} is not installed; {tool.remedy}"
-    try:
-        finished, _ = await where.run(await commits.tree_of(tree.git, tree.base))
-    except GitError:  # a filter that is not trusted, perhaps
-        return "the files of the base cannot be checked out for them"
-    if finished.exit_code == 0:
-        return ""
-    how = "in time" if finished.timed_out else f"(exit code {finished.exit_code})"
-    return f"`{tool.command}` does not pass {how} on the base, without any change; {tool.remedy}"
+
+class _ChangedSinceTrustError(Exception):
+    """A file that defines hooks is not the version that the user trusts."""
 
 
-async def run_hooks(tool: HookTool, tree: Tree, common_dir: Path, prepare: Prepare) -> HookVerdict:
-    """Run the hooks on the change from `tree.base` to `tree.commit`, again after they fixed files.
-
-    `prepare` copies the dependencies into a checkout. Nothing in the worktree changes.
-    """
-    where = _Hooks(tool, tree, common_dir, prepare)
-    unchanged: str = await commits.tree_of(tree.git, tree.commit)
-    finished, now = await where.run(unchanged)
-    before = unchanged
-    for _ in range(MOST_REPEATS):
-        if finished.exit_code == 0 or now == before:
-            break
-        before = now
-        finished, now = await where.run(before)
-    return HookVerdict(tree=now if finished.exit_code == 0 else unchanged, result=where.result(finished))
+class _ToolRun(Struct, frozen=True):
+    tool: HookTool
+    finished: CommandResult
+    printed: str
+    result: RunnerResult
+    left: TreeId
 
 
 class _Hooks:
     """The hooks of one tool, each time in a new repository."""
 
-    def __init__(self, tool: HookTool, tree: Tree, common_dir: Path, prepare: Prepare) -> None:
+    def __init__(self, tool: HookTool, tree: Tree, place: HookPlace) -> None:
         self._tool = tool
         self._tree = tree
-        self._common_dir = common_dir
-        self._prepare = prepare
+        self._place = place
         temporary = tree.sandbox.confinement.temporary if tree.sandbox else Path(tree.environ["TMPDIR"])
         self._folder = temporary / "hooks"
-        self._number = 0
 
     def is_installed(self) -> bool:
         """Return whether the tool is on PATH, or among the packages of the checkout."""
         top = self._tree.git.cwd
         return shutil.which(self._tool.program, path=f"{top / BINARIES}:{self._tree.environ['PATH']}") is not None
 
-    async def run(self, staged: str) -> tuple[CommandResult, str]:
-        """Stage a tree on the base and run the hooks; return how they ended, and the tree that they left."""
-        self._number += 1
-        top = self._folder / str(self._number)
+    async def run(self, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
+        """Stage a tree and run the hooks; return how they ended, and the tree that they left."""
+        await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
+        top = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            return await self._run_in(top, staged)
+            return await self._run_in(top, given, staged, timeout_s)
         finally:
             # A whole checkout; the folder above is only deleted at the end of the attempt.
             await asyncio.to_thread(delete_folder_if_possible, top)
 
-    async def _run_in(self, top: Path, staged: str) -> tuple[CommandResult, str]:
-        await self._stage(top, staged)
-        await self._prepare(top)
+    async def _run_in(self, top: Path, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
+        decided = await self._stage(top, given, staged)
+        await self._place.prepare(top)
         environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
         environ |= _pre_commit_home(environ)
-        command = ShellCommand(text=self._tool.command, cwd=top, environ=environ, timeout_s=TIMEOUT_S)
+        command = ShellCommand(text=self._tool.command, cwd=top, environ=environ, timeout_s=timeout_s)
         async with self._tree.during(Work(label="hooks", command=self._tool.command)):
             finished = await run_with_services(command, self._tree.services, self._tree.sandbox, top=top)
-        return finished, await self._left(top, staged)
+        printed = self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+        left = await self._left(top, staged, decided)
+        return _ToolRun(self._tool, finished, printed, _result(self._tool, finished, printed, top), left)
 
-    def result(self, finished: CommandResult) -> CheckResult:
-        """Return the result of a run on the change."""
-        printed, passed = self._printed(finished), finished.exit_code == 0
-        why = f"The repository's commit hooks ({self._tool.file}) {'passed' if passed else 'failed'}."
-        if finished.timed_out:
-            why = f"The repository's commit hooks ({self._tool.file}) did not end within {TIMEOUT_S:g} s."
-        return CheckResult(
-            name=self._tool.command,
-            verdict="pass" if passed else "timeout" if finished.timed_out else "fail",
-            exit_code=finished.exit_code,
-            detail=result_detail(why, printed),
-            log="" if passed else kept_log("hooks", self._tool.command, self._tree, printed),
-            duration_s=round(finished.duration_s, 3),
-            output_hash=finished.stdout_sha256,
-        )
-
-    def _printed(self, finished: CommandResult) -> str:
-        return self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-
-    async def _stage(self, top: Path, staged: str) -> None:
-        """Make a repository at `top` whose HEAD is the base, with the tree checked out and in the index."""
-        base = self._tree.base
+    async def _stage(self, top: Path, given: HookInput, staged: TreeId) -> Sequence[str]:
+        """Make a repository at `top` with the tree checked out and in the index; return the files that define hooks."""
         # Not git of the worktree, which knows its own git directory only.
         outer = Git(self._folder.parent, environ=self._tree.git.environ)
-        form = "sha256" if len(base) == SHA256_CHARS else "sha1"
+        form = "sha256" if len(given.head) == SHA256_CHARS else "sha1"
         await outer("init", "--quiet", "--template=", f"--object-format={form}", str(top))
         # The objects of the repository are read in place; new ones stay in this one.
         info = top / ".git" / "objects" / "info"
-        write_atomic(info / "alternates", os.fsencode(self._common_dir / "objects") + b"\n")
+        write_atomic(info / "alternates", os.fsencode(self._place.common_dir / "objects") + b"\n")
         git = outer.at(top)
-        await git("update-ref", "--no-deref", "HEAD", base)
+        await git("update-ref", "--no-deref", "HEAD", await _head(git, given))
         await git("read-tree", staged)
         # Before the files of the change: none of its links is followed, and what git has replaces them.
         for name in self._tool.ignored:
             write_atomic(top / name, b"")
         write_atomic(top / ".git" / "info" / "exclude", "".join(f"/{name}\n" for name in self._tool.ignored).encode())
-        await git("checkout-index", "--all", "--force", "--quiet")
         # The change does not decide which hooks judge it.
-        await git("checkout", base, "--", f":(top,literal){self._tool.file}")
+        decided = await self._lay_definitions(git, given.definitions)
+        await git("checkout-index", "--all", "--force", "--quiet")
         await git("update-index", "--refresh", "-q", ok=frozenset({0, 1}))
+        await asyncio.to_thread(_require_trusted, top, decided, self._place.trusted)
+        return decided
 
-    async def _left(self, top: Path, staged: str) -> str:
+    async def _lay_definitions(self, git: Git, commit: Commit) -> Sequence[str]:
+        """Put the files that define hooks into the index as a commit has them; return them, and those that are gone."""
+        entries = (await git("ls-tree", "-r", "-z", commit)).records
+        wanted = [entry for entry in entries if is_hook_file(entry.partition("\t")[2])]
+        there = (await git("ls-files", "--cached", "-z")).records
+        gone = [path for path in there if is_hook_file(path)]
+        lines = [f"0 {'0' * len(commit)}\t{path}" for path in gone] + wanted
+        await git("update-index", "-z", "--index-info", stdin=b"".join(os.fsencode(line) + b"\0" for line in lines))
+        return sorted({*gone, *(entry.partition("\t")[2] for entry in wanted)})
+
+    async def _left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
         """Return the tree of the files at `top`, without new ones. The repository there is not entered any more."""
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="index-") as own:
             env = {
-                "GIT_DIR": str(self._common_dir),
+                "GIT_DIR": str(self._place.common_dir),
                 "GIT_WORK_TREE": str(top),
                 "GIT_INDEX_FILE": f"{own}/index",
             }
             git = self._tree.git.at(top)
             await git("read-tree", staged, env=env)
-            await git("add", "--update", "--", ":/", f":(top,exclude,literal){self._tool.file}", env=env)
-            return (await git("write-tree", env=env)).line
+            kept = [f":(top,exclude,literal){path}" for path in decided]
+            await git("add", "--update", "--", ":/", *kept, env=env)
+            return TreeId((await git("write-tree", env=env)).line)
+
+
+async def _head(git: Git, given: HookInput) -> Commit:
+    """Return the commit that hooks compare the staged files with: that of the input, without some of its paths."""
+    if given.without == ():
+        return given.head
+    if given.without is None:
+        await git("read-tree", "--empty")
+    else:
+        await git("read-tree", given.head)
+        gone = b"".join(os.fsencode(path) + b"\0" for path in given.without)
+        await git("update-index", "--force-remove", "-z", "--stdin", stdin=gone)
+    tree = (await git("write-tree")).line
+    return Commit((await git("commit-tree", tree, "-m", "Before the staged files", env=IDENTITY)).line)
+
+
+def _require_trusted(top: Path, decided: Sequence[str], trusted: Mapping[str, str] | None) -> None:
+    """Raise _ChangedSinceTrustError for a file that is not the version that the user trusts."""
+    for name in decided if trusted is not None else ():
+        path = top / name
+        if not path.is_symlink() and not path.is_file():
+            continue
+        if path.is_symlink():
+            raise _ChangedSinceTrustError(f"{name} is a link; make it a file")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != (trusted or {}).get(name):
+            raise _ChangedSinceTrustError(
+                f"{name} of the base commit is not the version that you trust; commit or undo the change of it"
+            )
+
+
+def _result(tool: HookTool, finished: CommandResult, printed: str, top: Path) -> RunnerResult:
+    if finished.timed_out:
+        return unusable_result("timeout", "It timed out.")
+    if finished.exit_code is None:
+        why = "too many processes" if finished.too_many_processes else f"signal {finished.signal}"
+        return unusable_result("error", f"It was stopped by {why}.")
+    if finished.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+        what = f"`{tool.command}` could not be run (exit code {finished.exit_code}); {tool.remedy}"
+        return unusable_result("error", what)
+    return read_hooks(tool, finished.exit_code, printed, top)
+
+
+def _gate_run(gate: Gate, tree: Tree, environment: str, runs: Sequence[_ToolRun], absent: Mapping[str, str]) -> GateRun:
+    """Return the run of the gate; hooks of a tool that cannot run here are skipped, unless there are no others."""
+    skipped = RunnerResult(outcomes=dict.fromkeys(absent, "skipped"))
+    result = merged_results({**{each.tool.name: each.result for each in runs}, "": skipped})
+    if not runs:
+        result = unusable_result("error", "; ".join(absent.values()) or "the base has no commit hooks")
+    printed = "\n".join(each.printed for each in runs)
+    failed = result.problem in {"error", "timeout"} or "failed" in result.outcomes.values()
+    first = next((each.finished for each in runs if each.finished.exit_code), runs[0].finished if runs else None)
+    hashes = [each.finished.stdout_sha256 for each in runs]
+    return GateRun(
+        gate=gate,
+        commit=tree.commit,
+        environment=environment,
+        exit_code=first.exit_code if first else None,
+        problem=result.problem,
+        outcomes=result.outcomes,
+        counts=result.counts,
+        messages=result.messages,
+        lines=result.lines,
+        detail=result_detail(result.why, printed),
+        log=kept_log(gate.name, gate.command, tree, printed) if failed and printed else "",
+        duration_s=round(sum(each.finished.duration_s for each in runs), 3),
+        output_hash=hashes[0] if len(hashes) == 1 else None,
+    )
 
 
 def _pre_commit_home(environ: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from scaffold.verify.gates.mocha import MOCHA
 from scaffold.verify.gates.node_runner import NODE
 from scaffold.verify.gates.recorder import PYTEST, UNITTEST_ADAPTER
 from scaffold.verify.gates.refusals import sandbox_refusals
+from scaffold.verify.gates.repository_hooks import run_on_all_files
 from scaffold.verify.gates.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit, StandInsOrder
 from scaffold.verify.gates.runner_result import MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
 from scaffold.verify.gates.unreported_failures import with_observed_failures
@@ -58,6 +59,7 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
     "findings": FINDINGS,
     "exit": RunnerAdapter(build_command=lambda command, _: RunnerCommand(command=command), read_report=_by_exit_code),
 }
+"""How each runner is called and read; those of commit hooks have their own repository: `repository_hooks`."""
 
 
 class ObservedRun(Struct, frozen=True):
@@ -71,8 +73,10 @@ class ObservedRun(Struct, frozen=True):
 async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
     """Run a gate once and return its result; `only` limits it to tests (names, or files relative to the gate's folder).
 
-    Leaves the checkout dirty.
+    Leaves the checkout dirty. Commit hooks run on all files.
     """
+    if gate.runner == "hooks":
+        return await run_on_all_files(gate, tree, environment=environment, timeout_s=timeout_s)
     return (await observe_gate(gate, tree, only=only, environment=environment, timeout_s=timeout_s)).run
 
 

@@ -82,6 +82,8 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     baseline: Baseline
     notes: tuple[str, ...] = ()
     """The gates that are not checked, each with its reason."""
+    warnings: tuple[str, ...] = ()
+    """Why commit hooks that the repository has are not applicable."""
 
 
 async def capture_baseline(
@@ -113,7 +115,7 @@ async def capture_baseline(
             return problem
         inputs.on_gate_run(run, known is not None)
         runs.append(run)
-    unavailable = (_unavailable_gate_note(run) for run in runs if run.problem)
+    unavailable = (_unavailable_gate_note(run) for run in runs if run.problem and run.gate.runner != "hooks")
     notes = (
         *detection.notes,
         *unavailable,
@@ -121,7 +123,13 @@ async def capture_baseline(
         *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
         *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
     )
-    return BaselineResult(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes)
+    warnings = tuple(_inapplicable_hooks(run) for run in runs if run.gate.runner == "hooks" and not hooks_apply(run))
+    return BaselineResult(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes, warnings=warnings)
+
+
+def hooks_apply(run: GateRun) -> bool:
+    """Return True if hooks can judge changes, by their run at the base; there may have been no file to look at."""
+    return run.problem in {None, "vacuous"}
 
 
 def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
@@ -188,6 +196,12 @@ def _unavailable_gate_note(run: GateRun) -> str:
     why = run.detail.partition("\n")[0].rstrip(".")
     log = f"; its log: {run.log}" if run.log else ""
     return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why}){log}"
+
+
+def _inapplicable_hooks(run: GateRun) -> str:
+    why = run.detail.partition("\n")[0].rstrip(".")
+    log = f"; their log: {run.log}" if run.log else ""
+    return f"The commit hooks are not applicable: {why}{log}."
 
 
 def _advisory_note(gate: Gate) -> str:

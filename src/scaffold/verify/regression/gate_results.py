@@ -35,6 +35,7 @@ from scaffold.verify.regression.base_tests import (
     selection,
     stand_ins_order,
 )
+from scaffold.verify.regression.baseline import hooks_apply
 from scaffold.verify.regression.changed_settings import lay_base_code, with_findings_of
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
@@ -49,6 +50,7 @@ from scaffold.verify.regression.comparison import (
 from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.followed_runner import followed
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
+from scaffold.verify.regression.hook_results import HookJudge
 from scaffold.verify.regression.original_runner import replaced_functions, with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
@@ -147,7 +149,9 @@ async def _new_gates(
         return ()
     own = program_folders(baseline.environment, tree.git.cwd)
     found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ, own)
-    return tuple(gate for gate in found.gates if gate.name not in known and gate.kind not in covered)
+    # A change does not decide which hooks judge it.
+    new = (gate for gate in found.gates if gate.runner != "hooks")
+    return tuple(gate for gate in new if gate.name not in known and gate.kind not in covered)
 
 
 def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
@@ -179,6 +183,10 @@ class _GateRunner:
         reason = _broken_before_reason(before) or self._change.skip_reason(gate)
         if reason:
             return GateResult(gate=gate, verdict="not_applicable", detail=reason)
+        if gate.runner == "hooks" and before is not None:
+            async with gate_slot(self._request.slots, self._tree.during):
+                result = await HookJudge(self._memory, before, self._timeout_s(gate, before)).judged()
+            return await with_places(result, self._tree)
         run, only = await self._shown(gate, before)
         run = unnoticed_only(run, self._change.added)
         before = await self._with_new_settings(before, run)
@@ -385,6 +393,8 @@ def _with_lost(
 def _broken_before_reason(before: GateRun | None) -> str:
     """Return why a gate is skipped that could not run before the work; empty if it is not skipped."""
     if before is None or before.problem is None or before.gate.kind == "test":
+        return ""
+    if before.gate.runner == "hooks" and hooks_apply(before):
         return ""
     return f"It could not be run before the work either: {before.detail.partition(chr(10))[0]}"
 

@@ -23,10 +23,7 @@ def regressions(
 ) -> tuple[Regression, ...]:
     """Return the first new failures by name, then the first of the tests `lost`, which passed before."""
     new = sorted(name for name, verdict in verdicts.items() if verdict == "new_failure" and name not in lost)
-    if now.gate.runner == "findings":
-        found = [each for name in new for each in _findings(before, now, name)]
-    else:
-        found = [Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ()))) for name in new]
+    found = [each for name in new for each in _told(before, now, name)]
     gone = [
         Regression(
             name=name,
@@ -57,6 +54,14 @@ async def with_places(result: GateResult, tree: Tree) -> GateResult:
         else:
             placed.append(each)
     return structs.replace(result, regressions=tuple(placed))
+
+
+def _told(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
+    # Hooks may print findings or not.
+    if now.gate.runner == "findings" or name in now.lines:
+        yield from _findings(before, now, name)
+    else:
+        yield Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ())))
 
 
 def _findings(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:

@@ -1,0 +1,85 @@
+"""What the repository's commit hooks fix after each turn of an agent: it is part of the work that is proven."""
+
+from collections.abc import Callable
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import GateRun
+from scaffold.core.ids import Commit, TreeId
+from scaffold.core.printable_text import count_of
+from scaffold.git import commits, worktree
+from scaffold.run.notices import inform
+from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks
+from scaffold.verify.regression.baseline import hooks_apply
+from scaffold.verify.regression.gate_results import gate_timeout_s
+from scaffold.verify.regression.hook_results import hook_key
+from scaffold.worker.attempt_context import AttemptContext
+
+MOST_REPEATS = 2
+"""A hook that fixes files fails at first; fixes of one may be fixed by another."""
+
+
+class HookedWork(Struct, frozen=True, kw_only=True):
+    """The work after the hooks have run."""
+
+    head: Commit
+    """The work's commit, or one on top of it with their fixes."""
+    tree: TreeId
+
+
+class HookFixes:
+    """Runs the hooks that the repository has at the base of the run. Whether they pass, the proof decides."""
+
+    def __init__(self, context: AttemptContext, keep: Callable[[GateRun, TreeId], None]) -> None:
+        """`keep` stores a run for the proof of the same tree."""
+        self._context = context
+        self._keep = keep
+        runs = context.baseline.runs if context.baseline and context.task.run.settings.gates.enabled else ()
+        self._before = next((run for run in runs if run.gate.runner == "hooks" and hooks_apply(run)), None)
+
+    async def apply(self, head: Commit, tree: TreeId) -> HookedWork:
+        """Run the hooks on the work until they fix nothing more, and commit what they fixed.
+
+        Fixes that other fixes undo, or of hooks that did not end, are left out.
+        """
+        work, base = HookedWork(head=head, tree=tree), self._context.workspace.base
+        unchanged = await commits.tree_of(self._context.workspace.git, base)
+        if self._before is None or tree == unchanged:
+            return work
+        found = await self._run(self._before, head, tree)
+        for _ in range(MOST_REPEATS):
+            if not found.ended or found.run.exit_code == 0 or found.left == tree:
+                break
+            tree = found.left
+            found = await self._run(self._before, head, tree)
+        if not found.ended or not (found.run.exit_code == 0 or found.left == tree):
+            return work
+        if found.left == tree and found.run.problem is None:
+            key = hook_key(found.run.environment, self._before, unchanged)
+            self._keep(structs.replace(found.run, environment=key), tree)
+        return work if found.left == work.tree else await self._committed(work, found.left)
+
+    async def _run(self, before: GateRun, head: Commit, tree: TreeId) -> HookRun:
+        context = self._context
+        given = HookInput(staged=tree, head=context.workspace.base, definitions=before.commit)
+        environment = context.environment.fingerprint if context.environment else ""
+        timeout_s = gate_timeout_s(before.gate, before, context.task.run.settings.gates.timeout_s)
+        return await run_hooks(before.gate, context.tree(head), given, environment=environment, timeout_s=timeout_s)
+
+    async def _committed(self, work: HookedWork, tree: TreeId) -> HookedWork:
+        """Commit what the hooks fixed on top of the work, and check that out in the worktree."""
+        context = self._context
+        git, identity, key = context.workspace.git, context.task.run.settings.identity, context.task.action.key
+        head = await commits.commit_tree(
+            git,
+            tree,
+            parents=[work.head],
+            message="Fixes of the commit hooks",
+            author=identity.author,
+            committer=identity.committer,
+        )
+        await worktree.restore(git, head)
+        fixed = await commits.changed_paths(git, work.head, head)
+        text = f"The commit hooks fixed {count_of(len(fixed), 'file')} of {key}: {', '.join(fixed[:5])}."
+        inform(context.run_context, context.task.run.id, text)
+        return HookedWork(head=head, tree=tree)
