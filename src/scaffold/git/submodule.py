@@ -7,7 +7,7 @@ do, by the registration that was made with the checkout.
 
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.common_dir import common_dir
 from scaffold.git.worktree_metadata import (
+    checkout_of,
     find_registration,
     registrations_under,
     restore_pointer,
@@ -93,6 +94,20 @@ def checked_out_submodule(git: Git, link: Gitlink) -> Git | None:
         if registration is not None:
             return git.at(folder, git_dir=registration)
     return None
+
+
+def checked_out_submodules(git: Git) -> Iterator[tuple[str, Git]]:
+    """Yield the path and git of each submodule that we checked out in this worktree, nested ones too.
+
+    Found by their registrations: an agent may have taken them out of the index.
+    """
+    top = git.cwd.resolve()
+    for module in submodule_git_dirs(common_dir(git.registration) / "modules"):
+        for registration in registrations_under(module, top):
+            folder = checkout_of(registration)
+            path = "" if folder is None else folder.resolve().relative_to(top).as_posix()
+            if is_gitlink_folder(top, path):
+                yield path, git.at(top / path, git_dir=registration)
 
 
 def is_gitlink_folder(top: Path, path: str) -> bool:

@@ -18,6 +18,8 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.git.command import Git
+from scaffold.git.submodule import checked_out_submodules
+from scaffold.git.worktree import find_worktree
 from scaffold.host.files import delete_path, read_untrusted, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process
@@ -85,7 +87,7 @@ async def archive_ignored(
     nothing because of the files, git or the disk: the run is told of what is not kept.
     """
     try:
-        listed = (await git(*LIST_IGNORED, env=env)).records
+        listed = [*(await git(*LIST_IGNORED, env=env)).records, *await _listed_in_submodules(context, git)]
     except GitError as error:
         what = utf8_safe(error.what.rstrip("."))
         warn(context, run.id, f"The ignored files of attempt {attempt.id} will go with its worktree: {what}.")
@@ -103,6 +105,15 @@ async def archive_ignored(
     left_out = await asyncio.to_thread(_archive, top, listed, archive, folders, sources, limit)
     if left_out.files or left_out.unseen:
         inform(context, run.id, _told(left_out, attempt, run.settings.keep.ignored_mb))
+
+
+async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
+    """Return what the submodules list of the worktree at which `git` works; git itself never enters them."""
+    registered = find_worktree(context.repository, git.cwd)
+    found = list[str]()
+    for path, inner in checked_out_submodules(registered) if registered is not None else ():
+        found += [f"{path}/{entry}" for entry in (await inner(*LIST_IGNORED)).records]
+    return found
 
 
 def _told(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:

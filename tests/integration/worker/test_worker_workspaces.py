@@ -5,6 +5,7 @@ import pytest
 from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.run.ignored_archive import archived_files
 from scaffold.worker.workspace import open_workspace, rescue_and_remove
 from support.harness import act, goal
 
@@ -89,7 +90,7 @@ async def test_an_unavailable_submodule_raises_one_notice(harness):
 
 
 async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
-    """BX-3"""
+    """BX-3: also what git ignores there, even if the agent took the submodule out of the index."""
     await harness.sh(SUBMODULE)
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
@@ -98,8 +99,12 @@ async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
         harness.store.attempts.claim(attempt.id, fence=run.fence, worker=run.owner, worktree="", log_file="")
         harness.store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
     (workspace.path / "lib" / "l").write_text("changed\n")
+    await harness.sh("echo '*.log' >> $(git rev-parse --git-common-dir)/info/exclude", cwd=workspace.path / "lib")
+    (workspace.path / "lib" / "x.log").write_text("ignored\n")
+    await workspace.git("update-index", "--force-remove", "lib")
     pinned = await rescue_and_remove(harness.context, run, attempt.id)
     assert await harness.sh(f"git diff --name-only {run.base_sha} {pinned}") == "lib"
+    assert archived_files(harness.repo / ".git", attempt.id) == ("lib/x.log",)
     inner = harness.context.git.at(harness.repo / "lib")
     kept = await refs.list_refs(inner, "refs/scaffold/keep/")
     assert [await harness.sh(f"git show {commit}:l", cwd=inner.cwd) for commit in kept.values()] == ["changed"]
