@@ -12,9 +12,9 @@ from support.scenario import Scenario, action, plan_of, shell, write
 PROBLEM = landlock.unsupported_reason() or ("" if landlock.has_broker() else "before Linux 5.19 there is no broker")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)]
 USES = """
-import multiprocessing, socket, threading, urllib.request
+import multiprocessing, os, socket, threading, urllib.request
 from http.server import HTTPServer, SimpleHTTPRequestHandler
-server = HTTPServer(("localhost", 0), SimpleHTTPRequestHandler)
+server = HTTPServer(("localhost", int(os.environ.get("SCAFFOLD_PORT_0", 0))), SimpleHTTPRequestHandler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 with urllib.request.urlopen(f"http://localhost:{server.server_port}/README.md") as answer:
     size = len(answer.read())
@@ -68,7 +68,7 @@ def test_an_agent_can_build_and_serve_at_the_top_of_the_users_checkout(scenario)
 
 
 def test_a_check_of_a_run_can_serve_and_use_process_pools(scenario):
-    """BX-9"""
+    """BX-9, BX-10: on a port that the attempt and the merge queue hold, as commands share those of the machine."""
     scenario.plan(plan_of(one=[action("one", effects=["served"], check="python3 uses.py", files=["uses.py"])]))
     scenario.cassette(one=[write("uses.py", USES), shell("python3 uses.py")])
     done = scenario.run("--yes")
