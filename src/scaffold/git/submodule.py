@@ -17,6 +17,7 @@ from scaffold.git.command import Git
 from scaffold.git.common_dir import common_dir
 from scaffold.git.worktree_metadata import (
     checkout_of,
+    delete_registration,
     find_registration,
     registrations_under,
     restore_pointer,
@@ -160,7 +161,7 @@ def forget_submodules(common: Path, folder: Path) -> None:
 
 def _forget_in(module: Path, folder: Path) -> None:
     for registration in registrations_under(module, folder):
-        delete_path(registration)
+        delete_registration(registration)
 
 
 async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:

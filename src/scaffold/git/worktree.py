@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import stat
 import struct
 from pathlib import Path
@@ -16,12 +17,14 @@ from scaffold.git.submodule import check_out_submodules, empty_submodules, forge
 from scaffold.git.worktree_metadata import (
     branches_of_operations,
     checkout_of,
+    delete_registration,
     find_registration,
     gitdir_target,
     is_registration,
     registrations_under,
     restore_pointer,
     set_checkout,
+    unfinished_registrations,
 )
 from scaffold.host.files import FileLock, delete_path
 from scaffold.host.folder_tree import walk
@@ -94,8 +97,9 @@ async def remove(repo: Repository, path: Path) -> None:
 
 
 def is_occupied(repo: Repository, path: Path) -> bool:
-    """Return whether `path` exists, or a worktree is registered at or below it."""
-    return os.path.lexists(path) or any(registrations_under(repo.common_dir, path))
+    """Return whether `path` exists, or a worktree is registered at or below it, if only in part."""
+    known = registrations_under(repo.common_dir, path)
+    return os.path.lexists(path) or any(known) or bool(_unfinished(repo, path))
 
 
 async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
@@ -233,15 +237,29 @@ async def _clear(repo: Repository, path: Path) -> None:
     # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
     if target and is_registration(target, repo.common_dir) and _was_here(target, path):
         set_checkout(target, path)
-    # The first one listed is the main worktree: the user's own checkout is never deleted.
-    registered = _real_path(path) in {worktree.path for worktree in (await list_worktrees(repo))[1:]}
+    # The main worktree, the user's own checkout, has no registration and is never deleted.
+    registered = [each for each in registrations_under(repo.common_dir, path) if _is_at(each, path)]
     if not registered and not _is_replaceable(repo, path):
         raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
     await asyncio.to_thread(delete_path, path)
     forget_submodules(repo.common_dir, path)
-    if registered:
-        # Given twice, --force also removes a locked worktree, as those of the pool are.
-        await repo.git("worktree", "remove", "--force", "--force", str(path))
+    # Not by git, which cannot go on after it was killed in the middle: it would not list the rest.
+    for each in (*registered, *_unfinished(repo, path)):
+        await asyncio.to_thread(delete_registration, each)
+
+
+def _is_at(registration: Path, path: Path) -> bool:
+    checkout = checkout_of(registration)
+    return checkout is not None and checkout.resolve() == path.resolve()
+
+
+def _unfinished(repo: Repository, path: Path) -> list[Path]:
+    """Return what was left when git was killed while it added or removed the worktree at `path`.
+
+    Git names a registration after the folder, with a number if that name is taken.
+    """
+    named = re.compile(rf"{re.escape(path.name)}\d*")
+    return [each for each in unfinished_registrations(repo.common_dir) if named.fullmatch(each.name)]
 
 
 def _was_here(registration: Path, path: Path) -> bool:
@@ -253,11 +271,6 @@ def _was_here(registration: Path, path: Path) -> bool:
     if checkout is None or checkout.parent.parts[-2:] != path.resolve().parent.parts[-2:]:
         return False
     return checkout.resolve() == path.resolve() or gitdir_target(checkout) != registration
-
-
-def _real_path(path: Path) -> Path:
-    """Return `path` as git lists it."""
-    return path.resolve()
 
 
 def _is_replaceable(repo: Repository, path: Path) -> bool:

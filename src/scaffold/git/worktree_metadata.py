@@ -3,8 +3,10 @@
 A repository keeps a registration, a folder that points back to the worktree, for each linked worktree.
 """
 
+import contextlib
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from msgspec import Struct
 
 from scaffold.git.common_dir import common_dir
 from scaffold.host.files import delete_path, write_atomic
+from scaffold.host.leftovers import own_mark
 
 KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "commondir", "gitdir", "index", "logs"})
 """Files in a registration without locks, own config or unfinished operations."""
@@ -161,6 +164,35 @@ def registrations_under(common: Path, folder: Path) -> Iterator[Path]:
         checkout = checkout_of(registration)
         if checkout is not None and checkout.resolve().is_relative_to(outermost):
             yield registration
+
+
+def unfinished_registrations(common: Path) -> Iterator[Path]:
+    """Yield the registrations that name no checkout: a git that added or removed one was killed. Git lists none."""
+    registrations = common / "worktrees"
+    for registration in sorted(registrations.iterdir()) if registrations.is_dir() else []:
+        if registration.is_dir() and not (registration / "gitdir").exists():
+            yield registration
+
+
+def delete_registration(registration: Path) -> None:
+    """Delete a registration; its checkout must be gone. Do nothing if it is missing.
+
+    It is renamed first, to a name that tells who made it: after a kill it is either whole or a leftover, and a git that
+    outlived the process which started it can add nothing to what is being deleted.
+    """
+    common = registration.parent.parent
+    gone = deleted_registrations(common) / f"{registration.name}{own_mark()}{secrets.token_hex(4)}"
+    gone.parent.mkdir(exist_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        registration.rename(gone)
+        delete_path(gone)
+    with contextlib.suppress(OSError):  # others are there
+        registration.parent.rmdir()
+
+
+def deleted_registrations(common: Path) -> Path:
+    """Return the folder in which registrations of the git directory `common` are deleted; it may not exist."""
+    return common / "scaffold"
 
 
 def submodule_git_dirs(folder: Path) -> Iterator[Path]:

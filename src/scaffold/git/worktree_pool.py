@@ -32,6 +32,11 @@ LOCK_REASON = "in use by scaffold\n"
 """Content of the lock file that keeps git from pruning a worktree while it is being renamed."""
 
 
+def name_while_prepared(name: str) -> str:
+    """Return the name of the folder in which a worktree is made; git names its part of it after that."""
+    return f"{TAKEN_PREFIX}{name}"
+
+
 class PooledWorktree(Struct, frozen=True, kw_only=True):
     """A worktree ready for use."""
 
@@ -57,7 +62,7 @@ class WorktreePool:
         worktree of this repository. If the process is killed, the worktree `name` either does not exist or lacks only
         its submodules.
         """
-        final, taken = self._folder / name, self._folder / f"{TAKEN_PREFIX}{name}"
+        final, taken = self._folder / name, self._folder / name_while_prepared(name)
         for path in (final, taken):
             await remove(self._repo, path)
         recycled = await self._recycle(taken, commit)

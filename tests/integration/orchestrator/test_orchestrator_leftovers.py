@@ -40,7 +40,10 @@ async def test_an_attempt_that_is_released_leaves_no_temporary_files_and_others_
 
 
 async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harness):
-    """AL-15: those of attempts, of the merge queue, wake-up pipes, logs of processes that printed nothing."""
+    """AL-15: those of attempts, of the merge queue, wake-up pipes, logs of processes that printed nothing.
+
+    Also what is left of a worktree when git was killed while it made or removed it: git lists it no more.
+    """
     context = harness.context
     run = await harness.own(goal("g", act("a"), act("b")))
     dead = await executing(harness, run, "a")
@@ -52,10 +55,16 @@ async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harnes
     empty.parent.mkdir(parents=True)
     empty.touch()
     telling.write_text("said something\n")
+    part, users = (context.repository.common_dir / "worktrees" / name for name in (f"taken-{dead.id}1", "mine"))
+    for each in (part, users):
+        each.mkdir(parents=True)
+        (each / "index").touch()
     run = await harness.take(harness.orphan(run))
     await recover_run(context, run)
     assert not context.temporary_folder(run.id).exists()
     assert [path.name for path in context.run_folder(run.id).rglob("*")] == ["attempts", "logs", "background.txt"]
+    assert not part.exists()
+    assert users.exists(), "git of the user may just be making it"
     telling.unlink()
     remove_if_empty(context, run)
     assert context.run_folder(run.id).exists(), "its owner may need it"

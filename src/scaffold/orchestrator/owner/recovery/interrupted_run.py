@@ -8,7 +8,8 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import WORKER_PHASES, AttemptOutcome
-from scaffold.git import refs, worktree
+from scaffold.git import refs, worktree, worktree_pool
+from scaffold.git.worktree_metadata import unfinished_registrations
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import (
     last_landed,
@@ -119,7 +120,14 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
 
 
 async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
-    """Return the paths of the run's worktrees, on disk or registered in git: an interrupted removal leaves only one."""
+    """Return the paths of the run's worktrees, on disk or registered in git: an interrupted removal leaves only one.
+
+    Also those of which git has a part only, as it was killed.
+    """
     folder = (context.run_folder(run.id) / "attempts").resolve()
     registered = {each.path for each in await worktree.list_worktrees(context.repository) if each.path.parent == folder}
+    parts = [each.name for each in unfinished_registrations(context.repository.common_dir)]
+    if parts:
+        named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
+        registered |= {folder / name for name in named if any(part.startswith(name) for part in parts)}
     return sorted(registered.union(folder.iterdir() if folder.is_dir() else ()))

@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import Run
+from scaffold.git.worktree_metadata import deleted_registrations, submodule_git_dirs
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes
@@ -52,13 +53,15 @@ def _remove_files(context: RunContext, run: Run) -> None:
     environments = context.cache / ENVIRONMENTS
     # Not below these: an environment has thousands of files, none of which is written atomically.
     written = (context.cache, environments, *environments.glob("*"))
-    kept = (context.projections, archives_folder(context.repository.common_dir))
+    common = context.repository.common_dir
+    deleted = (deleted_registrations(each) for each in (common, *submodule_git_dirs(common / "modules")))
+    kept = (context.projections, archives_folder(common))
     mirrors = (Path(folder) for top in kept for folder, _, _ in walk(top))
     for path in (
         context.temporary_folder(run.id),
         context.wake_fifo(run.id).parent,
         resource_notes(context.run_folder(run.id)),
-        *left_by_dead_processes((*written, *mirrors)),
+        *left_by_dead_processes((*written, *deleted, *mirrors)),
     ):
         delete_folder_if_possible(path)
 
