@@ -1,8 +1,8 @@
 """Kills the process that passes the N-th persisted transition of a run, in whichever process that is.
 
 Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without
-`CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something;
-there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
+`CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something, or what
+`git push` and `gh` change elsewhere; there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
 `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`, `before` or `after`, only
 points before or after a change count, and each once for its place in the source. With `CRASH_OWNER`, the path of a
 file of ours, it is not who passes the point that dies, but the command that was started by hand. With `CRASH_FILE`, a
@@ -19,6 +19,10 @@ from pathlib import Path
 CHANGING = frozenset(
     {"update-ref", "worktree", "commit-tree", "checkout", "clean", "add", "reset", "write-tree", "merge"}
 )
+
+
+CHANGING_ELSEWHERE = frozenset({"push", "create", "PATCH"})
+"""Words of the commands by which git and `gh` change what is on a server."""
 
 
 def point(name: str) -> None:
@@ -79,6 +83,25 @@ def install(counts=lambda: True) -> None:
 
     Connection.transaction = crashing_transaction
     Git.__call__ = crashing_call
+    install_elsewhere()
+
+
+def install_elsewhere() -> None:
+    """Put a point around every program of the user's that changes something on a server."""
+    from scaffold.landing.taking import user_programs
+
+    run = user_programs.run_as_user
+
+    async def crashing_run(context, *argv, **options):
+        changed = CHANGING_ELSEWHERE.intersection(argv[:4])
+        for word in changed:
+            point(f"before {argv[0]} {word}")
+        finished = await run(context, *argv, **options)
+        for word in changed:
+            point(f"after {argv[0]} {word}")
+        return finished
+
+    user_programs.run_as_user = crashing_run
 
 
 def install_at(phase):

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch, stand_in
 from support.scenario import action, plan_of, write
 
@@ -16,14 +17,10 @@ pytestmark = pytest.mark.slow
 
 URL = "http://github.localhost/ada/shop/pull/1"
 GH = f"""#!{sys.executable}
-import json, os, pathlib, signal, subprocess, sys
+import json, os, pathlib, subprocess, sys
 state = pathlib.Path(os.environ["HOME"], "pulls.json")
 pulls = json.loads(state.read_text()) if state.exists() else []
 args = dict(zip(sys.argv[3::2], sys.argv[4::2]))
-if pathlib.Path(os.environ["HOME"], "kill").exists():
-    pathlib.Path(os.environ["HOME"], "kill").unlink()
-    os.kill(os.getppid(), signal.SIGKILL)
-    sys.exit(1)
 match sys.argv[2]:
     case "list":
         found = [each for each in pulls if each["head"] == args["--head"]]
@@ -92,7 +89,12 @@ class Api(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def scenario(tmp_path):
-    made = landed_run(tmp_path)
+    return with_remote(tmp_path)
+
+
+def with_remote(folder):
+    """Return a landed run whose repository has an empty remote with the base branch."""
+    made = landed_run(folder)
     made.git("init", "-q", "--bare", str(made.home / "remote.git"))
     made.git("remote", "add", "origin", str(made.home / "remote.git"))
     made.git("push", "-q", "origin", "main")
@@ -210,16 +212,32 @@ def test_other_commits_on_the_pushed_branch_are_never_replaced_without_a_questio
     assert pushed(scenario) == theirs
 
 
-def test_a_kill_between_the_push_and_the_pull_request_is_made_up_for(scenario):
-    """AL-14, BX-15: the branch is pushed, the process dies; the same command opens the one pull request."""
-    stand_in(scenario, "gh", GH)
-    (scenario.home / "kill").touch()
-    assert scenario.scaffold("land", "--pr").returncode == -9
-    assert pushed(scenario)
-    assert scenario.status()["run"]["taken"] == []
-    assert scenario.scaffold("land", "--pr").returncode == 0
-    assert len(pulls(scenario)) == 1
-    assert [each["how"] for each in scenario.status()["run"]["taken"]] == ["pr"]
+@pytest.mark.parametrize("share", SAMPLE)
+def test_a_kill_at_any_point_is_made_up_for_and_opens_one_pull_request(tmp_path, share):
+    """AL-14, BX-15: also between the push, the pull request and what is stored; with commits made for the push."""
+
+    def trial(number):
+        scenario = with_remote(tmp_path / str(number))
+        stand_in(scenario, "gh", GH)
+        scenario.configure(land={"sign_off": True})
+        before = checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")
+        point = CrashPoint(scenario, number)
+        with point.armed():
+            first = scenario.scaffold("land", "--pr")
+        assert first.returncode in {0, -9}, first.stderr
+        assert len(scenario.status()["run"]["taken"]) == (
+            first.returncode == 0 or "after commit" in point.passed()[-1:]
+        )
+        done = scenario.scaffold("land", "--pr", "--json")
+        assert done.returncode == 0, done.stderr
+        (pull,) = pulls(scenario)
+        assert json.loads(done.stdout)["url"] == pull["url"]
+        assert pushed(scenario) == json.loads(done.stdout)["new"]
+        assert [each["how"] for each in scenario.status()["run"]["taken"]][-1:] == ["pr"]
+        assert (checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")) == before
+        return point.passed()
+
+    try_every_point(share, trial)
 
 
 def small_run(scenario, *flags):
