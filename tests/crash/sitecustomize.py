@@ -1,12 +1,13 @@
 """Kills the process that passes the N-th persisted transition of a run, in whichever process that is.
 
-Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without
-`CRASH_COUNTER` it does nothing. A transition is a commit of the store or a git command that changes something, or what
-`git push` and `gh` change elsewhere; there is a point right before and right after each. With `CRASH_PHASE` only entering that phase of an attempt is one;
-`drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`, `before` or `after`, only
-points before or after a change count, and each once for its place in the source. With `CRASH_OWNER`, the path of a
-file of ours, it is not who passes the point that dies, but the command that was started by hand. With `CRASH_FILE`, a
-part of a path, only a file with such a path is one that is replaced: when the new one is complete, and in place.
+Python imports this at start when the folder is on PYTHONPATH, so workers are reached as well; without `CRASH_COUNTER`
+it does nothing. A transition is a commit of the store, a git command that changes something, or what `git push` and
+`gh` change elsewhere; there is a point right before and right after each. With `CRASH_PHASE` only entering that phase
+of an attempt is one; `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`,
+`before` or `after`, only points before or after a change count, and each once for its place in the source. With
+`CRASH_OWNER`, the path of a file of ours, it is not who passes the point that dies, but the command that was started
+by hand. With `CRASH_FILE`, a part of a path, only a file with such a path is one that is replaced: when the new one
+is complete, and in place.
 """
 
 import fcntl

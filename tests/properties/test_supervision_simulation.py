@@ -44,7 +44,13 @@ def test_a_simulated_run_ends_and_loses_no_landed_work_whatever_fails(seeds, tmp
     expect_no_violations(seeds, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [2231], ids=["a goal cancelled while its candidate moves the branch"])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(2231, id="a goal cancelled while its candidate moves the branch"),
+        pytest.param(54, id="an action reverted that its completed goal does not need"),
+    ],
+)
 def test_seeds_that_failed_once_pass(seed, tmp_path):
     """BX-15, SC-17: each of these failed before it was fixed."""
     expect_no_violations(range(seed, seed + 1), tmp_path)
@@ -86,6 +92,8 @@ FAULT_PATTERNS = {
     "a planner was killed": r"PlanningTurnEnded\(event='\w+'.*outcome='lost'",
     "a worker waited for a human and went on": r"AttemptWaitChanged\(.*item=None",
     "a worker that waited for a human ended": r"AttemptEnded\(.*outcome='waiting'",
+    "a user undid the work of an action": r"ActionReverted\(",
+    "an undone action was done again": r"(?s)ActionReverted\(action='(\w+)'.*ActionLanded\(action='\1'",
     "a goal was reached": r"GoalStatusChanged\(goal='\w+', status='completed'",
     "a goal failed": r"GoalStatusChanged\(goal='\w+', status='failed'",
 }
@@ -105,6 +113,16 @@ def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):
 
 
 PLANTED = {
+    "what builds on undone work holds on": (
+        "landing/taking/revert.py",
+        "    groups |= {each.action.id: each for each in dependent_facts(store, action)}\n",
+        "",
+    ),
+    "a revert whose process died is forgotten": (
+        "orchestrator/owner/recovery/interrupted_run.py",
+        "    await record_interrupted_moves(context, run)\n",
+        "",
+    ),
     "end_attempt does not check the fence": (
         "run/attempt_end.py",
         "    if fence is None:\n        store.runs.check(run.id, fence=run.fence)\n",

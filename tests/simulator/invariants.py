@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from scaffold.core.events import (
     ActionLanded,
+    ActionReverted,
     ActionStatusChanged,
     AttemptEnded,
     AttemptPhaseChanged,
@@ -33,6 +34,7 @@ from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.store.database import Store
 from simulator.database import Database
 from simulator.memory_git import Objects
+from simulator.reverts import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.worker import SimulatedWorktrees
 
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
@@ -108,11 +110,16 @@ class InvariantChecker:
                 yield from own_failures_are_bounded(self._store, run, key, self._own_failures[key])
             case ActionStatusChanged():
                 yield from self._action_moved(run, event)
-            case ActionLanded():
-                self.reported.append(event.commit)
-                yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
-            case FactStateChanged(state="holds"):
-                yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
+            case ActionLanded() | ActionReverted() | FactStateChanged(state="holds"):
+                yield from self._branch_has(run, event)
+
+    def _branch_has(self, run: Run, event: ActionLanded | ActionReverted | FactStateChanged) -> Iterator[str]:
+        yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
+        if isinstance(event, ActionLanded | ActionReverted):
+            self.reported.append(event.commit)
+        if isinstance(event, ActionReverted):
+            del self._own_failures[event.action]  # a human asked for it to be done once more
+            yield from what_a_revert_undoes_holds_no_longer(self._store, run, event)
 
     def _action_moved(self, run: Run, event: ActionStatusChanged) -> Iterator[str]:
         was, self._statuses[event.action] = self._statuses.get(event.action), event.status
@@ -274,9 +281,27 @@ class FinalState:
             every_goal_has_ended_with_a_reason,
             the_run_ends_as_its_goals_did,
             nothing_is_left_running,
+            no_revert_is_half_done,
+            what_holds_was_proven_after_its_revert,
             events_match_the_rows,
         )
         return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
+
+
+def no_revert_is_half_done(end: FinalState) -> Iterator[str]:
+    """BX-15: whoever goes on with the run finds out whether the branch has moved."""
+    yield from (f"left open: {move}" for move in end.store.branch_moves.open_of_run(end.run.id))
+
+
+def what_holds_was_proven_after_its_revert(end: FinalState) -> Iterator[str]:
+    """BX-1: the evidence of work that was undone proves nothing any more."""
+    actions = {action.key: action for action in end.store.actions.of_run(end.run.id)}
+    for event in reverted(end.trace):
+        action = actions[event.action]
+        for fact in end.store.facts.of_goal(action.goal_id):
+            holds = fact.assertion in action.effects and fact.state == "holds"
+            if holds and not end.objects.contains(fact.commit, event.commit):
+                yield f"{fact.assertion} holds at {fact.commit}, before {event.commit} undid it"
 
 
 def facts_are_proven_by_landed_attempts(end: FinalState) -> Iterator[str]:
@@ -299,11 +324,13 @@ def _made(end: FinalState, attempt: Attempt | None, assertion: str) -> bool:
 
 
 def landings_match_the_branch(end: FinalState) -> Iterator[str]:
-    """BX-2, BX-8: one commit for each landed action, and each is recorded once."""
-    recorded = sorted(attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed")
-    if recorded != sorted(end.branch):
-        yield f"recorded {recorded}, but the branch has {sorted(end.branch)}"
-    keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch)
+    """BX-2, BX-8: one commit for each landed action, and each is recorded once; one more after each revert."""
+    recorded = [attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed"]
+    reverts = {each.commit: each.action for each in reverted(end.trace)}
+    if sorted((*recorded, *reverts)) != sorted(end.branch):
+        yield f"recorded {recorded} and the reverts {reverts}, but the branch has {end.branch}"
+    keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch if commit not in reverts)
+    keys.subtract(reverts.values())
     yield from (f"{key} landed {count} times" for key, count in keys.items() if count > 1)
 
 

@@ -183,11 +183,10 @@ class MemoryGit:
                 return 0, "\n".join(f"{commit} {ref}" for ref, commit in found)
             case ("merge-base", "--is-ancestor", older, newer):
                 return 0 if objects.contains(newer, older) else 1, ""
-            case ("merge-tree" | "check-attr" | "cat-file", *_) | ("rev-list", "--reverse", *_):
+            case ("rev-list", *_):
+                return 0, self._log(args)
+            case ("merge-tree" | "check-attr" | "cat-file", *_):
                 return self._about_merge(args, stdin)
-            case (*words, name) if tuple(words) == READ_COMMIT:
-                found = objects.commits[commit := self._known(name)]
-                return 0, " ".join((commit, found.tree, *found.parents))
             case ("commit-tree", *flags, "-F", "-", tree):
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
             case ("worktree", "list", *_):
@@ -196,6 +195,32 @@ class MemoryGit:
                 return self._about_files(args, env["GIT_INDEX_FILE"])
             case _:
                 return 0, self._listed(args)
+
+    def _log(self, args: tuple[str, ...]) -> str:
+        """Return the text of a commit, or what there is between commits."""
+        objects = self._objects
+        match args:
+            case (*words, commit) if tuple(words) == TREE_OF:
+                return objects.commits[self._known(commit)].tree
+            case (*words, name) if tuple(words) == READ_COMMIT:
+                found = objects.commits[commit := self._known(name)]
+                return " ".join((commit, found.tree, *found.parents))
+            case ("rev-list", "--max-count=1", *_, commit):
+                return f"Ada\0ada@localhost\0\0Ada\0ada@localhost\0{objects.commits[self._known(commit)].message}\n"
+            case ("rev-list", "--reverse", "--topo-order", "--parents", _, head, tip):
+                known = set(objects.history(tip.removeprefix("^")))
+                added = [each for each in objects.history(head) if each not in known]
+                return "\n".join(" ".join((each, *objects.commits[each].parents)) for each in reversed(added))
+            case ("rev-list", "--reverse", "--topo-order", _, _, head, *left_out):
+                known = {each for tip in left_out for each in objects.history(tip.removeprefix("^"))}
+                added = [each for each in objects.history(head) if each not in known]
+                return "".join(map(self._line, reversed(added)))
+            case _:
+                raise NotImplementedError(f"git {' '.join(args)}")
+
+    def _line(self, name: str) -> str:
+        commit = self._objects.commits[name]
+        return f"{name}\0{commit.tree}\0{' '.join(commit.parents)}\0{commit.message.splitlines()[0]}\0\n"
 
     def _about_merge(self, args: tuple[str, ...], stdin: str) -> tuple[int, str]:
         """Merge two commits, or answer what is asked about their files in conflict."""
@@ -209,10 +234,6 @@ class MemoryGit:
             case ("cat-file", "--batch", "-z"):
                 found = [(blob, objects.text_of(blob).encode()) for blob in stdin.split("\0")[:-1]]
                 return 0, "".join(f"{blob} blob {len(data)}\n{data.decode()}\n" for blob, data in found)
-            case ("rev-list", "--reverse", "--topo-order", "--parents", _, head, tip):
-                known = set(objects.history(tip.removeprefix("^")))
-                added = [each for each in objects.history(head) if each not in known]
-                return 0, "\n".join(" ".join((each, *objects.commits[each].parents)) for each in reversed(added))
             case _:
                 raise NotImplementedError(f"git {' '.join(args)}")
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from random import Random  # noqa: TID251 - seeded
 from typing import Any
@@ -12,12 +13,12 @@ from msgspec import Struct
 from builders import make_settings, with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit, RunId
-from scaffold.core.model import Run
+from scaffold.core.model import Action, Run
 from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
 from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.processes.engine import GoalGroup
-from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run_when_free
+from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run, take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.context import RunContext
@@ -31,6 +32,7 @@ from simulator.memory_git import MemoryGit, Objects
 from simulator.planner import SimulatedPlanner
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
+from simulator.reverts import Reverts, revert
 from simulator.users import act_at_random, answer_at_random
 from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
@@ -59,6 +61,7 @@ class Simulation:
 
     def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
         self.rng = Random(seed)
+        self.reverts = Reverts(Random(f"reverts {seed}"))
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
@@ -96,11 +99,12 @@ class Simulation:
             asyncio.create_task(each)
             for each in (self._end_faults(), self._freeze_processes(), act_at_random(self), answer_at_random(self))
         ]
-        while not self._over() and not self.has_violation:
+        while (not self._over() or self.reverts.may_follow(self.checker.run)) and not self.has_violation:
             if self.loop.time() > TIMEOUT_S:
                 self.failures.append(f"after {TIMEOUT_S:g} s the run has not ended")
                 break
-            self._restart_owner()
+            if not self._revert():
+                self._restart_owner()
             await asyncio.sleep(POLL_S)
         for each in background:
             each.cancel()
@@ -182,6 +186,24 @@ class Simulation:
         waits = self.context.store.attempts.ids_waiting_to_land(self.run_id)
         left_paused = isinstance(run.state, Paused) and run.owner is None and not waits
         return left_paused and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
+
+    def _revert(self) -> bool:
+        """Let a user undo the work of an action at random; return whether one tries. No process may own the run."""
+        if any(not each.dead for each in self._owners):
+            return False
+        action = self.reverts.choose(self.context.store, self.checker.run)
+        if action is None:
+            return False
+        process = self.spawn("revert", partial(self._run_revert, action=action), lambda _: None)
+        self._owners[process] = SimulatedEngine(self, process, self._run_worker, self._run_supervisor)
+        return True
+
+    async def _run_revert(self, process: Process, action: Action) -> int:
+        run_context = self._context_of(process)
+        take_over_run(run_context, self.run_id)
+        await self._end_leftovers()
+        await revert(run_context, self.run_id, action)
+        return 0
 
     def _restart_owner(self) -> None:
         """Resume a run without an owner, or whose owner seems to hang."""

@@ -118,20 +118,21 @@ def undo_action(store: Store, action: Action) -> None:
     for assertion in action.effects:
         store.facts.invalidate(action.goal_id, assertion, "refuted")
     store.actions.reset_failures(action.id)
-    reopen_action(store, ProvenFacts(action=action, facts=()))
+    reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
 
 
-def reopen_action(store: Store, group: ProvenFacts) -> None:
+def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> None:
     """Put the group's action back to pending, unless its goal was cancelled or is complete without it.
 
     A completed goal becomes active again if it needs the facts; a failed goal runs the action when retried. Earlier
-    failures still count, so an action that is refuted repeatedly fails in the end.
+    failures still count, so an action that is refuted repeatedly fails in the end. With `undone`, its work is no longer
+    there, so that it counts as open whether or not a completed goal needs it.
     """
     action, goal = store.actions.get(group.action.id), store.goals.get(group.action.goal_id)
     if action is None or goal is None or not isinstance(action.state, Completed):
         return
     reached = isinstance(goal.state, Completed)
-    if isinstance(goal.state, Cancelled) or (reached and not store.goals.unmet(goal.id)):
+    if isinstance(goal.state, Cancelled) or (reached and not undone and not store.goals.unmet(goal.id)):
         return
     above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
     # Parents go first: an action below a compound that is not running never becomes ready.

@@ -1,0 +1,84 @@
+"""Users who undo the work of actions at random, also of a run that has ended, and may die while they do."""
+
+from collections.abc import Iterator, Sequence
+from random import Random  # noqa: TID251 - seeded
+
+from scaffold.core.errors import GitError, UsageError
+from scaffold.core.events import ActionReverted, StoredEvent
+from scaffold.core.ids import RunId
+from scaffold.core.model import Action, Fact, Run
+from scaffold.core.states import Cancelled, Completed, Failed, Saved
+from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.orchestrator.owner.session_changes import revert_action
+from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+
+NUMBERS = (0, 0, 0, 1, 2, 4)
+
+
+class Reverts:
+    """How often, when and of what; drawn apart from all else, so that other runs of a seed stay as they are."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._left = rng.choice(NUMBERS)
+
+    def may_follow(self, run: Run) -> bool:
+        """Return whether the run has ended and its user may still undo something of it."""
+        if self._left == 0 or not isinstance(run.state, Completed | Failed):
+            return False
+        if self._rng.random() < 0.3:
+            self._left = 0
+        return self._left > 0
+
+    def choose(self, store: Store, run: Run) -> Action | None:
+        """Return the action to undo now; mostly None."""
+        if self._left == 0 or isinstance(run.state, Cancelled | Saved) or self._rng.random() < 0.6:
+            return None
+        landed = {each.action_id for each in store.attempts.of_run(run.id) if each.outcome == "landed"}
+        actions = [each for each in store.actions.of_run(run.id) if each.id in landed]
+        if not actions:
+            return None
+        self._left -= 1
+        return self._rng.choice(actions)
+
+
+async def revert(context: RunContext, run_id: RunId, action: Action) -> None:
+    """Undo the action's work; one that is refused changes nothing."""
+    try:
+        await revert_action(context, require_run(context.store, run_id), action)
+    except (UsageError, GitError):
+        return
+
+
+def reverted(trace: Sequence[StoredEvent]) -> tuple[ActionReverted, ...]:
+    """Return the reverts that were recorded, in order."""
+    return tuple(each.event for each in trace if isinstance(each.event, ActionReverted))
+
+
+def what_a_revert_undoes_holds_no_longer(store: Store, run: Run, event: ActionReverted) -> Iterator[str]:
+    """BX-1: neither the facts of the action nor those that build on them, and the action is open again.
+
+    Except facts of work without checks: nothing can show anew that they hold.
+    """
+    action = store.actions.by_key(run.id, event.action)
+    if action is None:
+        return
+    if isinstance(action.state, Completed):
+        yield f"{action.key} was reverted and is still completed"
+    facts = store.facts.of_goal(action.goal_id)
+    shown_by = {fact.assertion: _provider(store, fact) for fact in facts}
+    fallen = {*action.effects}
+    while more := {each for each, by in shown_by.items() if by and each not in fallen and fallen & {*by.preconditions}}:
+        fallen |= more
+    for fact in facts:
+        by = shown_by[fact.assertion]
+        checkable = fact.assertion in action.effects or (by is not None and by.contract is not None)
+        if fact.assertion in fallen and fact.state == "holds" and checkable:
+            yield f"{fact.assertion} still holds after {action.key} was reverted"
+
+
+def _provider(store: Store, fact: Fact) -> Action | None:
+    """Return the action that showed the fact, by its evidence: several may have the same effect."""
+    attempts = [store.attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id]
+    return next((store.actions.get(each.action_id) for each in attempts if each), None)
