@@ -32,9 +32,9 @@ from scaffold.core.states import (
 from scaffold.git import refs
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.store.database import Store
+from simulator.branch_changes import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.database import Database
 from simulator.memory_git import Objects
-from simulator.reverts import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.worker import SimulatedWorktrees
 
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
@@ -249,8 +249,9 @@ def reported_landings_are_on_the_branch(objects: Objects, run: Run, commit: str)
 
 
 def the_branch_only_grows(objects: Objects, old: str | None, new: str | None) -> Iterator[str]:
-    """BX-2: landed commits stay."""
-    if new is None or (old is not None and not objects.contains(new, old)):
+    """BX-2, BX-3: landed commits stay; those that a rebase carried over stay reachable as they were."""
+    kept = [tip for ref, tip in objects.refs.items() if ref.startswith("refs/scaffold/keep/")]
+    if new is None or (old is not None and not any(objects.contains(tip, old) for tip in (new, *kept))):
         yield f"the session branch went from {old} to {new}"
 
 
@@ -270,6 +271,19 @@ class FinalState:
         self.goals = store.goals.of_run(run.id)
         tip = objects.refs[f"refs/heads/{run.session_branch}"]
         self.branch = [commit for commit in objects.history(tip) if commit not in set(objects.history(run.base_sha))]
+        self.moved = {
+            commit.old: commit.new
+            for move in store.branch_moves.done_of_run(run.id)
+            if move.purpose == "rebase"
+            for commit in move.commits
+        }
+        """Carried over by rebases: old commit -> new one, or the base that has the change already."""
+
+    def now(self, commit: str) -> str:
+        """Return the commit as rebases have carried it over."""
+        while commit in self.moved:
+            commit = self.moved[commit]
+        return commit
 
     def violations(self) -> list[str]:
         """Return all violations."""
@@ -281,14 +295,23 @@ class FinalState:
             every_goal_has_ended_with_a_reason,
             the_run_ends_as_its_goals_did,
             nothing_is_left_running,
-            no_revert_is_half_done,
+            no_branch_move_is_half_done,
+            what_is_completed_has_its_work,
             what_holds_was_proven_after_its_revert,
             events_match_the_rows,
         )
         return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
 
 
-def no_revert_is_half_done(end: FinalState) -> Iterator[str]:
+def what_is_completed_has_its_work(end: FinalState) -> Iterator[str]:
+    """BX-2: an action is completed by an attempt, and no longer once its work is gone."""
+    did = {each.action_id for each in end.attempts if each.outcome in {"landed", "recorded"}}
+    for action in end.store.actions.of_run(end.run.id):
+        if action.kind == "primitive" and isinstance(action.state, Completed) and action.id not in did:
+            yield f"{action.key} is completed, but no attempt of it landed"
+
+
+def no_branch_move_is_half_done(end: FinalState) -> Iterator[str]:
     """BX-15: whoever goes on with the run finds out whether the branch has moved."""
     yield from (f"left open: {move}" for move in end.store.branch_moves.open_of_run(end.run.id))
 
@@ -300,15 +323,17 @@ def what_holds_was_proven_after_its_revert(end: FinalState) -> Iterator[str]:
         action = actions[event.action]
         for fact in end.store.facts.of_goal(action.goal_id):
             holds = fact.assertion in action.effects and fact.state == "holds"
-            if holds and not end.objects.contains(fact.commit, event.commit):
+            if holds and not end.objects.contains(fact.commit, end.now(event.commit)):
                 yield f"{fact.assertion} holds at {fact.commit}, before {event.commit} undid it"
 
 
 def facts_are_proven_by_landed_attempts(end: FinalState) -> Iterator[str]:
-    """BX-2: each fact has evidence from an attempt that landed or had nothing to change, at a commit on the branch."""
+    """BX-2: each fact that holds was shown by an attempt that landed or had nothing to change, at a commit there."""
     attempts = {attempt.id: attempt for attempt in end.attempts}
     for goal in end.goals:
         for fact in end.store.facts.of_goal(goal.id):
+            if fact.state != "holds":  # refuted, or not shown anew since a revert or rebase
+                continue
             by = {attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id}
             if not any(_made(end, attempt, fact.assertion) for attempt in by):
                 yield f"{fact.assertion} is a fact, but no landed attempt made it"
@@ -325,8 +350,9 @@ def _made(end: FinalState, attempt: Attempt | None, assertion: str) -> bool:
 
 def landings_match_the_branch(end: FinalState) -> Iterator[str]:
     """BX-2, BX-8: one commit for each landed action, and each is recorded once; one more after each revert."""
-    recorded = [attempt.head_sha or "" for attempt in end.attempts if attempt.outcome == "landed"]
-    reverts = {each.commit: each.action for each in reverted(end.trace)}
+    recorded = [each.head_sha for each in end.attempts if each.outcome == "landed" and each.head_sha]
+    undone = {end.now(each.commit): each.action for each in reverted(end.trace)}
+    reverts = {commit: key for commit, key in undone.items() if commit in end.branch}
     if sorted((*recorded, *reverts)) != sorted(end.branch):
         yield f"recorded {recorded} and the reverts {reverts}, but the branch has {end.branch}"
     keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch if commit not in reverts)
@@ -341,7 +367,12 @@ def _trailer(message: str) -> str:
 
 def reported_landings_stay_on_the_branch(end: FinalState) -> Iterator[str]:
     """BX-2: every reported landing has happened."""
-    yield from (f"{commit} is no longer on the branch" for commit in end.reported if commit not in end.branch)
+    there = {*end.branch, *end.objects.history(end.run.base_sha)}
+    left_out = {refs.rescue_ref(each.id) for each in end.attempts if each.outcome == "conflict"}
+    kept = {each for ref in left_out & {*end.objects.refs} for each in end.objects.history(end.objects.refs[ref])}
+    for commit in end.reported:
+        if end.now(commit) not in there | kept:
+            yield f"{commit} is no longer on the branch"
 
 
 def no_work_is_lost(end: FinalState) -> Iterator[str]:

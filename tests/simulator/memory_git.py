@@ -60,6 +60,13 @@ class Objects:
         self.commits[name] = Commit(tree, parents, message)
         return name
 
+    def commit_to(self, ref: str, files: Files) -> str:
+        """Commit more files to a branch, as somebody else does, and return the commit."""
+        tip = self.refs.get(ref)
+        there = self.files(tip) if tip else {}
+        self.refs[ref] = self.commit(self.tree({**there, **files}), (tip,) if tip else (), "Theirs")
+        return self.refs[ref]
+
     def files(self, commit: str) -> Files:
         """Return the files of a commit."""
         return self.trees[self.commits[commit].tree]

@@ -23,6 +23,7 @@ from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.context import RunContext
 from simulator import planner, worker
+from simulator.branch_changes import BranchChanges, change_branch
 from simulator.database import Database
 from simulator.engine import Ended, Main, SimulatedEngine
 from simulator.faults import NO_FAULTS, FaultInjector, FaultRates
@@ -32,7 +33,6 @@ from simulator.memory_git import MemoryGit, Objects
 from simulator.planner import SimulatedPlanner
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
-from simulator.reverts import Reverts, revert
 from simulator.users import act_at_random, answer_at_random
 from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
@@ -61,7 +61,7 @@ class Simulation:
 
     def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
         self.rng = Random(seed)
-        self.reverts = Reverts(Random(f"reverts {seed}"))
+        self.branch_changes = BranchChanges(Random(f"reverts {seed}"))
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
@@ -99,11 +99,11 @@ class Simulation:
             asyncio.create_task(each)
             for each in (self._end_faults(), self._freeze_processes(), act_at_random(self), answer_at_random(self))
         ]
-        while (not self._over() or self.reverts.may_follow(self.checker.run)) and not self.has_violation:
+        while (not self._over() or self.branch_changes.may_follow(self.checker.run)) and not self.has_violation:
             if self.loop.time() > TIMEOUT_S:
                 self.failures.append(f"after {TIMEOUT_S:g} s the run has not ended")
                 break
-            if not self._revert():
+            if not self._branch_changed():
                 self._restart_owner()
             await asyncio.sleep(POLL_S)
         for each in background:
@@ -136,7 +136,7 @@ class Simulation:
             self.context.store.runs.configure(self.run_id, settings)
 
     def _open_run(self) -> RunId:
-        base = self.objects.commit(self.objects.tree({"README.md": "# Sample"}), (), "First")
+        base = self.objects.commit_to("refs/heads/main", {"README.md": "# Sample"})
         settings = make_settings(
             repository=str(self._folder),
             model="simulated",
@@ -187,22 +187,25 @@ class Simulation:
         left_paused = isinstance(run.state, Paused) and run.owner is None and not waits
         return left_paused and all(goal.state == Paused(PAUSED_BY_USER) for goal in open_goals)
 
-    def _revert(self) -> bool:
-        """Let a user undo the work of an action at random; return whether one tries. No process may own the run."""
+    def _branch_changed(self) -> bool:
+        """Let a user revert or rebase at random; return whether one tries. No process may own the run."""
         if any(not each.dead for each in self._owners):
             return False
-        action = self.reverts.choose(self.context.store, self.checker.run)
-        if action is None:
+        chosen = self.branch_changes.choose(self.context.store, self.checker.run)
+        if chosen is None:
             return False
-        process = self.spawn("revert", partial(self._run_revert, action=action), lambda _: None)
+        if not isinstance(chosen, Action):
+            self.objects.commit_to(f"refs/heads/{self.checker.run.base_branch}", chosen)
+        action = chosen if isinstance(chosen, Action) else None
+        process = self.spawn("branch change", partial(self._change_branch, action=action), lambda _: None)
         self._owners[process] = SimulatedEngine(self, process, self._run_worker, self._run_supervisor)
         return True
 
-    async def _run_revert(self, process: Process, action: Action) -> int:
+    async def _change_branch(self, process: Process, action: Action | None) -> int:
         run_context = self._context_of(process)
         take_over_run(run_context, self.run_id)
         await self._end_leftovers()
-        await revert(run_context, self.run_id, action)
+        await change_branch(run_context, self.run_id, action)
         return 0
 
     def _restart_owner(self) -> None:

@@ -161,7 +161,10 @@ def record_rebased(
     shaken = _shaken_by(store, lost)
     sound = [each for each in there if not _needs_of(store, each.attempt_id, shaken)]
     landed = tuple(_record_there(store, run, move, each) for each in sound)
+    redone = {attempt.action_id for attempt in map(store.attempts.get, lost) if attempt}
     for group in all_facts(store, run):
+        if group.recheck == "nothing" and group.action.id not in redone:
+            _carry_facts(store, group, move)
         mark_stale(store, group)
     store.intents.relocate_last(run.id, move.new)
     carried = tuple(each for each in move.commits if each.new != move.head)
@@ -195,6 +198,21 @@ def _notice(done: Rebased) -> str:
 def name_of(commit: TakenCommit) -> str:
     """Return how messages name a commit: its action, else its short id."""
     return commit.action or commit.old[:8]
+
+
+def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
+    """Let facts that no check can show anew hold at the commit that has their change now."""
+    moved = {each.old: each.new for each in move.commits}
+    for fact in group.facts:
+        store.facts.record(
+            fact.goal_id,
+            fact.assertion,
+            commit=moved.get(fact.commit, move.new),
+            paths=fact.paths,
+            evidence=fact.evidence,
+            doubts=fact.doubts,
+            reviewed=fact.reviewed,
+        )
 
 
 def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -> None:

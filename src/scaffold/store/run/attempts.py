@@ -352,7 +352,9 @@ class Attempts(RunTableGateway):
 
     def mark_conflict(self, attempt_id: AttemptId, error: str) -> None:
         """Note that the work of a landed attempt is no longer on the branch: it did not fit another base."""
+        row = self._row(attempt_id)
         self._connection.compare_and_set(MARK_CONFLICT, "attempt", attempt_id, error=error)
+        self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], "conflict", error))
 
     def relocate(self, attempt_id: AttemptId, commit: Commit | None) -> None:
         """Replace the commit of a landed attempt: the branch was carried over to another base.

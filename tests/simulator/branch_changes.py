@@ -1,6 +1,6 @@
-"""Users who undo the work of actions at random, also of a run that has ended, and may die while they do."""
+"""Users who revert actions and rebase runs at random, also those that have ended, and may die while they do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random  # noqa: TID251 - seeded
 
 from scaffold.core.errors import GitError, UsageError
@@ -9,14 +9,16 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Action, Fact, Run
 from scaffold.core.states import Cancelled, Completed, Failed, Saved
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.owner.session_changes import revert_action
+from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
+from simulator.plans import SHARED
 
+Files = Mapping[str, str]
 NUMBERS = (0, 0, 0, 1, 2, 4)
 
 
-class Reverts:
+class BranchChanges:
     """How often, when and of what; drawn apart from all else, so that other runs of a seed stay as they are."""
 
     def __init__(self, rng: Random) -> None:
@@ -31,10 +33,14 @@ class Reverts:
             self._left = 0
         return self._left > 0
 
-    def choose(self, store: Store, run: Run) -> Action | None:
-        """Return the action to undo now; mostly None."""
+    def choose(self, store: Store, run: Run) -> Action | Files | None:
+        """Return the action to undo now, or what others commit to the base branch before a rebase; mostly None."""
         if self._left == 0 or isinstance(run.state, Cancelled | Saved) or self._rng.random() < 0.6:
             return None
+        if self._rng.random() < 0.4:
+            self._left -= 1
+            theirs = self._rng.choice(("THEIRS.md", *SHARED))
+            return {theirs: f"theirs {self._left}"}
         landed = {each.action_id for each in store.attempts.of_run(run.id) if each.outcome == "landed"}
         actions = [each for each in store.actions.of_run(run.id) if each.id in landed]
         if not actions:
@@ -43,10 +49,14 @@ class Reverts:
         return self._rng.choice(actions)
 
 
-async def revert(context: RunContext, run_id: RunId, action: Action) -> None:
-    """Undo the action's work; one that is refused changes nothing."""
+async def change_branch(context: RunContext, run_id: RunId, action: Action | None) -> None:
+    """Undo the action's work, or without one rebase the run; what is refused changes nothing."""
+    run = require_run(context.store, run_id)
     try:
-        await revert_action(context, require_run(context.store, run_id), action)
+        if action is None:
+            await rebase_run(context, run)
+        else:
+            await revert_action(context, run, action)
     except (UsageError, GitError):
         return
 
