@@ -207,8 +207,6 @@ class MemoryGit:
         """Return the text of a commit, or what there is between commits."""
         objects = self._objects
         match args:
-            case (*words, commit) if tuple(words) == TREE_OF:
-                return objects.commits[self._known(commit)].tree
             case (*words, name) if tuple(words) == READ_COMMIT:
                 found = objects.commits[commit := self._known(name)]
                 return " ".join((commit, found.tree, *found.parents))
