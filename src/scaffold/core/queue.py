@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, AttemptId
 
-PlaceState = Literal["proving", "proven", "gates", "waiting", "held"]
+PlaceState = Literal["proving", "proven", "gates", "waiting", "held", "merging"]
 """`proving`: its checks run; `proven`: they passed; `gates`: the gates run for all that land together; `waiting`: for
-those that must land before it; `held`: it conflicts with what landed, and waits for an action that is done again."""
+those that must land before it; `held`: it conflicts with what landed, and waits for an action that is done again;
+`merging`: it conflicts with what landed, and an agent or a tool of a lock file is merging it."""
 
 
 class QueuePlace(Struct, frozen=True, kw_only=True):
@@ -21,5 +22,7 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     """Its lane, from 1; candidates in lanes are proven side by side and land in this order. None: it waits."""
     waits_for: tuple[ActionKey, ...] = ()
     """The actions that it waits for."""
+    detail: str = ""
+    """While it is `merging`: who does what, for people."""
     conflicts: Mapping[ActionKey, tuple[str, ...]] = {}
     """The actions whose candidates it will conflict with, and the paths in which it will."""

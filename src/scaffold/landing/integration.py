@@ -9,12 +9,17 @@ from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text, headline
-from scaffold.core.ports import Merger
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.git.merge import on_base
-from scaffold.landing.conflicts.agent_merge import ask_merger
-from scaffold.landing.conflicts.merge_ladder import Integration, TreeConflict, merge_candidate
+from scaffold.landing.conflicts.merge_ladder import (
+    AskAgent,
+    Helper,
+    Integration,
+    MakeLockFiles,
+    TreeConflict,
+    merge_candidate,
+)
 from scaffold.policy.path import globs
 from scaffold.run.assignment import action_of_work
 from scaffold.run.context import RunContext
@@ -30,7 +35,17 @@ class Integrated(Struct, frozen=True, tag="integrated"):
     told: tuple[FileMerge, ...] = ()
     """What became of each file that both sides changed, if one was in conflict."""
     needs_all_tests: bool = False
-    """Whether every gate has to pass completely: an agent decided what both sides' changes mean."""
+    """Whether every gate has to pass completely: more than programs of the queue decided what both sides mean."""
+
+
+class Helpers(Struct, frozen=True, kw_only=True):
+    """Who is asked about conflicts that the queue itself cannot resolve; None for nobody."""
+
+    ask_agent: AskAgent | None = None
+    make_lock_files: MakeLockFiles | None = None
+
+
+NO_HELPERS = Helpers()
 
 
 class IntegrationConflict(Struct, frozen=True, tag="conflict"):
@@ -39,6 +54,8 @@ class IntegrationConflict(Struct, frozen=True, tag="conflict"):
     paths: tuple[str, ...]
     told: tuple[FileMerge, ...] = ()
     """What became of each file that both sides changed."""
+    helpers: frozenset[Helper] = frozenset()
+    """Those that could resolve it, all of them together; none if it is left to a new attempt."""
 
     @property
     def why(self) -> str:
@@ -54,13 +71,13 @@ async def integrate(
     head: Commit,
     tip: Commit,
     base: Commit | None = None,
-    merger: Merger | None = None,
+    helpers: Helpers = NO_HELPERS,
 ) -> Integrated | IntegrationConflict:
     """Merge a candidate into `tip` in memory and squash it to one commit on it.
 
     With `base`, the commit on which the work was made, only the change since then is merged, even if the tip does not
-    contain that commit: the run was carried over to another base. `merger` is asked about conflicts that no program can
-    decide; None for no agent.
+    contain that commit: the run was carried over to another base. Takes milliseconds without helpers, and as long as
+    these take with them.
     """
     identity = run.settings.identity
     integration = Integration(
@@ -68,13 +85,14 @@ async def integrate(
         folder=context.temporary_folder(run.id),
         identity=identity.committer,
         is_union=partial(_matches_any, run.settings.landing.union),
-        ask_agent=None if merger is None else partial(ask_merger, merger, context, run, action),
+        ask_agent=helpers.ask_agent,
+        make_lock_files=helpers.make_lock_files,
     )
     target = tip if base is None else await on_base(context.git, tip, base)
     merged = await merge_candidate(integration, tip=target, head=head)
     told = _printable(context, merged.told)
     if isinstance(merged, TreeConflict):
-        return IntegrationConflict(merged.paths, told)
+        return IntegrationConflict(merged.paths, told, merged.helpers)
     commit = await commits.commit_tree(
         context.git,
         merged.tree,
@@ -83,7 +101,7 @@ async def integrate(
         author=identity.author,
         committer=identity.committer,
     )
-    return Integrated(commit, told, needs_all_tests=merged.by_agent)
+    return Integrated(commit, told, needs_all_tests=bool(merged.helpers))
 
 
 def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.ports import Merger
+from scaffold.core.model import Action, Attempt
 from scaffold.git import refs
 from scaffold.landing.batch_check import ProvenAlone
 from scaffold.landing.candidate_check import Candidate, CandidateResult, CandidateVerifier
-from scaffold.landing.integration import IntegrationConflict, integrate
+from scaffold.landing.integration import Integrated
 from scaffold.run.context import RunContext
 
 
@@ -49,15 +49,9 @@ class Lane:
 class Line:
     """The lanes of a run's merge queue, in the order in which they land."""
 
-    def __init__(
-        self, context: RunContext, run: Run, verifier: CandidateVerifier, merger: Merger | None = None
-    ) -> None:
-        """`merger` is asked about conflicts that no program can decide."""
-        self._merger = merger
+    def __init__(self, context: RunContext, verifier: CandidateVerifier) -> None:
         self._context = context
-        self._run = run
         self._verifier = verifier
-        self._was_rebased = context.store.branch_moves.was_rebased(run.id)
         self.lanes: list[Lane] = []
         self.pins_commits = False
         """Whether refs keep the commits of lanes: a collection by the user may delete them otherwise."""
@@ -66,35 +60,20 @@ class Line:
         """Return the commit that the next candidate is put on: that of the last lane, or the branch's `tip`."""
         return self.lanes[-1].candidate.commit if self.lanes else tip
 
-    async def add(
-        self, action: Action, attempt: Attempt, tip: Commit, *, alone: bool
-    ) -> Candidate | IntegrationConflict:
-        """Put a candidate at the end of the line and begin to prove it; with `alone`, gates and all."""
-        if attempt.head_sha is None:
-            raise LookupError(attempt.id)
-        base = self.end(tip)
-        # What lands ahead may still fall, and an agent's answer about it would have been paid for nothing.
-        merger = None if self.lanes else self._merger
-        # Work that was made on a former base of the run: the commits of that base are no part of it.
-        made_on = attempt.base_sha if self._was_rebased else None
-        found = await integrate(
-            self._context, self._run, action, head=attempt.head_sha, tip=base, base=made_on, merger=merger
-        )
-        if isinstance(found, IntegrationConflict):
-            return found
+    async def add(self, action: Action, attempt: Attempt, merged: Integrated, *, base: Commit, alone: bool) -> None:
+        """Put a candidate at the end of the line, on `base`, and begin to prove it; with `alone`, gates and all."""
         candidate = Candidate(
             action=action,
             attempt=attempt,
             base=base,
-            commit=found.commit,
-            merged=found.told,
-            needs_all_tests=found.needs_all_tests,
+            commit=merged.commit,
+            merged=merged.told,
+            needs_all_tests=merged.needs_all_tests,
         )
         if self.pins_commits:
-            await refs.pin(self._context.git, refs.lane_ref(attempt.id), found.commit, known=base)
+            await refs.pin(self._context.git, refs.lane_ref(attempt.id), merged.commit, known=base)
         proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
-        return candidate
 
     async def _prove(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
         # On the branch's own tip, what the worker has proven may be exactly what lands.
@@ -127,7 +106,7 @@ class Line:
             await refs.delete(self._context.git, refs.lane_ref(lane.id), old=lane.candidate.commit)
 
 
-async def end_tasks(tasks: Sequence[asyncio.Task[LaneProof]] | Sequence[asyncio.Task[CandidateResult]]) -> None:
+async def end_tasks(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait until they have ended, whatever they raise."""
     for task in tasks:
         task.cancel()

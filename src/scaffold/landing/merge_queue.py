@@ -22,7 +22,7 @@ from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
 from scaffold.landing.fact_refresh import FactRefresher
-from scaffold.landing.integration import IntegrationConflict, why_merge_failed
+from scaffold.landing.integration import Integrated, why_merge_failed
 from scaffold.landing.landed_notices import tell_running_agents
 from scaffold.landing.line import Lane, Line, end_tasks
 from scaffold.landing.order import QueueOrder
@@ -40,6 +40,7 @@ from scaffold.landing.queue_steps import (
     StepRecorded,
 )
 from scaffold.landing.record import record_without_commit, session_tip
+from scaffold.landing.resolving.background import BackgroundMerges
 from scaffold.landing.session_branch import SessionBranch
 from scaffold.landing.story_steps import add_rebase_step, record_step, unpin_contained
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
@@ -93,7 +94,8 @@ class MergeQueue:
         self._refresher = FactRefresher(context, run, self._front, lambda: setup.baseline)
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
-        self._line = Line(context, run, verifier, merger)
+        self._line = Line(context, verifier)
+        self._merges = BackgroundMerges(context, run, self._lanes, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._branch = SessionBranch(context, run, self._refresher)
         self._batch = _Batch()
@@ -117,7 +119,7 @@ class MergeQueue:
                 raise
             finally:
                 if step is None:  # no proof outlives an error or a cancellation
-                    await self._clear()
+                    await self.end_proofs()
             return step
 
     async def recheck_facts(self) -> None:
@@ -149,12 +151,13 @@ class MergeQueue:
             self._order.release_held(await self._tip())
 
     async def end_proofs(self) -> None:
-        """End all proofs; what is proven already is proven again by the next step."""
+        """End all proofs, and all merges that helpers were asked about; the next step begins them again."""
         await self._clear()
+        await self._merges.close()
 
     async def close(self) -> None:
         """End all proofs and remove the queue's own worktrees."""
-        await self._clear()
+        await self.end_proofs()
         self._order.clear()
         # First: containers of services may still have files of a worktree mounted.
         await self._front.close()
@@ -185,8 +188,9 @@ class MergeQueue:
                 return done
             if self._rearranged:
                 continue
-            self._order.show(self._line.lanes, gates=self._batch.proven if self._batch.proof else 0)
-            if not self._line.lanes:
+            merging = self._merges.pending
+            self._order.show(self._line.lanes, gates=self._batch.proven if self._batch.proof else 0, merging=merging)
+            if not self._line.lanes and not (merging and not self._refresher.waiting()):
                 return await self._settle()
             await self._wait(arrived)
 
@@ -201,23 +205,27 @@ class MergeQueue:
     async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
         tip = await self._tip()
-        chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip)
+        chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=self._merges.pending.keys())
         alone = len(chosen) == 1 and not self._line.lanes
         for action, attempt in chosen:
+            base = self._line.end(tip)
             try:
-                added = await self._line.add(action, attempt, tip, alone=alone)
+                merged = await self._merges.merge(action, attempt, base)
+                if isinstance(merged, Integrated):
+                    await self._line.add(action, attempt, merged, base=base, alone=alone)
+                    continue
             except GitError:
                 if await self._has_work(attempt, tip):
                     raise
                 return self._end(attempt, CandidateRefused("lost", WORK_GONE))
-            if not isinstance(added, IntegrationConflict):
-                continue
-            if self._line.lanes:
+            if self._merges.begin(action, attempt, base, merged, first=not self._line.lanes):
+                self._rearranged = True
+            elif self._line.lanes:
                 self._order.postpone(attempt.id, self._line.ids())
             elif await self._order.must_wait(attempt, tip):
                 self._rearranged = True
             else:
-                return await self._refuse(attempt, tip, CandidateRefused("conflict", added.why, added.told))
+                return await self._refuse(attempt, tip, CandidateRefused("conflict", merged.why, merged.told))
         return None
 
     async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:
@@ -413,7 +421,8 @@ class MergeQueue:
         return self._branch.landed or await self._branch.read_tip()
 
     async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
-        """Take candidates out of the line that a human has cancelled meanwhile."""
+        """Forget candidates that a human has cancelled meanwhile: take them out of the line."""
+        await self._merges.keep(waiting)
         gone = next((place for place, each in enumerate(self._line.ids()) if each not in waiting), None)
         if gone is not None:
             await self._drop_from(gone)
@@ -436,12 +445,12 @@ class MergeQueue:
         await self._drop_from(0)
 
     async def _wait(self, arrived: asyncio.Event) -> None:
-        """Wait until a proof ends, or a candidate may have been handed in or withdrawn."""
+        """Wait until a proof or a merge ends, or a candidate may have been handed in or withdrawn."""
         arrival = asyncio.create_task(arrived.wait())
         proofs = [lane.proof for lane in self._line.lanes if not lane.proof.done()]
         batch = [self._batch.proof] if self._batch.proof is not None else []
         try:
-            await asyncio.wait({arrival, *proofs, *batch}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({arrival, *proofs, *batch, *self._merges.tasks}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             arrival.cancel()
 

@@ -1,7 +1,7 @@
 """The order of a run's merge queue: forecasts, who waits for whom, and what people see of it."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from scaffold.core.errors import GitError, StoreError
@@ -54,15 +54,24 @@ class QueueOrder:
         return sum(each in self._held for each in self._by_age)
 
     async def next_to_prove(
-        self, waiting: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit
+        self,
+        waiting: Sequence[Attempt],
+        started: Sequence[AttemptId],
+        tip: Commit,
+        *,
+        merging: Collection[AttemptId] = (),
     ) -> list[tuple[Action, Attempt]]:
-        """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all."""
+        """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
+
+        Those that are `merging` are set aside: somebody is asked about their conflicts.
+        """
         self._by_age = {each.id: each for each in waiting}
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
-        if self._alone in self._by_age:
+        if self._alone in self._by_age and self._alone not in merging:
             return [] if started else [self._with_action(self._by_age[self._alone])]
         await self._hold(tip)
-        able = [each for each in waiting if each.id in started or each.id not in self._held]
+        aside = {*self._held, *merging}
+        able = [each for each in waiting if each.id in started or each.id not in aside]
         looked_at = ([each.id for each in able], [*started], [*self._postponed], tip)
         # Most of what wakes the queue does not change its order.
         if looked_at != self._looked_at:
@@ -121,12 +130,13 @@ class QueueOrder:
             if attempt_id not in landed:
                 self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
 
-    def show(self, lanes: Sequence[Lane], *, gates: int) -> None:
-        """Store the order for people; the gates of the first `gates` lanes run."""
+    def show(self, lanes: Sequence[Lane], *, gates: int, merging: Mapping[AttemptId, str]) -> None:
+        """Store the order for people; the gates of the first `gates` lanes run; who does what for those `merging`."""
         self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
         keys = self._keys
-        state = QueueState(keys=keys, held=self._held, ahead=self._arranged.waiting, conflicts=self._conflicts)
-        places = tuple(places_of(state, lanes, gates)) if len(keys) > 1 or self._held else ()
+        ahead = self._arranged.waiting
+        state = QueueState(keys=keys, held=self._held, merging=merging, ahead=ahead, conflicts=self._conflicts)
+        places = tuple(places_of(state, lanes, gates)) if len(keys) > 1 or self._held or merging else ()
         if places != self._shown:
             self._store(places)
 

@@ -17,6 +17,8 @@ class QueueState(Struct, frozen=True, kw_only=True):
     keys: Mapping[AttemptId, ActionKey]
     """The actions of all candidates, oldest first."""
     held: Mapping[AttemptId, tuple[ActionKey, ...]]
+    merging: Mapping[AttemptId, str] = {}
+    """Those about whose conflicts somebody is asked: who does what, for people."""
     ahead: Mapping[AttemptId, tuple[AttemptId, ...]]
     """For each candidate in no lane those that must land before it; empty if all that are in lanes must."""
     conflicts: Conflicts
@@ -30,6 +32,10 @@ def places_of(state: QueueState, lanes: Sequence[Lane], gates: int) -> Iterator[
     in_line = [lane.id for lane in lanes]
     for each in state.keys:
         if each in in_line:
+            continue
+        if each in state.merging:
+            who = state.merging[each]
+            yield QueuePlace(attempt_id=each, state="merging", detail=who, conflicts=_by_key(state, each))
             continue
         ahead = state.ahead.get(each) or in_line
         waits_for = state.held.get(each) or tuple(state.keys[other] for other in ahead if other in state.keys)

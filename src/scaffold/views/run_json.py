@@ -186,6 +186,7 @@ def _queue_entry(view: RunView, attempt: Attempt) -> Json:
         "lane": place.lane if place else None,
         "state": place.state if place else "waiting",
         "waits_for": [*place.waits_for] if place else [],
+        "detail": place.detail if place else "",
         "conflicts": {key: [*paths] for key, paths in place.conflicts.items()} if place else {},
         "since": action.updated_at,  # the action became `landing` in the transaction that handed the candidate in
     }

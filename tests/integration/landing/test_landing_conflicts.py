@@ -3,52 +3,11 @@
 import pytest
 
 from scaffold.core.conflict import ConflictExplanation, MergedCode
-from scaffold.core.events import CandidateMerged
-from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
-from support.harness import act, goal
+from support.conflict_race import ScriptedMerger, race, told
 
 SHOP = "def buy():\n    return 1\n\n\ndef sell():\n    return 2\n"
 PYTHON = "python3 -c 'from shop import *; assert {0}() is not None'"
-
-
-class ScriptedMerger:
-    """A merge agent that gives one answer."""
-
-    def __init__(self, answer):
-        self.answer = answer
-        self.questions = []
-
-    async def merge(self, question, check):
-        self.questions.append(question)
-        return self.answer
-
-
-async def race(harness, files, left, right, *, merger=None, checks=(None, None), **settings):
-    """Commit `files`, work on them in two attempts at once, and land both; return the run and the second step.
-
-    `right` may be several turns.
-    """
-    for path, content in files.items():
-        (harness.repo / path).write_bytes(content if isinstance(content, bytes) else content.encode())
-    await harness.sh("git add --all; git commit -qm before --allow-empty")
-    run = await harness.own(goal("g", act("a", check=checks[0]), act("b", check=checks[1])), **settings)
-    queue = MergeQueue(harness.context, run, merger=merger)
-    first, second = await harness.queue(run, "a"), await harness.queue(run, "b")
-    await harness.run_attempt(first, {"a": [left]})
-    await harness.run_attempt(second, {"b": [right] if isinstance(right, str) else right})
-    assert isinstance(await queue.step(), BatchLanded)
-    step = await queue.step()
-    await queue.close()
-    return run, step
-
-
-def told(harness, run):
-    """Return what was told of each file, by path."""
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    (merged,) = [each for each in events if isinstance(each, CandidateMerged)]
-    assert merged.action == "b"
-    return {each.path: each.status for each in merged.files}
 
 
 def added(name):
@@ -115,7 +74,7 @@ CASES = {
     "attribute": ("echo {0} > data.py", {".gitattributes": "*.py -merge\n"}, "its attributes say"),
     "encoding": ("printf '# \\351\\n{0} = 1\\n' > data.py", {}, "it is not in UTF-8"),
     "broken": ("printf 'def {0}(\\n' > shop.py", {}, "cannot be read as Python"),
-    "a lock file": ("echo {0} > Cargo.lock", {"Cargo.lock": "a\n"}, "a lock file is made by its own tool"),
+    "a lock file": ("echo {0} > yarn.lock", {"yarn.lock": "a\n"}, "a lock file is made by its own tool"),
     "mode": ("printf '{0} = 1\\n' > new.py; test {0} = one || chmod +x new.py", {}, ""),
 }
 
@@ -150,17 +109,6 @@ async def test_commits_are_applied_one_after_another_where_all_at_once_conflict(
     assert isinstance(step, BatchLanded), step
     assert await harness.show(f"{run.session_branch}:list") == "one\nTWO\nTHREE"
     assert told(harness, run) == {"list": "resolved"}
-
-
-async def test_a_lock_file_is_merged_neither_by_its_commits_nor_by_an_agent(harness):
-    """AL-13: only its own tool makes it."""
-    same, more = "sed -i 's/^two/TWO/' uv.lock", "sed -i 's/^three/THREE/' uv.lock"
-    merger = ScriptedMerger(MergedCode({"uv.lock": "one\nTWO\nTHREE\n"}))
-    files, checks = {"uv.lock": "one\ntwo\nthree\n"}, (None, "grep THREE uv.lock")
-    run, step = await race(harness, files, same, (same, more), merger=merger, checks=checks)
-    assert step.outcome == "conflict"
-    assert told(harness, run) == {"uv.lock": "refused"}
-    assert merger.questions == []
 
 
 BOTH = "sed -i 's/return 1/return 1 {0}/' shop.py"

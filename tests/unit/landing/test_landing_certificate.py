@@ -5,9 +5,9 @@ import re
 import pytest
 
 from scaffold.core.conflict import FileVersions
-from scaffold.landing.conflicts.agent_merge import changes_are_apart, problem_with
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.resolving.agent_merge import changes_are_apart, problem_with
 
 BASE = "from a import b\n\n\ndef f():\n    x = 1\n    return x\n\n\ndef g():\n    return 2\n"
 OURS = BASE.replace("import b", "import b, c").replace("x = 1", "x = 1\n    y = 2")

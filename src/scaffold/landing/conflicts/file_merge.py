@@ -35,11 +35,6 @@ MANIFESTS: Mapping[str, Merge] = {
     "go.sum": merge_go_sum,
 }
 """How each manifest is merged, by the name of its file."""
-LOCK_FILES = frozenset({
-    *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "composer.lock"),
-    *("Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "Gemfile.lock", "flake.lock"),
-})  # fmt: skip
-"""Files that a tool computes from a manifest: no merge of their lines is right."""
 
 
 class FileResolved(Struct, frozen=True, tag="resolved"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -9,21 +10,27 @@ from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
 from scaffold.git.command import Git
-from scaffold.git.merge import Merged, merge_commits
-from scaffold.git.private_index import NewFile, private_index
+from scaffold.git.merge import Conflicted, Merged, merge_commits
+from scaffold.git.private_index import NewFile, PrivateIndex, private_index
+from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.rebase import certified_rebase, rebased_tree
 from scaffold.landing.conflicts.resolution import IsUnion, ReadFile, Resolution, resolve_files, tree_of_resolution
 
+Helper = Literal["agent", "lock tool"]
+"""Who resolves what takes time: a merge agent, or the tools that make lock files."""
 
-class AgentResolution(Struct, frozen=True):
-    """What a merge agent made of the files that were left; without a result for each of them, nothing counts."""
+
+class HelpersAnswer(Struct, frozen=True):
+    """What a helper made of the files that were left to it; without a result for each of them, nothing counts."""
 
     files: dict[str, NewFile]
     told: tuple[FileMerge, ...]
 
 
-AskAgent = Callable[[Sequence[ReadFile]], Awaitable[AgentResolution]]
+AskAgent = Callable[[Sequence[ReadFile]], Awaitable[HelpersAnswer]]
+MakeLockFiles = Callable[[TreeId, Sequence[ReadFile]], Awaitable[HelpersAnswer]]
+"""Makes lock files anew for a tree in which all else is merged."""
 
 
 class Integration(Struct, frozen=True, kw_only=True):
@@ -36,6 +43,13 @@ class Integration(Struct, frozen=True, kw_only=True):
     """In whose name a rebase makes its commits, which no ref ever names."""
     is_union: IsUnion
     ask_agent: AskAgent | None = None
+    make_lock_files: MakeLockFiles | None = None
+
+    @property
+    def helpers(self) -> frozenset[Helper]:
+        """Who can be asked."""
+        asked: dict[Helper, object] = {"agent": self.ask_agent, "lock tool": self.make_lock_files}
+        return frozenset(each for each, ask in asked.items() if ask is not None)
 
 
 class TreeMerged(Struct, frozen=True, tag="merged"):
@@ -43,7 +57,8 @@ class TreeMerged(Struct, frozen=True, tag="merged"):
 
     tree: TreeId
     told: tuple[FileMerge, ...] = ()
-    by_agent: bool = False
+    helpers: frozenset[Helper] = frozenset()
+    """Who resolved what programs alone could not."""
 
 
 class TreeConflict(Struct, frozen=True, tag="conflict"):
@@ -51,10 +66,12 @@ class TreeConflict(Struct, frozen=True, tag="conflict"):
 
     paths: tuple[str, ...]
     told: tuple[FileMerge, ...]
+    helpers: frozenset[Helper] = frozenset()
+    """Those that could resolve it, all of them together; none if it is left to a new attempt."""
 
 
 async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit) -> TreeMerged | TreeConflict:
-    """Merge `head` into `tip`: at once, by its commits, file by file, then by the agent."""
+    """Merge `head` into `tip`: at once, by its commits, file by file, then with help, if it has all that is needed."""
     git = integration.git
     merged = await merge_commits(git, tip, head)
     if isinstance(merged, Merged):
@@ -64,13 +81,31 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
         rebased = await _rebased(integration, found, tip=tip, head=head)
         if rebased is not None:
             return rebased
-        by_agent = bool(found.left) and len(found.left) == len(found.refused)
-        if by_agent and integration.ask_agent is not None:
-            found = _with_answers(found, await integration.ask_agent(found.left))
+        helpers = _helpers(found)
+        if helpers and helpers <= integration.helpers:
+            found = await _helped(integration, index, merged, found)
         if found.refused or not merged.files:
-            return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told)
+            return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told, helpers)
         tree = await tree_of_resolution(index, merged, found.files)
-        return TreeMerged(tree, found.told, by_agent=by_agent)
+        return TreeMerged(tree, found.told, helpers)
+
+
+def _helpers(found: Resolution) -> frozenset[Helper]:
+    """Return who could resolve what is left; nobody if one of the files can only be refused."""
+    if len(found.left) + len(found.locks) < len(found.refused) or not all(lock_tool(each.path) for each in found.locks):
+        return frozenset()
+    needed: dict[Helper, object] = {"agent": found.left, "lock tool": found.locks}
+    return frozenset(each for each, files in needed.items() if files)
+
+
+async def _helped(integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution) -> Resolution:
+    """Ask the agent about texts, then have lock files made for what all others are now."""
+    if found.left and integration.ask_agent is not None:
+        found = _with_answers(found, await integration.ask_agent(found.left))
+    if found.locks and not found.left and integration.make_lock_files is not None:
+        tree = await tree_of_resolution(index, merged, found.files)
+        found = _with_answers(found, await integration.make_lock_files(tree, found.locks))
+    return found
 
 
 async def _rebased(integration: Integration, found: Resolution, *, tip: Commit, head: Commit) -> TreeMerged | None:
@@ -89,8 +124,8 @@ async def _rebased(integration: Integration, found: Resolution, *, tip: Commit, 
     return TreeMerged(tree, (*(each for each in found.told if each.status == "merged"), *told))
 
 
-def _with_answers(found: Resolution, answered: AgentResolution) -> Resolution:
-    """Return the resolution with the agent's files; what it says of a file replaces what was said before."""
+def _with_answers(found: Resolution, answered: HelpersAnswer) -> Resolution:
+    """Return the resolution with a helper's files; what it says of a file replaces what was said before."""
     said = {each.path: each for each in answered.told}
     told = tuple(said.get(each.path, each) for each in found.told)
     return structs.replace(found, files={**found.files, **answered.files}, told=told)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from msgspec import Struct
 
@@ -12,9 +11,11 @@ from scaffold.git.command import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.merge import Conflicted, ConflictedPath, Stage
 from scaffold.git.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
-from scaffold.landing.conflicts.file_merge import LOCK_FILES, METHODS, FileRefused, FileResolved, Method, merge_file
+from scaffold.landing.conflicts.file_merge import METHODS, FileRefused, FileResolved, Method, merge_file
+from scaffold.landing.conflicts.lock_files import MAX_BYTES as MAX_LOCK_BYTES
+from scaffold.landing.conflicts.lock_files import is_lock_file
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.text_form import TextForm, merged_form, read_text, write_text
+from scaffold.landing.conflicts.text_form import MAX_BYTES, TextForm, merged_form, read_text, write_text
 
 UNSPECIFIED = "unspecified"
 MERGED_AS_TEXT = frozenset({"set", "text", UNSPECIFIED})
@@ -60,7 +61,9 @@ class Resolution(Struct, frozen=True):
     told: tuple[FileMerge, ...]
     """Each file that both sides changed."""
     readable: tuple[ReadFile, ...]
-    """The files in conflict whose versions are text."""
+    """The files in conflict whose versions are text, without lock files."""
+    locks: tuple[ReadFile, ...] = ()
+    """The lock files in conflict whose versions are text."""
 
     @property
     def left(self) -> tuple[ReadFile, ...]:
@@ -82,11 +85,16 @@ async def resolve_files(
     files: dict[str, NewFile] = {}
     told = [FileMerge(path, "merged", "by git") for path in conflicted.auto_merged]
     readable: list[ReadFile] = []
+    locks: list[ReadFile] = []
     for each in conflicted.files:
         try:
             file = _read(each, contents, attributes[each.path], is_union=is_union)
         except NotMergeable as refused:
             told.append(FileMerge(each.path, "refused", str(refused)))
+            continue
+        if is_lock_file(each.path):
+            locks.append(file)
+            told.append(FileMerge(each.path, "refused", "a lock file is made by its own tool"))
             continue
         readable.append(file)
         # In a thread: a large file takes seconds, and the owner's heartbeat must not wait for it.
@@ -97,7 +105,7 @@ async def resolve_files(
                 told.append(resolved(each.path, how))
             case FileRefused(why=why):
                 told.append(FileMerge(each.path, "refused", why))
-    return Resolution(files, tuple(told), tuple(readable))
+    return Resolution(files, tuple(told), tuple(readable), tuple(locks))
 
 
 def resolved(path: str, how: Method) -> FileMerge:
@@ -119,8 +127,6 @@ def _read(
     file: ConflictedPath, contents: Mapping[str, bytes | None], attributes: Attributes, *, is_union: IsUnion
 ) -> ReadFile:
     """Return the versions of a file as text; raise NotMergeable if its contents do not decide, or are no text."""
-    if PurePosixPath(file.path).name in LOCK_FILES:
-        raise NotMergeable("a lock file is made by its own tool")
     union = attributes.get(MERGE) == "union" or is_union(file.path)
     if not union and attributes.get(MERGE, UNSPECIFIED) not in MERGED_AS_TEXT:
         raise NotMergeable("its attributes say that it is not merged as text")
@@ -130,11 +136,12 @@ def _read(
         raise NotMergeable("a filter stores something else for it, e.g. git-lfs")
     versions = [file.stages.get(stage) for stage in STAGE_ORDER]
     texts: list[tuple[str, TextForm] | None] = []
+    limit = MAX_LOCK_BYTES if is_lock_file(file.path) else MAX_BYTES
     for each in versions:
         data = None if each is None else contents.get(each.object_id)
         if each is not None and data is None:
             raise NotMergeable("the repository lacks a version of it")
-        texts.append(None if data is None else read_text(data))
+        texts.append(None if data is None else read_text(data, limit))
     base, ours, theirs = texts
     if ours is None or theirs is None:
         raise NotMergeable("a side does not have it")

@@ -19,10 +19,10 @@ class TextForm(Struct, frozen=True):
     ended: bool = True
 
 
-def read_text(data: bytes) -> tuple[str, TextForm]:
+def read_text(data: bytes, limit: int = MAX_BYTES) -> tuple[str, TextForm]:
     """Return the text, its lines ending in a newline only, and its form; raise NotMergeable for other files."""
-    if len(data) > MAX_BYTES:
-        raise NotMergeable(f"it has more than {MAX_BYTES // 1024} KB")
+    if len(data) > limit:
+        raise NotMergeable(f"it has more than {limit // 1024} KB")
     if b"\0" in data:
         raise NotMergeable("it is a binary file")
     try:

@@ -1,6 +1,7 @@
 """The merge agent: its prompt about files that no program could merge, and how its answer is read."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
@@ -11,6 +12,7 @@ from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
+from scaffold.core.ids import AttemptId
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck, Model
 from scaffold.core.printable_text import utf8_safe
@@ -26,6 +28,8 @@ from scaffold.store.spending.run_budget import RunBudget
 ROLE = "merger"
 MAX_ASKS = 3
 """Answers that the agent may give until one can be used."""
+MAX_QUESTIONS = 3
+"""Different questions about one attempt's work: what lands meanwhile may change the files that it is about."""
 MAX_KNOWN = 20
 """Answers that are kept: a candidate may wait, and then be merged with the same tip again."""
 TASK_CHARS, EXPLANATION_CHARS = 8_000, 2_000
@@ -46,6 +50,7 @@ class MergeAgent:
         self._run = run
         self._open_model = open_model
         self._known: dict[MergeQuestion, MergeAnswer] = {}
+        self._questions = Counter[AttemptId]()
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
         """Return the merged files, or why there are none; a question that the agent answered is not asked again."""
@@ -66,6 +71,9 @@ class MergeAgent:
         attempts = store.attempts.of_action(action.id) if action else ()
         if action is None or not attempts:
             raise LookupError(question.action)
+        if self._questions[attempts[-1].id] >= MAX_QUESTIONS:
+            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and its files kept changing"), True
+        self._questions[attempts[-1].id] += 1
         limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:

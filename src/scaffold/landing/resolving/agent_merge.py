@@ -9,7 +9,7 @@ from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Merger
 from scaffold.landing.conflicts.certificate import changed_scopes, require_complete
-from scaffold.landing.conflicts.merge_ladder import AgentResolution
+from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_source import require_python
 from scaffold.landing.conflicts.resolution import ReadFile, resolved
@@ -23,7 +23,7 @@ _MARKERS = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 
 async def ask_merger(
     merger: Merger, context: RunContext, run: Run, action: Action, left: Sequence[ReadFile]
-) -> AgentResolution:
+) -> HelpersAnswer:
     """Return the agent's merge of all files, certified; or why each is left."""
     files = tuple(each.versions for each in left)
     if why := _why_not_asked(context, run, action, files):
@@ -35,7 +35,7 @@ async def ask_merger(
     # The check belongs to the question, too, but only what is certified here counts.
     if problem := await asyncio.to_thread(problem_with, files, answer.texts):
         return _refused(files, f"the merge agent's answer does not count: {problem}")
-    return AgentResolution(
+    return HelpersAnswer(
         {each.path: each.written(answer.texts[each.path]) for each in left},
         tuple(resolved(each.path, "agent") for each in left),
     )
@@ -83,5 +83,5 @@ def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequenc
     return ""
 
 
-def _refused(files: Sequence[FileVersions], why: str) -> AgentResolution:
-    return AgentResolution({}, tuple(FileMerge(each.path, "refused", why) for each in files))
+def _refused(files: Sequence[FileVersions], why: str) -> HelpersAnswer:
+    return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", why) for each in files))
