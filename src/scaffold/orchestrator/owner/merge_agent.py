@@ -71,20 +71,21 @@ class MergeAgent:
         attempts = store.attempts.of_action(action.id) if action else ()
         if action is None or not attempts:
             raise LookupError(question.action)
-        if self._questions[attempts[-1].id] >= MAX_QUESTIONS:
-            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and its files kept changing"), True
-        self._questions[attempts[-1].id] += 1
+        attempt = attempts[-1]
+        if self._questions[attempt.id] >= MAX_QUESTIONS:
+            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and the files kept changing"), True
         limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:
             async with limit.enforced(), self._open_model(patience=patience) as model:
-                answer = await self._asked(self._agent(model, action, attempts[-1]), question, check)
+                answer = await self._asked(self._agent(model, action, attempt), question, check)
         except TimeoutError:
             if limit.left_s > 0:
                 raise
             answer, is_final = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s"), False
         except (ModelError, BudgetExceeded, UsageError) as error:
             answer, is_final = ConflictExplanation(error.what), False
+        self._questions[attempt.id] += is_final
         if isinstance(answer, MergedCode):
             return answer, is_final
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
