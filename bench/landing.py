@@ -48,13 +48,17 @@ PASSED = CheckResult(name="true", verdict="pass", exit_code=0)
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Yield: candidates that land together against their bound and one by one; forecasts; a late landing."""
+    """Yield: candidates that land together against their bound and one by one; forecasts; a late landing.
+
+    Forecasts are of candidates that git merges, and of those whose conflicts the queue resolves itself.
+    """
     count, share = (3, 0.1) if quick else (CANDIDATES, 1.0)
     together_s, alone_s, bound_s = run_async(_side_by_side(count, CHECK_S * share, GATE_S * share))
     yield row("landing-together", together_s, bound_s, unit="s", goal=20.0 if quick else TOGETHER_GOAL)
     yield row("landing-one-by-one", together_s, alone_s, unit="s", goal=1.0)
-    forecast_s = run_async(_forecast(4 if quick else BRANCHES))
+    forecast_s, resolved_s = run_async(_forecasts(4 if quick else BRANCHES))
     yield row("landing-forecast", forecast_s, FORECAST_LIMIT_S, unit="s", goal=1.0)
+    yield row("landing-forecast-resolved", resolved_s, FORECAST_LIMIT_S, unit="s", goal=1.0)
     early_s, late_s = run_async(_landings(2 * WINDOW if quick else LANDINGS))
     yield row("landing-late", late_s, early_s, unit="s", goal=20.0 if quick else LATE_GOAL)
 
@@ -183,23 +187,31 @@ def _busy(seconds: float) -> str:
     return f'{sys.executable} -c "{text}"'
 
 
-async def _forecast(count: int) -> float:
-    """Return how long the forecasts for candidates take that all change another line of one file."""
+async def _forecasts(count: int) -> tuple[float, float]:
+    """Return how long the forecasts for candidates of one file take: of lines apart, and of functions in one place."""
     lines = [f"line {number}\n" for number in range(40 * count)]
+    apart = [[*lines[: 40 * each], "changed\n", *lines[40 * each + 1 :]] for each in range(count)]
+    code = [f"def old_{number}():\n    return {number}\n\n\n" for number in range(10 * count)]
+    added = [[*code, f"def new_{each}():\n    return {each}\n"] for each in range(count)]
+    return await _forecast("shared.txt", lines, apart), await _forecast("shared.py", code, added)
+
+
+async def _forecast(path: str, before: list[str], versions: list[list[str]]) -> float:
+    """Return how long the forecasts for candidates take that have these versions of one file."""
     with TemporaryDirectory(prefix="scaffold-bench-") as folder:
-        made = await _repository(Path(folder), count + 1)
-        await made.hand_in(count, content="".join(lines), path="shared.txt")
+        made = await _repository(Path(folder), len(versions) + 1)
+        await made.hand_in(len(versions), content="".join(before), path=path)
         await made.land_all()
-        candidates = list[Attempt]()
-        for number in range(count):
-            changed = [*lines]
-            changed[40 * number] = "changed\n"
-            candidates.append(await made.hand_in(number, content="".join(changed), path="shared.txt"))
+        texts = enumerate(map("".join, versions))
+        candidates = [await made.hand_in(number, content=text, path=path) for number, text in texts]
+        tip, cache = await session_tip(made.context, made.run), made.context.cache
+        forecaster = Forecaster(made.context.git, folder=cache, is_union=lambda _: False)
         begun = perf_counter()
-        conflicts = await Forecaster(made.context.git).conflicts(candidates)
+        conflicts = await forecaster.conflicts(candidates, tip)
         taken_s = perf_counter() - begun
-        if any(conflicts.values()):
-            raise RuntimeError("lines apart do not conflict")
+        pairs = len(versions) * (len(versions) - 1)
+        if sum(map(len, conflicts.values())) == pairs:
+            raise RuntimeError("these do not conflict")
     return taken_s
 
 

@@ -59,7 +59,7 @@ def arrange(
 
     `started` are those that are being proven already, in their order: they keep their places. The others follow: those
     that were overtaken too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
-    path or a fact with one in a lane waits for that. No candidate joins
+    fact with one in a lane, or will conflict with it, waits for that. No candidate joins
     the lanes any more while one waits that was overtaken too often.
     """
     known = {each.id: each for each in candidates}
@@ -78,6 +78,19 @@ def arrange(
     return Arrangement(tuple(each.id for each in lanes), waiting)
 
 
+def count_apart(paths: Sequence[frozenset[str]]) -> int:
+    """Return how many lanes may land together, given the paths that each changes: the first ones that share none.
+
+    What one of them was proven by may not hold once another has changed its files.
+    """
+    changed = set[str]()
+    for count, each in enumerate(paths):
+        if not changed.isdisjoint(each):
+            return count
+        changed |= each
+    return len(paths)
+
+
 def _rank(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
     """Return the sort key; candidates with the same one stay in order of age."""
     overdue = candidate.is_overdue
@@ -85,8 +98,7 @@ def _rank(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
 
 
 def _meet(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
-    """Return whether the proof of one of them may not hold once the other has landed."""
-    shared = one.paths & other.paths or one.proves & other.proves
+    """Return whether one of them cannot be proven on top of the other before that has landed."""
     files = one.relies_on & other.paths or other.relies_on & one.paths
     facts = one.needs & other.proves or other.needs & one.proves
-    return bool(shared or files or facts) or other.id in conflicts.get(one.id, ())
+    return bool(one.proves & other.proves or files or facts) or other.id in conflicts.get(one.id, ())

@@ -1,53 +1,116 @@
 """Forecast which candidates will conflict with each other, by merging them in memory, pair by pair."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt
 from scaffold.git import commits
 from scaffold.git.command import Git
-from scaffold.git.merge import Conflicted, merge_commits, on_base
+from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
+from scaffold.git.private_index import private_index
 from scaffold.landing.arrangement import Conflicts
+from scaffold.landing.conflicts.resolution import IsUnion, read_versions, resolve_versions
 
 MAX_KNOWN = 2_000
+MERGED_BYTES = 60_000
+"""How much is merged file by file at a time: some tenths of a second of work. The other pairs follow the next time."""
+MAX_BYTES = 500_000
+"""Of pairs whose files in conflict are larger in all, git's conflicts stand."""
+
+Pair = frozenset[Commit]
 
 
 class Forecaster:
-    """Merges each pair of candidates once, and keeps the last MAX_KNOWN results."""
+    """Merges each pair of commits once, and keeps the last MAX_KNOWN results.
 
-    def __init__(self, git: Git, *, rebased: bool = False) -> None:
-        """`rebased`: the run was carried over to another base, so that not all work has the same one."""
+    File by file, which programs do in Python, only a few are merged at a time: until it is their turn, they conflict.
+    """
+
+    def __init__(self, git: Git, *, folder: Path, is_union: IsUnion, rebased: bool = False) -> None:
+        """`folder` is for a temporary index; `is_union` says whether the settings take a path for a union.
+
+        `rebased`: the run was carried over to another base, so that not all work has the same one.
+        """
         self._rebased = rebased
         self._git = git
-        self._known: dict[frozenset[Commit], tuple[str, ...]] = {}
+        self._folder = folder
+        self._is_union = is_union
+        self._known: dict[Pair, tuple[str, ...]] = {}
+        self._by_git_alone: dict[Pair, Conflicted] = {}
+        """Those of them that are not merged file by file yet."""
         self._paths: dict[Commit, frozenset[str]] = {}
 
-    async def conflicts(self, candidates: Sequence[Attempt]) -> Conflicts:
-        """Return for each candidate the others that it conflicts with, and in which paths."""
+    async def conflicts(self, candidates: Sequence[Attempt], tip: Commit) -> Conflicts:
+        """Return for each candidate the others that it conflicts with, and in which paths, if both land on `tip`.
+
+        What programs of the queue resolve is no conflict.
+        """
         bases = {each.id: each.base_sha for each in candidates}
         heads = {each.id: each.head_sha for each in candidates if each.head_sha is not None}
         paths = {each.id: await self.paths(each) for each in candidates}
         self._paths = {each: self._paths[each] for each in heads.values() if each in self._paths}
+        pairs = [each for each in combinations(heads, 2) if _may_conflict(*(paths[one] for one in each))]
+        found = await self._forecast([(heads[one], heads[other], bases[one]) for one, other in pairs], tip)
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
-        for one, other in combinations(heads, 2):
-            if _may_conflict(paths[one], paths[other]):
-                found = await self.between(heads[one], heads[other], base=bases[one])
-                if found:
-                    result[one][other] = result[other][one] = found
+        for one, other in pairs:
+            if in_conflict := found[frozenset((heads[one], heads[other]))]:
+                result[one][other] = result[other][one] = in_conflict
         return result
 
-    async def between(self, one: Commit, other: Commit, *, base: Commit) -> tuple[str, ...]:
-        """Return the paths in which two commits conflict, `one` of which was made on `base`; empty if they merge."""
-        pair = frozenset((one, other))
-        if pair not in self._known:
-            target = await on_base(self._git, other, base) if self._rebased else other
-            merged = await merge_commits(self._git, one, target)
-            self._known[pair] = merged.paths if isinstance(merged, Conflicted) else ()
-            for oldest in [*self._known][:-MAX_KNOWN]:
-                del self._known[oldest]
-        return self._known[pair]
+    async def between(self, one: Commit, other: Commit, tip: Commit, *, base: Commit) -> tuple[str, ...]:
+        """Return the paths in which two commits conflict, `one` of which was made on `base`.
+
+        Empty if they merge, or programs can resolve it.
+        """
+        return (await self._forecast([(one, other, base)], tip))[frozenset((one, other))]
+
+    async def _forecast(
+        self, pairs: Sequence[tuple[Commit, Commit, Commit]], tip: Commit
+    ) -> Mapping[Pair, tuple[str, ...]]:
+        """Return the paths in which the first two of each three conflict; the third is the base of the first."""
+        new = [each for each in pairs if frozenset(each[:2]) not in self._known]
+        merged = {frozenset((one, other)): await self._merged(one, other, base) for one, other, base in new}
+        conflicted = {pair: each for pair, each in merged.items() if isinstance(each, Conflicted)}
+        self._known |= {pair: conflicted[pair].paths if pair in conflicted else () for pair in merged}
+        self._by_git_alone |= {pair: each for pair, each in conflicted.items() if each.files}
+        wanted = [frozenset(each[:2]) for each in pairs]
+        self._known |= await self._left(
+            {pair: self._by_git_alone[pair] for pair in wanted if pair in self._by_git_alone}, tip
+        )
+        found = {pair: self._known[pair] for pair in wanted}
+        for oldest in [*self._known][:-MAX_KNOWN]:
+            del self._known[oldest]
+            self._by_git_alone.pop(oldest, None)
+        return found
+
+    async def _merged(self, one: Commit, other: Commit, base: Commit) -> Merged | Conflicted:
+        target = await on_base(self._git, other, base) if self._rebased else other
+        return await merge_commits(self._git, one, target)
+
+    async def _left(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
+        """Merge some of the pairs file by file, and return the paths that are still in conflict."""
+        if not conflicted:
+            return {}
+        files = [file for each in conflicted.values() for file in each.files]
+        async with private_index(self._git, self._folder) as index:
+            versions = await read_versions(self._git, index, files, tip=tip)
+        merged_bytes = 0
+        found: dict[Pair, tuple[str, ...]] = {}
+        for pair, each in conflicted.items():
+            ids = {stage.object_id for file in each.files for stage in file.stages.values()}
+            size = sum(len(versions.contents.get(one) or b"") for one in ids)
+            if size <= MAX_BYTES and merged_bytes and merged_bytes + size > MERGED_BYTES:
+                continue
+            del self._by_git_alone[pair]
+            if size <= MAX_BYTES:
+                merged_bytes += size
+                resolution = await asyncio.to_thread(resolve_versions, each, versions, is_union=self._is_union)
+                found[pair] = tuple(sorted(file.path for file in resolution.refused))
+        return found
 
     async def paths(self, attempt: Attempt) -> frozenset[str]:
         """Return the paths that a candidate changes; none if its work is gone, which is found out when it is merged."""
@@ -67,6 +130,6 @@ def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:
     return not one.isdisjoint(other) or not _folders(one).isdisjoint(other) or not _folders(other).isdisjoint(one)
 
 
-def _folders(paths: frozenset[str]) -> frozenset[str]:
+def _folders(paths: Iterable[str]) -> frozenset[str]:
     parts = (path.split("/")[:-1] for path in paths)
     return frozenset("/".join(folders[:depth]) for folders in parts for depth in range(1, len(folders) + 1))

@@ -84,7 +84,7 @@ async def integrate(
         git=context.git,
         folder=context.temporary_folder(run.id),
         identity=identity.committer,
-        is_union=partial(_matches_any, run.settings.landing.union),
+        is_union=partial(globs.matches_any, run.settings.landing.union),
         ask_agent=helpers.ask_agent,
         make_lock_files=helpers.make_lock_files,
     )
@@ -129,10 +129,6 @@ def _printable(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerg
         return ()
     clean = context.redactor.clean
     return tuple(FileMerge(utf8_safe(each.path), each.status, clean(utf8_safe(each.detail))) for each in told)
-
-
-def _matches_any(patterns: Sequence[str], path: str) -> bool:
-    return any(globs.matches(pattern, path) for pattern in patterns)
 
 
 def _conflict_with(paths: Sequence[str]) -> str:

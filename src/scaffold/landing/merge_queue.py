@@ -257,7 +257,8 @@ class MergeQueue:
         """Prove together what is proven alone; land it, or find out which candidate it is that fails."""
         batch = self._batch
         if batch.proof is None:
-            self._prove_together(self._line.lanes[: batch.next_size])
+            count = self._order.count_together(self._line.ids()[: batch.next_size])
+            self._prove_together(self._line.lanes[:count])
         if batch.proof is None or not batch.proof.done():
             return None
         result, together = batch.proof.result(), self._line.lanes[: batch.proven]

@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from scaffold.core.errors import GitError, StoreError
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.queue import QueuePlace
-from scaffold.landing.arrangement import MAX_LANES, Arrangement, Conflicts, QueuedCandidate, arrange
+from scaffold.landing.arrangement import MAX_LANES, Arrangement, Conflicts, QueuedCandidate, arrange, count_apart
 from scaffold.landing.forecast import Forecaster
 from scaffold.landing.line import Lane
 from scaffold.landing.places import QueueState, places_of
+from scaffold.policy.path import globs
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.run.merge_queues import WorkDoneAgain
@@ -26,7 +28,13 @@ class QueueOrder:
         self._context = context
         self._run = run
         self._lanes = lanes
-        self._forecaster = Forecaster(context.git, rebased=context.store.branch_moves.was_rebased(run.id))
+        is_union = partial(globs.matches_any, run.settings.landing.union)
+        self._forecaster = Forecaster(
+            context.git,
+            folder=context.temporary_folder(run.id),
+            is_union=is_union,
+            rebased=context.store.branch_moves.was_rebased(run.id),
+        )
         self._overtaken = Counter[AttemptId]()
         self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}
         """Candidates that failed on top of others: not proven again while one of these is in the line."""
@@ -40,6 +48,8 @@ class QueueOrder:
         """The tip on which no candidate is held any more."""
         self._conflicts: Conflicts = {}
         self._arranged = Arrangement((), {})
+        self._paths: dict[AttemptId, frozenset[str]] = {}
+        """The paths that each of those changes which were arranged last."""
         self._by_age: dict[AttemptId, Attempt] = {}
         """All that wait, oldest first."""
         self._keys: dict[AttemptId, ActionKey] = {}
@@ -76,26 +86,26 @@ class QueueOrder:
         # Most of what wakes the queue does not change its order.
         if looked_at != self._looked_at:
             self._looked_at = looked_at
-            await self._arrange(able, started)
+            await self._arrange(able, started, tip)
         return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
 
     async def _hold(self, tip: Commit) -> None:
         """Decide anew which of the candidates that conflict with the tip are held."""
         found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
         rivals = self._context.store.merge_queues.done_again(self._run.id) if found and self._released != tip else ()
-        self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals))}
+        self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals, tip))}
 
-    async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain]) -> tuple[ActionKey, ...]:
+    async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain], tip: Commit) -> tuple[ActionKey, ...]:
         # Two candidates must not be held for each other.
         others = {each.action_id for each in self._by_age.values() if each.id in self._conflicting}
         asked = [each for each in rivals if each.action_id not in {attempt.action_id, *others}]
-        return tuple([each.key for each in asked if await self._conflict(attempt, each)])
+        return tuple([each.key for each in asked if await self._conflict(attempt, each, tip)])
 
-    async def _conflict(self, one: Attempt, other: WorkDoneAgain) -> bool:
+    async def _conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
         if one.head_sha is None:
             return False
         try:
-            return bool(await self._forecaster.between(one.head_sha, other.head, base=one.base_sha))
+            return bool(await self._forecaster.between(one.head_sha, other.head, tip, base=one.base_sha))
         except GitError:  # what did not land may have been purged since
             return False
 
@@ -114,6 +124,10 @@ class QueueOrder:
     def release_held(self, tip: Commit) -> None:
         """Hold no candidate on this tip any more: what they wait for does not go on."""
         self._released = tip
+
+    def count_together(self, lanes: Sequence[AttemptId]) -> int:
+        """Return how many of the lanes at the front may land together."""
+        return count_apart([self._paths.get(each, frozenset()) for each in lanes])
 
     def prove_alone(self, attempt_id: AttemptId | None) -> None:
         """Prove this candidate next, and no other beside it; None to go on as usual."""
@@ -155,10 +169,11 @@ class QueueOrder:
             self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
         self._shown = places
 
-    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId]) -> None:
+    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit) -> None:
         if len(able) > 1:
-            self._conflicts = await self._forecaster.conflicts(able)
+            self._conflicts = await self._forecaster.conflicts(able, tip)
             queued = [await self._queued(each) for each in able]
+            self._paths = {each.id: each.paths for each in queued}
             self._arranged = arrange(queued, self._conflicts, started=started, most=self._lanes)
         else:
             self._conflicts, self._arranged = {}, Arrangement(tuple(each.id for each in able), {})

@@ -112,6 +112,24 @@ async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_onc
         assert await commits.changed_paths(harness.context.git, f"{own}^", own) == fact.paths
 
 
+async def test_candidates_of_one_file_are_proven_side_by_side_and_land_one_after_another(harness, landing):
+    """AL-13, BX-6: git alone would conflict; it is forecast as the queue merges, and the first is checked again."""
+    meet = 'touch "$0/$1"; until test -e "$0/a" && test -e "$0/b"; do sleep 0.02; done'
+    place = harness.repo.parent / "meeting"
+    place.mkdir()
+    (harness.repo / "shop.py").write_text("def old():\n    return 0\n")
+    checks = {key: f"grep {key} shop.py && {{ {IN_WORK} || sh -c '{meet}' '{place}' {key}; }}" for key in "ab"}
+    made = await landing(*(act(key, check=checks[key]) for key in "ab"))
+    added = {key: f"printf '\\n\\ndef {key}():\\n    return 1\\n' >> shop.py" for key in "ab"}
+    one, two = await made.hand_in("a", "b", **added)
+    steps = await made.until_idle()
+    assert [each.attempts for each in steps] == [(one.id,), (two.id,)]
+    assert len(made.gate_runs) == 2
+    facts = harness.store.facts.of_goal(harness.action(made.run, "a").goal_id)
+    assert len(harness.facts(made.run)) == 2
+    assert {fact.commit for fact in facts} == {steps[1].commit}
+
+
 @pytest.mark.slow
 async def test_of_candidates_that_fail_together_the_one_that_fails_is_found(harness, landing):
     """BX-6: by halving; the others land, in their order."""

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.arrangement import MOST_OVERTAKEN, QueuedCandidate, arrange
+from scaffold.landing.arrangement import MOST_OVERTAKEN, QueuedCandidate, arrange, count_apart
 
 FACT = ("goal", "done")
 
@@ -20,19 +20,25 @@ def test_candidates_with_other_paths_and_facts_are_proven_side_by_side():
     assert (found.lanes, found.waiting) == (("a", "b", "c"), {})
 
 
-def test_a_candidate_waits_for_those_with_which_it_shares_a_path_a_fact_or_a_foundation():
-    """AL-13, BX-6: what was proven beside them says nothing about all of them together."""
+def test_a_candidate_waits_for_those_with_which_it_shares_a_fact_or_a_foundation():
+    """AL-13, BX-6: one that shares a path alone is proven on top of them."""
     candidates = [
-        candidate("a", "x", proves=frozenset({FACT})),
+        candidate("a", "x", "w", proves=frozenset({FACT})),
         candidate("same path", "x", "y"),
         candidate("same fact", "z", proves=frozenset({FACT})),
-        candidate("builds on", "v", relies_on=frozenset({"x"})),
+        candidate("builds on", "v", relies_on=frozenset({"w"})),
         candidate("needs", "t", needs=frozenset({FACT})),
-        candidate("other", "w"),
+        candidate("other", "o"),
     ]
     found = arrange(candidates, {})
-    assert found.lanes == ("a", "other")
-    assert found.waiting == dict.fromkeys(("same path", "same fact", "builds on", "needs"), ("a",))
+    assert found.lanes == ("a", "same path", "other")
+    assert found.waiting == dict.fromkeys(("same fact", "builds on", "needs"), ("a",))
+
+
+def test_lanes_land_together_up_to_the_first_that_changes_what_one_ahead_of_it_changes():
+    """AL-13, BX-6: what the one ahead was proven by may not hold any more then, so that it is checked once more."""
+    x, y = frozenset({"x"}), frozenset({"y"})
+    assert [count_apart(each) for each in ([], [x], [x, y], [x, y, x], [x, x, y])] == [0, 1, 2, 2, 1]
 
 
 def test_a_forecasted_conflict_keeps_candidates_apart_and_the_one_with_the_fewest_goes_first():
@@ -52,8 +58,9 @@ def test_a_candidate_that_was_overtaken_too_often_goes_first():
 
 def test_no_candidate_joins_the_lanes_while_one_waits_that_was_overtaken_too_often():
     """BX-6: otherwise those that arrive later could keep it waiting for ever."""
-    old = candidate("old", "x", overtaken=MOST_OVERTAKEN)
-    found = arrange([old, candidate("a", "x"), candidate("new", "n")], {}, started=("a",))
+    old = candidate("old", "x", overtaken=MOST_OVERTAKEN, proves=frozenset({FACT}))
+    first = candidate("a", "y", proves=frozenset({FACT}))
+    found = arrange([old, first, candidate("new", "n")], {}, started=("a",))
     assert found.lanes == ("a",)
     assert list(found.waiting) == ["old", "new"]
 
@@ -95,7 +102,6 @@ def test_every_candidate_has_one_place_and_those_that_join_the_lanes_meet_no_oth
     assert found.lanes or not known, "something can always be proven"
     for one, other in combinations(found.lanes, 2):
         if other not in started:
-            assert not known[one].paths & known[other].paths
             assert not known[one].proves & known[other].proves
             assert not known[one].relies_on & known[other].paths
             assert not known[other].relies_on & known[one].paths

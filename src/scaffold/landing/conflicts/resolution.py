@@ -80,15 +80,35 @@ async def resolve_files(
     git: Git, index: PrivateIndex, conflicted: Conflicted, *, tip: Commit, is_union: IsUnion
 ) -> Resolution:
     """Resolve what can be resolved without a model; the tip's attributes count, whatever the candidate has."""
-    attributes = await index.attributes(tip, conflicted.paths)
-    contents = await _contents(git, conflicted.files)
+    versions = await read_versions(git, index, conflicted.files, tip=tip)
+    # In a thread: a large file takes seconds, and the owner's heartbeat must not wait for it.
+    return await asyncio.to_thread(resolve_versions, conflicted, versions, is_union=is_union)
+
+
+class Versions(Struct, frozen=True):
+    """What is known of files in conflict: of each object its bytes, of each path its attributes at the tip."""
+
+    contents: Mapping[str, bytes | None]
+    attributes: Mapping[str, Attributes]
+
+
+async def read_versions(git: Git, index: PrivateIndex, files: Sequence[ConflictedPath], *, tip: Commit) -> Versions:
+    """Read the versions of files in conflict, those of many merges at once."""
+    paths = list(dict.fromkeys(each.path for each in files))
+    ids = list({stage.object_id: None for each in files if each.only_contents for stage in each.stages.values()})
+    attributes = await index.attributes(tip, paths)
+    return Versions(dict(zip(ids, await batch_contents(git, ids), strict=True)), attributes)
+
+
+def resolve_versions(conflicted: Conflicted, versions: Versions, *, is_union: IsUnion) -> Resolution:
+    """Resolve what can be resolved without a model, given what was read of the files in conflict. Pure."""
     files: dict[str, NewFile] = {}
     told = [FileMerge(path, "merged", "by git") for path in conflicted.auto_merged]
     readable: list[ReadFile] = []
     locks: list[ReadFile] = []
     for each in conflicted.files:
         try:
-            file = _read(each, contents, attributes[each.path], is_union=is_union)
+            file = _read(each, versions.contents, versions.attributes[each.path], is_union=is_union)
         except NotMergeable as refused:
             told.append(FileMerge(each.path, "refused", str(refused)))
             continue
@@ -97,9 +117,7 @@ async def resolve_files(
             told.append(FileMerge(each.path, "refused", "a lock file is made by its own tool"))
             continue
         readable.append(file)
-        # In a thread: a large file takes seconds, and the owner's heartbeat must not wait for it.
-        answer = await asyncio.to_thread(merge_file, file.versions, union=file.union)
-        match answer:
+        match merge_file(file.versions, union=file.union):
             case FileResolved(text=text, how=how):
                 files[each.path] = file.written(text)
                 told.append(resolved(each.path, how))
@@ -116,11 +134,6 @@ def resolved(path: str, how: Method) -> FileMerge:
 async def tree_of_resolution(index: PrivateIndex, conflicted: Conflicted, files: Mapping[str, NewFile]) -> TreeId:
     """Write the tree of a merge whose conflicts are all resolved."""
     return await index.tree_with(conflicted.tree, files)
-
-
-async def _contents(git: Git, files: Sequence[ConflictedPath]) -> Mapping[str, bytes | None]:
-    ids = list({stage.object_id: None for each in files if each.only_contents for stage in each.stages.values()})
-    return dict(zip(ids, await batch_contents(git, ids), strict=True))
 
 
 def _read(

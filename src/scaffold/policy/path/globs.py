@@ -1,5 +1,6 @@
 """Globs over repository paths, with a real `**`."""
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -21,6 +22,11 @@ def matches(glob: str, path: str) -> bool:
         if not reached:
             return False
     return True
+
+
+def matches_any(globs: Iterable[str], path: str) -> bool:
+    """Return whether `path` matches one of the globs."""
+    return any(matches(each, path) for each in globs)
 
 
 @lru_cache(maxsize=1024)
