@@ -25,4 +25,4 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """While it is `merging`: who does what, for people."""
     conflicts: Mapping[ActionKey, tuple[str, ...]] = {}
-    """The actions whose candidates it will conflict with, and the paths in which it will."""
+    """The actions whose candidates, or work as far as it is committed, it will conflict with, and in which paths."""

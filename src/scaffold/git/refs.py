@@ -7,12 +7,13 @@ from scaffold.git.command import Git
 from scaffold.git.errors import objects_collected
 
 REF_PREFIX = "refs/scaffold/"
+WORK_PREFIX = f"{REF_PREFIX}work/"
 LANE_PREFIX = f"{REF_PREFIX}lane/"
 
 
 def work_ref(attempt_id: AttemptId) -> str:
     """Return the ref that keeps an attempt's work while it waits to land."""
-    return f"{REF_PREFIX}work/{attempt_id}"
+    return f"{WORK_PREFIX}{attempt_id}"
 
 
 def rescue_ref(attempt_id: AttemptId) -> str:

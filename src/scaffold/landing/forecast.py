@@ -44,16 +44,21 @@ class Forecaster:
         """Those of them that are not merged file by file yet."""
         self._paths: dict[Commit, frozenset[str]] = {}
 
-    async def conflicts(self, candidates: Sequence[Attempt], tip: Commit) -> Conflicts:
+    async def conflicts(
+        self, candidates: Sequence[Attempt], tip: Commit, *, running: Sequence[Attempt] = ()
+    ) -> Conflicts:
         """Return for each candidate the others that it conflicts with, and in which paths, if both land on `tip`.
 
-        What programs of the queue resolve is no conflict.
+        What programs of the queue resolve is no conflict. Candidates are compared with `running` attempts, too, as far
+        as these are committed, but those not with each other.
         """
-        bases = {each.id: each.base_sha for each in candidates}
-        heads = {each.id: each.head_sha for each in candidates if each.head_sha is not None}
-        paths = {each.id: await self.paths(each) for each in candidates}
+        waiting = {each.id for each in candidates}
+        heads = {each.id: each.head_sha for each in (*candidates, *running) if each.head_sha is not None}
+        paths = {each.id: await self.paths(each) for each in (*candidates, *running)}
         self._paths = {each: self._paths[each] for each in heads.values() if each in self._paths}
-        pairs = [each for each in combinations(heads, 2) if _may_conflict(*(paths[one] for one in each))]
+        touching = (each for each in combinations(heads, 2) if not waiting.isdisjoint(each))
+        pairs = [each for each in touching if _may_conflict(*(paths[one] for one in each))]
+        bases = {each.id: each.base_sha for each in (*candidates, *running)}
         found = await self._forecast([(heads[one], heads[other], bases[one]) for one, other in pairs], tip)
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
         for one, other in pairs:

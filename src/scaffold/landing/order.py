@@ -5,11 +5,15 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from msgspec import structs
+
 from scaffold.core.errors import GitError, StoreError
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.queue import QueuePlace
+from scaffold.core.states import WORKER_PHASES
+from scaffold.git import refs
 from scaffold.landing.arrangement import MAX_LANES, Arrangement, Conflicts, QueuedCandidate, arrange, count_apart
 from scaffold.landing.forecast import Forecaster
 from scaffold.landing.line import Lane
@@ -50,6 +54,8 @@ class QueueOrder:
         self._arranged = Arrangement((), {})
         self._paths: dict[AttemptId, frozenset[str]] = {}
         """The paths that each of those changes which were arranged last."""
+        self._running: dict[AttemptId, ActionKey] = {}
+        """The actions of attempts at work with which candidates were compared."""
         self._by_age: dict[AttemptId, Attempt] = {}
         """All that wait, oldest first."""
         self._keys: dict[AttemptId, ActionKey] = {}
@@ -149,8 +155,11 @@ class QueueOrder:
         self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
         keys = self._keys
         ahead = self._arranged.waiting
-        state = QueueState(keys=keys, held=self._held, merging=merging, ahead=ahead, conflicts=self._conflicts)
-        places = tuple(places_of(state, lanes, gates)) if len(keys) > 1 or self._held or merging else ()
+        state = QueueState(
+            keys=keys, held=self._held, merging=merging, ahead=ahead, conflicts=self._conflicts, running=self._running
+        )
+        is_told = len(keys) > 1 or self._held or merging or any(self._conflicts.values())
+        places = tuple(places_of(state, lanes, gates)) if is_told else ()
         if places != self._shown:
             self._store(places)
 
@@ -170,13 +179,33 @@ class QueueOrder:
         self._shown = places
 
     async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit) -> None:
+        running = await self._running_attempts()
+        self._running = {each.id: self._keys.get(each.id) or self._key(each) for each in running}
+        self._conflicts = {}
+        if len(able) > 1 or running:
+            self._conflicts = await self._forecaster.conflicts(able, tip, running=running)
         if len(able) > 1:
-            self._conflicts = await self._forecaster.conflicts(able, tip)
             queued = [await self._queued(each) for each in able]
             self._paths = {each.id: each.paths for each in queued}
-            self._arranged = arrange(queued, self._conflicts, started=started, most=self._lanes)
+            # What runs may change: it does not decide who lands first.
+            waiting = {
+                each: {other: paths for other, paths in found.items() if other not in self._running}
+                for each, found in self._conflicts.items()
+            }
+            self._arranged = arrange(queued, waiting, started=started, most=self._lanes)
         else:
-            self._conflicts, self._arranged = {}, Arrangement(tuple(each.id for each in able), {})
+            self._arranged = Arrangement(tuple(each.id for each in able), {})
+
+    async def _running_attempts(self) -> list[Attempt]:
+        """Return the attempts at work that have committed something, each with its last commit as its head.
+
+        Their refs are read when the order changes, and not in between: nothing may depend on what changes all the time.
+        """
+        open_ones = self._context.store.attempts.open_of_run(self._run.id)
+        working = {refs.work_ref(each.id): each for each in open_ones if each.phase in WORKER_PHASES}
+        heads = await refs.list_refs(self._context.git, refs.WORK_PREFIX) if working else {}
+        found = [structs.replace(each, head_sha=heads.get(ref)) for ref, each in working.items()]
+        return [each for each in found if each.head_sha not in {None, each.base_sha}]
 
     async def _queued(self, attempt: Attempt) -> QueuedCandidate:
         action, _ = self._with_action(attempt)

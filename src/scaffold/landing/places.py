@@ -22,6 +22,8 @@ class QueueState(Struct, frozen=True, kw_only=True):
     ahead: Mapping[AttemptId, tuple[AttemptId, ...]]
     """For each candidate in no lane those that must land before it; empty if all that are in lanes must."""
     conflicts: Conflicts
+    running: Mapping[AttemptId, ActionKey] = {}
+    """The actions of attempts at work that are among the conflicts."""
 
 
 def places_of(state: QueueState, lanes: Sequence[Lane], gates: int) -> Iterator[QueuePlace]:
@@ -48,5 +50,6 @@ def places_of(state: QueueState, lanes: Sequence[Lane], gates: int) -> Iterator[
 
 
 def _by_key(state: QueueState, attempt_id: AttemptId) -> dict[ActionKey, tuple[str, ...]]:
+    keys = {**state.running, **state.keys}
     found = state.conflicts.get(attempt_id, {})
-    return {state.keys[other]: tuple(map(utf8_safe, paths)) for other, paths in found.items() if other in state.keys}
+    return {keys[other]: tuple(map(utf8_safe, paths)) for other, paths in found.items() if other in keys}

@@ -85,3 +85,16 @@ async def test_the_index_of_an_agent_is_not_touched(harness, running):
     assert "`list`" in told(harness, attempt)[0]
     assert "README" not in told(harness, attempt)[0]
     assert (index.stat(), index.read_bytes()) == before
+
+
+async def test_the_queue_shows_what_will_conflict_with_the_committed_work_of_running_attempts(harness, running):
+    """AL-4, BX-6: it is read from refs, so that no agent's worktree or index is touched."""
+    run, attempt, folder = running
+    await harness.sh("sed -i 3s/^/mine/ list; git commit -qam mine", cwd=folder)
+    await harness.sh(f"git update-ref refs/scaffold/work/{attempt.id} HEAD", cwd=folder)
+    await harness.work(run, "b", "sed -i 3s/^/other/ list; echo x > README")
+    queue = MergeQueue(harness.context, run)
+    assert isinstance(await queue.step(), BatchLanded)
+    (place,) = harness.store.merge_queues.of_run(run.id)
+    assert (place.lane, place.conflicts) == (1, {"a": ("list",)})
+    await queue.close()
