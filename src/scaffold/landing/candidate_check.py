@@ -9,6 +9,7 @@ from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt
+from scaffold.core.states import AttemptOutcome
 from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
@@ -164,6 +165,14 @@ async def with_facts_of_others(
     broken = [each for each in tested if each.failures and await refresher.held_at(each.group, tip, during=during)]
     rechecked = tuple(_still_proven(groups, tested, verification))
     return CandidateResult(verification=verification, rechecked=rechecked, broken=tuple(broken))
+
+
+def outcome_of(verification: Verification) -> AttemptOutcome:
+    """Return the attempt's outcome: a timeout, a failed contract, or a failed gate, in this order."""
+    failed = [*(each.verdict for each in verification.failures), *(each.verdict for each in verification.broken_gates)]
+    if "timeout" in failed:
+        return "timeout"
+    return "contract_failed" if verification.failures else "gate_failed"
 
 
 def _with_worker_findings(found: Verification, before: Verification | None) -> Verification:

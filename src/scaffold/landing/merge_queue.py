@@ -7,18 +7,16 @@ from itertools import takewhile
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Verification
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.events import CandidateMerged
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.ports import Merger
-from scaffold.core.states import AttemptOutcome
 from scaffold.host.cores import usable_cores
 from scaffold.landing.arrangement import MAX_LANES
 from scaffold.landing.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
-from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier
+from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier, outcome_of
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
 from scaffold.landing.fact_refresh import FactRefresher
@@ -348,7 +346,7 @@ class MergeQueue:
         if verification.passed:
             refused = CandidateRefused("gate_failed", result.broken_summary)
         else:
-            refused = CandidateRefused(_outcome(verification), summarize_failures(verification))
+            refused = CandidateRefused(outcome_of(verification), summarize_failures(verification))
         if candidate.merged and refused.outcome != "timeout":
             # Both sides passed by themselves, so it says nothing against the work of its agent.
             refused = CandidateRefused("conflict", why_merge_failed(candidate.merged, refused.why), candidate.merged)
@@ -454,11 +452,3 @@ class MergeQueue:
             await asyncio.wait({arrival, *proofs, *batch, *self._merges.tasks}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             arrival.cancel()
-
-
-def _outcome(verification: Verification) -> AttemptOutcome:
-    """Return the attempt's outcome: a timeout, a failed contract, or a failed gate, in this order."""
-    failed = [*(each.verdict for each in verification.failures), *(each.verdict for each in verification.broken_gates)]
-    if "timeout" in failed:
-        return "timeout"
-    return "contract_failed" if verification.failures else "gate_failed"
