@@ -19,14 +19,14 @@ HEAD = "version = 1\n\n"
 
 def cargo(*, root=(), **versions):
     """Return a lock file of a package `shop` that needs what is in `root`."""
-    needs = "".join(f' "{name}",\n' for name in root)
+    needs = "".join(f'    "{name}",\n' for name in root)
     shop = f'[[package]]\nname = "shop"\nversion = "1.0.0"\ndependencies = [\n{needs}]\n'
     others = [
         f'[[package]]\nname = "{name}"\nversion = "{version}"\n\n'
         for name, found in sorted(versions.items())
         for version in found.split()
     ]
-    return HEAD + "".join(sorted([*others, f"{shop}\n"]))
+    return (HEAD + "".join(sorted([*others, f"{shop}\n"]))).rstrip("\n") + "\n"
 
 
 def npm(**versions):
@@ -58,6 +58,22 @@ def test_the_tool_starts_from_the_packages_of_both_sides():
     assert json.loads(text_to_start_from(*of("package-lock.json", base, ours, theirs))) == json.loads(
         npm(a="1", b="2", c="1")
     )
+
+
+def test_a_package_that_both_sides_change_has_the_changes_of_both():
+    """AL-13: so that uv finds that the file fits the manifest, and needs no index."""
+    text = HEAD + (
+        '[[package]]\nname = "shop"\nsource = { virtual = "." }\ndependencies = [\n    { name = "m" },\n]\n\n'
+        '[package.metadata]\nrequires-dist = [{ name = "m" }]\n'
+    )
+
+    def having(*names):
+        listed = "".join(f'    {{ name = "{name}" }},\n' for name in names)
+        asked = f"requires-dist = [\n{listed}]"
+        return text.replace('    { name = "m" },\n', listed).replace('requires-dist = [{ name = "m" }]', asked)
+
+    start = text_to_start_from(*of("uv.lock", text, having("a", "m"), having("m", "z")))
+    assert start == having("a", "m", "z")
 
 
 def test_what_both_sides_change_is_as_it_landed_and_what_one_removes_is_gone():

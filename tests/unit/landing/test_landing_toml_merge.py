@@ -42,7 +42,12 @@ MERGED = {
     "both add a dependency in the same place": (
         [(CLICK, CLICK + '    "rich",\n')],
         [(CLICK, CLICK + '    "httpx",\n')],
-        [(CLICK, CLICK + '    "rich",\n    "httpx",\n')],
+        [(CLICK, CLICK + '    "httpx",\n    "rich",\n')],
+    ),
+    "both add a dependency in front of what was there": (
+        [(CLICK, '    "blinker",\n' + CLICK)],
+        [(CLICK, '    "babel",\n' + CLICK)],
+        [(CLICK, '    "babel",\n    "blinker",\n' + CLICK)],
     ),
     "one raises a requirement, the other adds one beside it": (
         [('"attrs>=21"', '"attrs>=22"')],

@@ -58,8 +58,8 @@ def merged_items(place: str, base: Sequence[str], ours: Sequence[str], theirs: S
         raise NotMergeable("both sides replace entries of a list")
     if (set(ours) & set(theirs)) - set(base):
         raise NotMergeable("both sides add one entry to a list, and others beside it")
-    kept = [each for each in ours if each in theirs or each not in base]
-    return [*kept, *(each for each in theirs if each not in base and each not in ours)]
+    # Tools sort such lists, so that additions of both sides may be in front of what was there.
+    return merged_keys(base, ours, theirs)
 
 
 def name_of(entry: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from scaffold.core.conflict import FileVersions
-from scaffold.landing.conflicts.line_merge import merge_union
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -84,7 +83,7 @@ def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
     was, mine, other = map(_blocks, sides)
     merged = {name: _block(*(each.get(name, "") for each in (was, mine, other))) for name in {**mine, **other}}
     head, *packages = (merged.pop(""), *(merged[name] for name in sorted(merged)))
-    return head + "".join(packages)
+    return (head + "".join(packages)).rstrip("\n") + "\n"
 
 
 def require_versions(versions: FileVersions, tool: LockTool, made: str) -> None:
@@ -154,7 +153,9 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
 
 
 def _merged(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return a JSON value with the changes of both sides; of what both changed, ours."""
+    """Return a value with the changes of both sides; of what both changed, ours, and the items of both lists."""
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return _merged_list(base if isinstance(base, list) else [], ours, theirs)
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return theirs if ours == base else ours
     was = base if isinstance(base, dict) else {}
@@ -164,6 +165,13 @@ def _merged(base: Any, ours: Any, theirs: Any) -> Any:
         if value is not None:
             merged[key] = value
     return merged
+
+
+def _merged_list(base: list[Any], ours: list[Any], theirs: list[Any]) -> list[Any]:
+    kept = [each for each in ours if each in theirs or each not in base]
+    merged = kept + [each for each in theirs if each not in base and each not in ours]
+    is_sorted = all(side == sorted(side, key=_inline) for side in (ours, theirs))
+    return sorted(merged, key=_inline) if is_sorted else merged
 
 
 def _written(value: Any, like: str) -> str:
@@ -184,16 +192,36 @@ def _blocks(text: str) -> dict[str, str]:
 
 
 def _block(base: str, ours: str, theirs: str) -> str:
-    """Return a package as one side has it; if both changed it, with the lines that both added, or else as ours."""
+    """Return a package as one side has it, or with the changes of both; if it has several versions, as ours."""
     if ours == base:
         return theirs
     if theirs in (base, ours):
         return ours
     if not ours or not theirs:
         return ours or theirs
-    try:
-        merged = merge_union(base, ours, theirs)
-        _toml(merged)
-    except NotMergeable:
+    was, mine, other = (_toml(text).get("package", []) for text in (base, ours, theirs))
+    if len(mine) != 1 or len(other) != 1 or len(was) > 1:
         return ours
-    return merged
+    return f"{PACKAGE}{_table('package', _merged(was[0] if was else None, mine[0], other[0]))}\n"
+
+
+def _table(name: str, values: Mapping[str, Any]) -> str:
+    """Return a table as uv and cargo write it: an item of a list in each line, tables that have lists at the end."""
+    own, inner = "", ""
+    for key, value in values.items():
+        if isinstance(value, dict) and any(isinstance(each, list | dict) for each in value.values()):
+            inner += f"\n[{name}.{key}]\n{_table(f'{name}.{key}', value)}"
+        elif isinstance(value, list) and value:
+            own += f"{key} = [\n{''.join(f'    {_inline(each)},' + chr(10) for each in value)}]\n"
+        else:
+            own += f"{key} = {_inline(value)}\n"
+    return own + inner
+
+
+def _inline(value: Any) -> str:
+    """Return a value in one line of TOML."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{key} = {_inline(each)}' for key, each in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inline, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool | int | float) else str(value)
