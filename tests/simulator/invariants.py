@@ -20,15 +20,7 @@ from scaffold.core.events import (
 )
 from scaffold.core.ids import Commit, GoalId, RunId
 from scaffold.core.model import Attempt, Goal, Run
-from scaffold.core.states import (
-    Active,
-    Completed,
-    Failed,
-    Paused,
-    Planning,
-    reason_of,
-    status_of,
-)
+from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, Planning, reason_of, status_of
 from scaffold.git import refs
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.store.database import Store
@@ -426,7 +418,8 @@ def nothing_is_left_running(end: FinalState) -> Iterator[str]:
     left = store.attempts.open_of_run(run.id), store.intents.open_of_run(run.id), store.turns.open_of_run(run.id)
     yield from (f"left open: {each}" for group in left for each in group)
     yield from (f"{goal.name} has a supervisor" for goal in end.goals if goal.supervisor is not None)
-    if run.owner is not None:
+    # A command about an ended run that was killed stays its owner, which stops no other command: it is dead.
+    if run.owner is not None and not isinstance(run.state, Completed | Failed | Cancelled):
         yield "the run has an owner"
     if not isinstance(run.state, Paused):
         busy = [action.key for action in store.actions.of_run(run.id) if status_of(action.state) in BUSY]

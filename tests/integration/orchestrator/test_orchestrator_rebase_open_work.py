@@ -132,7 +132,10 @@ async def test_forecasts_compare_changes_and_not_bases(harness):
     assert isinstance(await harness.work(run, "c", "echo z > c"), CandidateReady)
     candidates = harness.store.attempts.waiting_to_land(run.id)
     assert len(candidates) == 2
-    assert not any((await Forecaster(harness.context.git, rebased=True).conflicts(candidates)).values())
+    folder = harness.context.temporary_folder(run.id)
+    forecaster = Forecaster(harness.context.git, folder=folder, is_union=lambda _: False, rebased=True)
+    found = await forecaster.conflicts(candidates, await harness.tip(run))
+    assert not any(found.values())
 
 
 async def test_a_run_without_any_work_is_refused(harness):
