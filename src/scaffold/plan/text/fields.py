@@ -8,7 +8,7 @@ from scaffold.core.plan import Finding
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.plan.text.positioned import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
 
-FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key"]
+FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key", "unread-tag"]
 
 TextCheck = Callable[[str], str | None]
 """Returns why a text is invalid, as the end of a sentence that starts with it; None if it is valid."""
@@ -69,7 +69,7 @@ class FieldReader:
         """Read the entries of `node`; of duplicate keys the first counts. `check` reports what is wrong with it."""
         self.path = path
         self.notes = notes
-        self._node = node
+        self.node = node
         self._values: dict[str, PositionedNode] = {}
         for key, value in node.entries if isinstance(node, MappingNode) else ():
             if isinstance(key, ScalarNode) and not (isinstance(value, ScalarNode) and value.kind == "nothing"):
@@ -80,12 +80,12 @@ class FieldReader:
 
         Keys that are not in `known` get a warning if `closed`.
         """
-        if not isinstance(self._node, MappingNode):
-            message = f"expected a mapping, found {_described(self._node)}"
-            self._note("wrong-type", self._node, message, f"Write a mapping with keys {', '.join(known)}.")
+        if not isinstance(self.node, MappingNode):
+            message = f"expected a mapping, found {_described(self.node)}"
+            self._note("wrong-type", self.node, message, f"Write a mapping with keys {', '.join(known)}.")
             return
         seen: set[str] = set()
-        for node, _ in self._node.entries:
+        for node, _ in self.node.entries:
             if isinstance(node, ScalarNode) and node.kind != "merge key":
                 self._check_key(node, known if closed else None, seen)
             elif isinstance(node, ScalarNode):
@@ -95,7 +95,7 @@ class FieldReader:
                 self._note("wrong-type", node, message, "Write a name before the colon.")
         for key in required:
             if key not in self._values:
-                self._note("missing-key", self._node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
+                self._note("missing-key", self.node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
 
     def _check_key(self, node: ScalarNode, known: tuple[str, ...] | None, seen: set[str]) -> None:
         key = node.written
@@ -132,6 +132,21 @@ class FieldReader:
         """Return a list of texts, without duplicates and invalid items."""
         read = (self._text(item, f"{key}[{index}]", complaint) for index, item in enumerate(self.items(key)))
         return tuple(dict.fromkeys(text for text in read if text is not None))
+
+    def identifier(self, key: str, complaint: TextCheck = bad_characters) -> str:
+        """Return a text or an integer, as it is written; empty if it is missing or invalid."""
+        node = self._values.get(key)
+        return "" if node is None else self._identifier(node, key, complaint) or ""
+
+    def identifiers(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts and numbers, as they are written, without duplicates and invalid items."""
+        read = (self._identifier(item, f"{key}[{index}]", bad_characters) for index, item in enumerate(self.items(key)))
+        return tuple(dict.fromkeys(text for text in read if text is not None))
+
+    def _identifier(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
+        if isinstance(node, ScalarNode) and node.kind == "number":
+            node = ScalarNode(node.mark, "text", node.written, node.written)
+        return self._text(node, key, complaint)
 
     def _text(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
         if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.kind == "text":

@@ -3,6 +3,7 @@
 import json
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from math import nan
 from typing import Any, Literal
 
@@ -76,11 +77,24 @@ def parse_positioned(text: str, *, name: str) -> PositionedNode:
 
     YAML aliases share the node they refer to. Raises PlanInvalid with one `syntax` finding.
     """
-    text = text.removeprefix("\ufeff")
+    if name.endswith(".json") or _json_object(text.removeprefix("\ufeff")):
+        return parse_json(text, name=name)
+    return _parsed(name, lambda: _YamlParser().read(text.removeprefix("\ufeff")))
+
+
+def parse_json(text: str, *, name: str) -> PositionedNode:
+    """Return the content of a JSON text. Raises PlanInvalid with one `syntax` finding."""
+    return _parsed(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read())
+
+
+def parse_json_lines(text: str, *, name: str) -> PositionedNode:
+    """Return the list of the values in a text with one JSON value a line; empty lines are skipped. Raises as above."""
+    return _parsed(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read_lines())
+
+
+def _parsed(name: str, read: Callable[[], PositionedNode]) -> PositionedNode:
     try:
-        if name.endswith(".json") or _json_object(text):
-            return _JsonParser(text).read()
-        return _YamlParser().read(text)
+        return read()
     except _SyntaxError as error:
         raise invalid_plan(name, (error.finding,)) from error
     except RecursionError as error:
@@ -134,6 +148,8 @@ def _json_object(text: str) -> bool:
         json.loads(text)
     except ValueError:
         return False
+    except RecursionError:
+        return True  # an object so far; the parser reports the depth
     return True
 
 
@@ -148,13 +164,26 @@ class _JsonParser:
         self._decode = json.JSONDecoder().raw_decode
 
     def read(self) -> PositionedNode:
-        try:
-            json.loads(self._text)
-        except json.JSONDecodeError as error:
-            raise _SyntaxError(f"invalid JSON: {error.msg}", TextPosition(error.lineno, error.colno)) from error
-        except ValueError as error:
-            raise _SyntaxError("a number has too many digits", START) from error
+        self._check(self._text, 0)
         return self._value(self._skip(0))[0]
+
+    def read_lines(self) -> ListNode:
+        values: list[PositionedNode] = []
+        for start, end in zip(self._lines, (*self._lines[1:], len(self._text)), strict=True):
+            line = self._text[start:end]
+            if line.strip():
+                self._check(line, start)
+                values.append(self._value(self._skip(start))[0])
+        return ListNode(START, tuple(values))
+
+    def _check(self, text: str, start: int) -> None:
+        """Raise _SyntaxError if `text`, which starts at index `start`, is not one JSON value."""
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as error:
+            raise _SyntaxError(f"invalid JSON: {error.msg}", self._mark(start + error.pos)) from error
+        except ValueError as error:
+            raise _SyntaxError("a number has too many digits", self._mark(start)) from error
 
     def _skip(self, index: int) -> int:
         """Return the index after white space and separators."""
