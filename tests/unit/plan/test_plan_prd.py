@@ -5,7 +5,10 @@ import json
 import pytest
 
 from scaffold.core.errors import PlanInvalid
-from scaffold.plan.source.prd import Story, assignable, read_prd
+from scaffold.plan.source.formats import read_tasks_of
+from scaffold.plan.source.prd import assignable
+from scaffold.plan.source.task import SourceTask, TextEdit
+from scaffold.plan.text.positioned import TextPosition
 
 
 def prd(*stories, key="userStories", **others):
@@ -17,7 +20,7 @@ def entry(story_id, **fields):
 
 
 def read(text):
-    return read_prd(text, name="prd.json")
+    return read_tasks_of("prd", text, name="prd.json").tasks
 
 
 def refused(text):
@@ -26,45 +29,48 @@ def refused(text):
     return caught.value
 
 
-FULL = entry(
-    "US-003",
-    description="As a user ...",
-    acceptanceCriteria=["It works", "It is tested"],
-    priority=2,
-    passes=True,
-    notes="Mind the cache",
-    depends_on=["US-001"],
-    estimate={"points": 3, "by": ["Ada"]},
-)
-
-
 def test_a_story_is_read_with_all_its_fields():
     """DR-1."""
-    story = read(prd(entry("US-001"), FULL)).stories[1]
-    assert story == Story(
+    story = {
+        "id": "US-003",
+        "title": "Add it",
+        "description": "As a user ...",
+        "acceptanceCriteria": ["It works", "It is tested"],
+        "priority": 2,
+        "passes": False,
+        "notes": "Mind the cache",
+        "depends_on": ["US-001"],
+        "estimate": {"points": 3},
+    }
+    text = prd(entry("US-001"), story)
+    at = text.index("false")
+    assert read(text)[1] == SourceTask(
         id="US-003",
-        title="Story US-003",
+        title="Add it",
         description="As a user ...",
-        acceptance_criteria=("It works", "It is tested"),
+        acceptance=("It works", "It is tested"),
         priority=2,
-        passes=True,
         notes="Mind the cache",
         depends_on=("US-001",),
-        given=FULL,
+        position=TextPosition(7, 3),
+        done_edits=(TextEdit(at, at + len("false"), "true"),),
     )
 
 
-def test_unknown_fields_are_kept_without_a_warning():
-    """DR-1: of stories and of the document."""
-    text = prd(entry("US-001"), FULL, project="Shop", branchName=None)
-    document = read(text)
-    assert document.given == json.loads(text)
-    assert document.stories[1].given["estimate"] == {"points": 3, "by": ["Ada"]}
+@pytest.mark.parametrize("key", ["userStories", "user_stories", "stories"])
+def test_spellings_met_in_the_wild_are_understood(key):
+    """DR-1: keys in snake case and camel case, numbers as ids, words as priorities, criteria with a text."""
+    first = entry(1, acceptance_criteria=[{"id": "AC-1", "text": "It works"}], priority="High", completed=True)
+    second = entry("B", dependsOn=[1], acceptanceCriteria="- It works\n- [ ] It is tested", priority="P2")
+    one, two = read(prd(first, second, key=key))
+    assert (one.id, one.acceptance, one.priority, one.done) == ("1", ("It works",), 1, True)
+    assert (two.depends_on, two.acceptance, two.priority) == (("1",), ("It works", "It is tested"), 2)
 
 
 def test_a_story_needs_only_an_id_and_a_title():
-    (story,) = read(prd(entry("US-001", notes=None), key="stories")).stories
-    assert (story.priority, story.passes, story.notes, story.depends_on) == (None, False, "", ())
+    (story,) = read(prd(entry("US-001", notes=None, acceptanceCriteria="all of it\n- really")))
+    assert (story.priority, story.done, story.notes, story.depends_on) == (None, False, "", ())
+    assert story.acceptance == ("all of it\n- really",)
 
 
 def test_a_cycle_is_refused_and_listed():
@@ -98,10 +104,12 @@ def test_dependency_errors_have_the_position_of_their_story():
         (prd({"id": "A"}), "missing-key", "`title` is missing"),
         (prd({"title": "t"}), "missing-key", "`id` is missing"),
         (prd(entry("../A")), "bad-value", "`../A` has a part"),
-        (prd(entry("A", priority="high")), "wrong-type", "expected a number"),
-        (prd(entry("A", priority=float("inf"))), "bad-value", "not a finite number"),
+        (prd(entry("A", priority="soon")), "bad-value", "neither a finite number nor a known word"),
+        (prd(entry("A", priority=float("inf"))), "bad-value", "neither a finite number"),
+        (prd(entry("A", acceptanceCriteria=[{"id": 1}])), "missing-key", "`text` is missing"),
+        (prd(entry("A", acceptanceCriteria=[1])), "wrong-type", "expected text"),
         (prd(entry("A", passes="no")), "wrong-type", "expected true or false"),
-        (prd(entry("A", depends_on=[1])), "wrong-type", "expected text"),
+        (prd(entry("A", depends_on=[[]])), "wrong-type", "expected text"),
         ('{"userStories": [{"id": "A", "title": "t", "title": "u"}]}', "duplicate-key", "written twice"),
     ],
 )
@@ -120,7 +128,7 @@ STORIES = read(
         entry("later", priority=0, depends_on=["soon"]),
         entry("zero", priority=0),
     )
-).stories
+)
 
 
 def names(**known):

@@ -1,0 +1,74 @@
+"""Exports of beads (`bd export`): one issue a line, with dependencies of type `blocks` and `parent-child`."""
+
+from collections.abc import Mapping
+
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import Finding
+from scaffold.plan.source.json_edits import JsonText
+from scaffold.plan.source.json_tasks import criteria, mappings, named, paragraphs, priority
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskType
+from scaffold.plan.text.fields import FieldReader, FindingCollector
+from scaffold.plan.text.file_format import bad_key
+from scaffold.plan.text.positioned import MappingNode, invalid_plan, parse_json_lines
+
+LIST_KEY = "issues"
+DELETED = "tombstone"
+DONE_STATUSES = frozenset({"closed", "done"})
+OPEN_STATUSES = frozenset({"", "open", "in_progress"})
+TYPES: Mapping[str, TaskType] = {"bug": "BUGFIX", "feature": "FEATURE"}
+"""Types of issues that say what kind of work they are."""
+BLOCKING = "blocks"
+PARENT = "parent-child"
+
+
+def read_beads(text: str, *, name: str) -> TaskDocument:
+    """Return the issues in `text`, without those that are deleted. Their dependencies are not checked.
+
+    Raises PlanInvalid with all problems of the text and their positions.
+    """
+    found: list[Finding] = []
+    fields = FieldReader(FindingCollector(found), named(LIST_KEY, parse_json_lines(text, name=name)), "beads")
+    fields.never_empty(LIST_KEY)
+    source = JsonText(text.removeprefix("\ufeff"))
+    listed = [(each, node) for each, node in mappings(fields.tables(LIST_KEY)) if each.text("status") != DELETED]
+    known = frozenset(each.identifier("id") for each, _ in listed)
+    issues = tuple(_issue(each, node, source, known) for each, node in listed)
+    if found:
+        raise invalid_plan(name, tuple(found))
+    return TaskDocument(format="beads", tasks=issues)
+
+
+def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
+    issue_id = ActionKey(fields.identifier("id", complaint=bad_key))
+    fields.notes = fields.notes.about(action=issue_id)
+    fields.check(("id", "title"), required=("id", "title"), closed=False)
+    status = fields.text("status")
+    done = status in DONE_STATUSES
+    needed = _dependencies(fields, issue_id)
+    parents = [key for key in needed.get(PARENT, ()) if key in known]
+    return SourceTask(
+        id=issue_id,
+        title=fields.text("title"),
+        description=paragraphs(fields.text("description"), fields.text("design")),
+        acceptance=criteria(fields, "acceptance_criteria"),
+        type=TYPES.get(fields.text("issue_type")),
+        notes=fields.text("notes").strip(),
+        priority=priority(fields),
+        depends_on=tuple(needed.get(BLOCKING, ())),
+        done=done,
+        held="" if done or status in OPEN_STATUSES else f"has the status `{status}`",
+        parent=parents[0] if parents else None,
+        position=entry.mark,
+        done_edits=() if done else source.edits(entry, "status", '"closed"'),
+    )
+
+
+def _dependencies(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
+    """Return what the issue depends on, by the type of the dependency; without a type it blocks."""
+    found: dict[str, list[ActionKey]] = {}
+    for table in fields.tables("dependencies"):
+        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
+        # A dependency belongs to the issue that it names.
+        if table.identifier("issue_id") in {"", issue_id}:
+            found.setdefault(table.text("type", BLOCKING), []).append(ActionKey(table.identifier("depends_on_id")))
+    return found

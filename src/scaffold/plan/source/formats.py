@@ -1,0 +1,115 @@
+"""Which format a specification has, and the readers and writers of all task formats."""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import ActionKey
+from scaffold.plan.source.beads import read_beads
+from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
+from scaffold.plan.source.prd import STORY_LIST_KEYS, read_prd
+from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
+from scaffold.plan.source.task import MarkedText, TaskDocument, TaskFormat, checked, mark_done
+from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
+from scaffold.plan.text.positioned import (
+    ListNode,
+    MappingNode,
+    PositionedNode,
+    ScalarNode,
+    parse_json,
+    parse_json_lines,
+)
+
+ISSUE_KEYS = frozenset({"id", "title", "issue_type"})
+"""What every issue of beads has, and no other format's entries have together."""
+TASK_KEYS = frozenset({"id", "title"})
+
+
+def detect_format(text: str, *, name: str) -> TaskFormat | None:
+    """Return the format of a text by its structure; None if it is none or could be several.
+
+    Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is not valid.
+    """
+    if name.endswith(".jsonl"):
+        return _of_lines(parse_json_lines(text, name=name))
+    if name.endswith(".json"):
+        return _of_json(parse_json(text, name=name))
+    if text.removeprefix("\ufeff").lstrip()[:1] in {"{", "["}:
+        return _of_unnamed_json(text, name)
+    spec_kit, kiro = is_spec_kit(text), is_kiro(text)
+    if spec_kit == kiro:
+        return None
+    return "spec-kit" if spec_kit else "kiro"
+
+
+def read_tasks_of(task_format: TaskFormat, text: str, *, name: str, requirements: str = "") -> TaskDocument:
+    """Return the tasks of a text, their dependencies checked; `requirements` is what Kiro keeps in its own file.
+
+    Raises PlanInvalid with all problems and their positions.
+    """
+    return checked(_read(task_format, text, name, requirements), name=name)
+
+
+def with_done(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> MarkedText:
+    """Return the text with the tasks `ids` marked as done; nothing else changes, whatever the text has become.
+
+    Raises PlanInvalid if the text cannot be read any more.
+    """
+    tasks = numbered_tasks(text, name=name) if task_format == "kiro" else _read(task_format, text, name, "").tasks
+    return mark_done(text, tasks, ids)
+
+
+def _read(task_format: TaskFormat, text: str, name: str, requirements: str) -> TaskDocument:
+    match task_format:
+        case "prd":
+            return read_prd(text, name=name)
+        case "task-master":
+            return read_task_master(text, name=name)
+        case "beads":
+            return read_beads(text, name=name)
+        case "spec-kit":
+            return read_spec_kit(text, name=name)
+        case "kiro":
+            return read_kiro(text, name=name, requirements=requirements)
+        case never:
+            assert_never(never)
+
+
+def _of_unnamed_json(text: str, name: str) -> TaskFormat | None:
+    for parse, judge in ((parse_json, _of_json), (parse_json_lines, _of_lines)):
+        try:
+            return judge(parse(text, name=name))
+        except PlanInvalid:
+            continue
+    return None
+
+
+def _of_lines(root: PositionedNode) -> TaskFormat | None:
+    return "beads" if _each_has(root, ISSUE_KEYS) else None
+
+
+def _of_json(root: PositionedNode) -> TaskFormat | None:
+    found: list[TaskFormat] = []
+    if any(isinstance(_value(root, key), ListNode) for key in STORY_LIST_KEYS):
+        found.append("prd")
+    lists = [_value(each, LIST_KEY) for each in (root, *tags(root).values())]
+    if any(_each_has(each, TASK_KEYS) for each in lists):
+        found.append("task-master")
+    if _keys(root) >= ISSUE_KEYS:
+        found.append("beads")
+    return found[0] if len(found) == 1 else None
+
+
+def _each_has(node: PositionedNode | None, keys: frozenset[str]) -> bool:
+    items: Sequence[PositionedNode] = node.items if isinstance(node, ListNode) else ()
+    return bool(items) and all(keys <= _keys(each) for each in items)
+
+
+def _keys(node: PositionedNode) -> frozenset[str]:
+    entries = node.entries if isinstance(node, MappingNode) else ()
+    return frozenset(key.written for key, _ in entries if isinstance(key, ScalarNode))
+
+
+def _value(node: PositionedNode, key: str) -> PositionedNode | None:
+    entries = node.entries if isinstance(node, MappingNode) else ()
+    return next((value for name, value in entries if isinstance(name, ScalarNode) and name.written == key), None)

@@ -1,0 +1,78 @@
+"""Fields of tasks in JSON files, which other tools write in more than one way."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+
+from scaffold.plan.text.fields import FieldReader
+from scaffold.plan.text.positioned import MappingNode, PositionedNode, ScalarNode
+
+PRIORITIES: Mapping[str, float] = {"critical": 0, "highest": 0, "high": 1, "medium": 2, "low": 3, "lowest": 4}
+"""Priorities that are written as words."""
+
+CRITERION_TEXTS = ("text", "description", "criterion", "title")
+"""Keys of the text of a criterion that is written as a mapping; the first one present is used."""
+
+_BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(\S.*)")
+
+
+def named(key: str, node: PositionedNode) -> MappingNode:
+    """Return a mapping with the list as its only value, for lists that are a whole document."""
+    return MappingNode(node.mark, ((ScalarNode(node.mark, "text", key, key), node),))
+
+
+def first_key(fields: FieldReader, keys: Sequence[str]) -> str:
+    """Return the first of the keys that has a value; the first of all if none has."""
+    return next((key for key in keys if fields.has(key)), keys[0])
+
+
+def criteria(fields: FieldReader, key: str) -> tuple[str, ...]:
+    """Return acceptance criteria: a list of texts or of mappings with a text, or one text with a bullet each."""
+    if fields.has(key) and not fields.lists(key):
+        return bulleted(fields.text(key))
+    return tuple(text for table in fields.tables(key, short=CRITERION_TEXTS[0]) if (text := _criterion(table)))
+
+
+def _criterion(table: FieldReader) -> str:
+    key = first_key(table, CRITERION_TEXTS)
+    table.check(CRITERION_TEXTS, required=(key,), closed=False)
+    return table.text(key)
+
+
+def bulleted(text: str) -> tuple[str, ...]:
+    """Return the bullets of a text that has nothing else; otherwise the text as it is, if it is not blank."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    bullets = [match[1].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+    return tuple(bullets) if len(bullets) == len(lines) else (text.strip(),)
+
+
+def priority(fields: FieldReader, key: str = "priority") -> float | None:
+    """Return a priority, a number or one of PRIORITIES; None if it is missing or invalid."""
+    word = fields.identifier(key).strip()
+    if not word:
+        return None
+    if word.lower() in PRIORITIES:
+        return PRIORITIES[word.lower()]
+    try:
+        number = float(word.lower().removeprefix("p"))
+    except ValueError:
+        number = float("nan")
+    if isfinite(number):
+        return number
+    words = ", ".join(PRIORITIES)
+    fields.complain(key, "is neither a finite number nor a known word", f"Write a number, lowest first, or: {words}.")
+    return None
+
+
+def paragraphs(*texts: str) -> str:
+    """Return the texts that are not blank, each once, as paragraphs."""
+    return "\n\n".join(dict.fromkeys(stripped for text in texts if (stripped := text.strip())))
+
+
+def mappings(tables: Iterable[FieldReader]) -> Iterator[tuple[FieldReader, MappingNode]]:
+    """Yield the fields of the mappings in a list, with their nodes; report what is not a mapping."""
+    for fields in tables:
+        if isinstance(fields.node, MappingNode):
+            yield fields, fields.node
+        else:
+            fields.check(("id", "title"), closed=False)

@@ -1,0 +1,211 @@
+"""Numbered task lists, as in Kiro's `tasks.md`: nested by number, with the criteria of `requirements.md`."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import Finding
+from scaffold.plan.source.checklist import (
+    Item,
+    Line,
+    heading,
+    item,
+    items_of,
+    lines_of,
+    no_tasks,
+    tick_mark,
+    unread_items,
+)
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree
+from scaffold.plan.source.task_order import in_written_order
+
+_TASK = re.compile(r"(?:\*\*)?(?P<id>\d+(?:\.\d+)*[a-z]?)(?P<star>\*?)[.)]?(?:\*\*)?:?\s+(?P<text>\S.*)", re.DOTALL)
+_PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
+_DEPENDS = re.compile(r"_Depends(?: on)?:\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
+_REQUIREMENTS = re.compile(r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)", re.IGNORECASE)
+_RANGE = re.compile(r"(?<![\w.-])(?P<first>\d+(?:\.\d+)?)(?:\s*[-–]\s*(?P<last>\d+(?:\.\d+)?))?(?![\w.]*\w)")
+_DETAIL = re.compile(r"^[ \t]*(?!(?:[-*+][ \t]+)?(?:_|\*\*))\S", re.MULTILINE)
+"""A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`."""
+_REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)].*|\s*)")
+_CRITERION = re.compile(
+    r"[ \t]{0,3}(?:[-*+][ \t]+)?(?:\*\*)?(?:(?P<number>\d+)[.)]|(?P<full>\d+\.\d+)[.)]?)(?:\*\*)?[ \t]+(?P<text>\S.*)"
+)
+
+Criteria = Mapping[tuple[int, int], str]
+"""Acceptance criteria by the numbers of their requirement and of their own."""
+
+
+def is_kiro(text: str) -> bool:
+    """Return whether the text has a numbered item with a tick."""
+    return any(_task(each) for line in lines_of(text.removeprefix("\ufeff")) if (each := item(line)))
+
+
+def read_criteria(text: str) -> Criteria:
+    """Return the criteria of a `requirements.md`: numbered items below a heading with the requirement's number."""
+    found: dict[tuple[int, int], str] = {}
+    requirement: int | None = None
+    level = 0
+    current: tuple[int, int] | None = None
+    for line in lines_of(text.removeprefix("\ufeff")):
+        if title := heading(line):
+            current = None
+            match = _REQUIREMENT.fullmatch(title.text)
+            if match:
+                requirement, level = int(match["number"]), title.level
+            elif title.level <= level:
+                requirement = None
+        elif requirement is not None and not line.literal and (match := _CRITERION.fullmatch(line.text)):
+            own = int(match["number"] or match["full"].partition(".")[2])
+            current = (requirement, own)
+            found[current] = match["text"].strip()
+        elif current is not None and line.text.strip() and line.text[0].isspace():
+            found[current] += "\n" + line.text.strip()
+        elif not line.text.strip():
+            continue
+        else:
+            current = None
+    return found
+
+
+def read_kiro(text: str, *, name: str, requirements: str = "") -> TaskDocument:
+    """Return the tasks in `text`, in their order; `(P)` marks those that may run beside their neighbours.
+
+    `requirements` is the text of the `requirements.md` beside it, for the criteria that tasks refer to. A task with
+    details of its own contains its parts. Raises PlanInvalid if there is no task; other dependencies are not checked.
+    """
+    lines = lines_of(text.removeprefix("\ufeff"))
+    items = items_of(lines, _task)
+    criteria = read_criteria(requirements)
+    tasks = _folded(_source_tasks(items, lines, criteria, name))
+    return TaskDocument(
+        format="kiro",
+        tasks=in_written_order(tasks, [0] * len(tasks)).tasks,
+        warnings=(*unread_items(lines, items, "1.2"), *(_unknown(items, criteria) if criteria else ())),
+    )
+
+
+def numbered_tasks(text: str, *, name: str) -> tuple[SourceTask, ...]:
+    """Return all tasks in `text` by their numbers, without order, criteria and what parts do to what they are part of.
+
+    Raises PlanInvalid if there is none.
+    """
+    lines = lines_of(text.removeprefix("\ufeff"))
+    return _source_tasks(items_of(lines, _task), lines, {}, name)
+
+
+def _source_tasks(
+    items: Sequence[Item], lines: Sequence[Line], criteria: Criteria, name: str
+) -> tuple[SourceTask, ...]:
+    if not items:
+        raise no_tasks(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")
+    mark = tick_mark(items, lines)
+    ids = {match["id"] for each in items if (match := _task(each))}
+    return tuple(_source_task(each, match, ids, criteria, mark) for each in items if (match := _task(each)))
+
+
+def _task(each: Item) -> re.Match[str] | None:
+    return _TASK.fullmatch(each.title)
+
+
+def _source_task(each: Item, match: re.Match[str], ids: set[str], criteria: Criteria, mark: str) -> SourceTask:
+    title = match["text"].strip()
+    return SourceTask(
+        id=ActionKey(match["id"]),
+        title=_PARALLEL.sub("", title),
+        description=each.details,
+        acceptance=tuple(criteria[key] for key in _references(each, criteria) if key in criteria),
+        depends_on=tuple(
+            ActionKey(key) for stated in _DEPENDS.finditer(each.details) for key in _NUMBER.findall(stated["list"])
+        ),
+        done=each.ticked,
+        parallel=bool(_PARALLEL.search(title)),
+        optional=each.starred or bool(match["star"]),
+        parent=_parent(match["id"], ids),
+        position=each.position,
+        done_edits=each.tick(mark),
+    )
+
+
+def _folded(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
+    """Return the tasks; one that has both details and open parts contains these as steps, so that no work is lost.
+
+    Details beside parts are work of their own as often as they are a summary of the parts, and only one agent that
+    does both needs not know which.
+    """
+    tree = TaskTree(tasks)
+    inside: dict[ActionKey, ActionKey] = {}
+    steps: dict[ActionKey, list[SourceTask]] = {}
+    for task in tasks:
+        whole = next((each for each in reversed(tuple(tree.ancestors(task))) if _contains_parts(each, tree)), None)
+        if whole is not None and not tree.optional(task):
+            inside[task.id] = whole.id
+            steps.setdefault(whole.id, []).append(task)
+    return tuple(_with_steps(task, steps.get(task.id, ()), inside) for task in tasks if task.id not in inside)
+
+
+def _contains_parts(task: SourceTask, tree: TaskTree) -> bool:
+    return bool(_DETAIL.search(task.description)) and not all(map(tree.done, tree.required_parts(task)))
+
+
+def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[ActionKey, ActionKey]) -> SourceTask:
+    needed = (inside.get(key, key) for each in (task, *steps) for key in each.depends_on)
+    criteria = (text for each in (task, *steps) for text in each.acceptance)
+    listed = (
+        "\n".join((f"- [{'x' if step.done else ' '}] {step.id} {step.title}", *_indented(step.description)))
+        for step in steps
+    )
+    return replace(
+        task,
+        description="\n".join((f"{task.description}\n\nSteps:", *listed)) if steps else task.description,
+        acceptance=tuple(dict.fromkeys(criteria)),
+        depends_on=tuple(dict.fromkeys(key for key in needed if not steps or key != task.id)),
+    )
+
+
+def _indented(text: str) -> Iterator[str]:
+    return (f"  {line}" if line else "" for line in text.splitlines())
+
+
+def _parent(task_id: str, ids: set[str]) -> ActionKey | None:
+    """Return the nearest task whose number is the beginning of this one's."""
+    while "." in task_id:
+        task_id = task_id.rpartition(".")[0]
+        if task_id in ids:
+            return ActionKey(task_id)
+    return None
+
+
+def _references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
+    """Yield the criteria that the task refers to: each once; a number without a point is all of a requirement's."""
+    seen: dict[tuple[int, int], None] = {}
+    for stated in _REQUIREMENTS.finditer(each.details):
+        for match in _RANGE.finditer(stated["list"]):
+            first, last = _key(match["first"]), _key(match["last"] or match["first"])
+            if first[1] and last[1]:
+                seen.update(dict.fromkeys(key for key in criteria if first <= key <= last))
+                seen.setdefault(first)
+            else:
+                seen.update(dict.fromkeys(key for key in criteria if first[0] <= key[0] <= last[0]))
+    yield from seen
+
+
+def _key(number: str) -> tuple[int, int]:
+    requirement, _, own = number.partition(".")
+    return int(requirement), int(own or 0)
+
+
+def _unknown(items: Sequence[Item], criteria: Criteria) -> Iterator[Finding]:
+    for each in items:
+        for requirement, own in _references(each, criteria):
+            if (requirement, own) not in criteria:
+                yield Finding(
+                    code="unknown-requirement",
+                    severity="warning",
+                    message=f"the task refers to criterion {requirement}.{own}, which requirements.md does not have",
+                    fix="Correct the number, or add the criterion.",
+                    line=each.position.line,
+                    column=each.position.column,
+                )

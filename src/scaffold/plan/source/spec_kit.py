@@ -1,0 +1,139 @@
+"""Task lists of spec-kit (`tasks.md`): items with an id such as `T012`, in phases that follow each other."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scaffold.core.ids import ActionKey
+from scaffold.plan.source.checklist import (
+    Item,
+    Line,
+    heading,
+    item,
+    items_of,
+    lines_of,
+    no_tasks,
+    paragraph,
+    tick_mark,
+    unread_items,
+)
+from scaffold.plan.source.task import SourceTask, TaskDocument
+from scaffold.plan.source.task_order import in_written_order
+
+PHASE_LEVEL = 2
+PARALLEL = "P"
+
+_ID = r"T\d+[A-Za-z]?(?:-(?!T\d)[A-Z][A-Z0-9]*)?"
+_TASK = re.compile(
+    rf"(?:\*\*)?(?P<id>{_ID})(?:\*\*)?(?:[:.](?=\s))?(?P<labels>(?:\s*\[[^\]\n]+\])*)\s+(?P<text>\S.*)", re.DOTALL
+)
+_LABEL = re.compile(r"\[([^\]\n]+)\]")
+_RANGE = rf"(?:{_ID}(?:\s*[-–]\s*{_ID})?|US\d+)"
+_DEPENDS = re.compile(
+    rf"(?:\(|^[^\w\n(]*)depends on:?[\s*]+(?P<list>{_RANGE}(?:(?:\s*,\s*|\s+)(?:(?:and|&)\s+)?{_RANGE})*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REFERENCE = re.compile(rf"(?P<first>{_ID})(?:\s*[-–]\s*(?P<last>{_ID}))?|(?P<story>US\d+)")
+_FIELD = re.compile(r"\*\*(?P<name>Goal|Purpose|Independent Test|Checkpoint)(?::\*\*|\*\*\s*:)\s*(?P<text>.*)")
+
+
+class Phase(Struct):
+    """A section of the list, with what is said about it as a whole."""
+
+    title: str
+    fields: dict[str, str]
+    """Goal, Purpose, Independent Test and Checkpoint, as far as they are given."""
+
+    @property
+    def text(self) -> str:
+        """All of it, one statement a line."""
+        return "\n".join((f"Part of: {self.title}", *(f"{name}: {text}" for name, text in self.fields.items())))
+
+
+class _Entry(Struct, frozen=True):
+    item: Item
+    id: ActionKey
+    labels: tuple[str, ...]
+    title: str
+    phase: int
+
+
+def is_spec_kit(text: str) -> bool:
+    """Return whether the text has an item with an id of spec-kit."""
+    return any(_task(each) for line in lines_of(text.removeprefix("\ufeff")) if (each := item(line)))
+
+
+def read_spec_kit(text: str, *, name: str) -> TaskDocument:
+    """Return the tasks in `text`; phases follow each other, and in a phase neighbours with `[P]` may run together.
+
+    An independent test is what the last task of its phase has to show. Raises PlanInvalid if there is no task; other
+    dependencies are not checked.
+    """
+    lines = lines_of(text.removeprefix("\ufeff"))
+    phases, entries = _entries(lines)
+    if not entries:
+        raise no_tasks(
+            name, "there is no task with an id such as `T001`", "Write e.g. `- [ ] T001 Create the project`."
+        )
+    mark = tick_mark([entry.item for entry in entries], lines)
+    ids = [entry.id for entry in entries]
+    stories = {label: [each.id for each in entries if label in each.labels] for e in entries for label in e.labels}
+    tasks = [
+        SourceTask(
+            id=entry.id,
+            title=entry.title,
+            description=entry.item.details,
+            notes=phases[entry.phase].text,
+            depends_on=tuple(_dependencies(entry, ids, stories)),
+            done=entry.item.ticked,
+            parallel=PARALLEL in entry.labels,
+            position=entry.item.position,
+            done_edits=entry.item.tick(mark),
+        )
+        for entry in entries
+    ]
+    ordered = in_written_order(tasks, [entry.phase for entry in entries])
+    tests = {key: phases[phase].fields.get("Independent Test", "") for phase, key in ordered.last.items()}
+    return TaskDocument(
+        format="spec-kit",
+        tasks=tuple(replace(task, verification_intent=tests.get(task.id, "")) for task in ordered.tasks),
+        warnings=unread_items(lines, [entry.item for entry in entries], "T001"),
+    )
+
+
+def _task(each: Item) -> re.Match[str] | None:
+    return _TASK.fullmatch(each.title)
+
+
+def _entries(lines: Sequence[Line]) -> tuple[list[Phase], list[_Entry]]:
+    """Return the phases, and the tasks with the index of theirs; tasks before the first heading are in the first."""
+    phases = [Phase("the list", {})]
+    entries: list[_Entry] = []
+    items = {each.line.number: each for each in items_of(lines, _task)}
+    for place, line in enumerate(lines):
+        if (title := heading(line)) and title.level <= PHASE_LEVEL:
+            phases.append(Phase(title.text, {}))
+        elif (each := items.get(line.number)) and (match := _task(each)):
+            labels = tuple(_LABEL.findall(match["labels"]))
+            entries.append(_Entry(each, ActionKey(match["id"]), labels, match["text"], len(phases) - 1))
+        elif not line.literal and (field := _FIELD.match(line.text)):
+            phases[-1].fields.setdefault(field["name"], paragraph(field["text"], lines[place + 1 :]))
+    return phases, entries
+
+
+def _dependencies(
+    entry: _Entry, ids: Sequence[ActionKey], stories: Mapping[str, Sequence[ActionKey]]
+) -> Iterator[ActionKey]:
+    """Yield the ids that the task names after `depends on`; a range stands for the ids between its ends."""
+    for stated in _DEPENDS.finditer(entry.item.written):
+        for reference in _REFERENCE.finditer(stated["list"]):
+            if story := reference["story"]:
+                yield from () if story in entry.labels else stories.get(story, (ActionKey(story),))
+                continue
+            first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
+            if first in ids and last in ids:
+                yield from ids[ids.index(first) : ids.index(last) + 1]
+            else:
+                yield from dict.fromkeys((first, last))

@@ -1,0 +1,199 @@
+"""Tasks as people have them in files: one value for all formats, its dependencies checked."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import Finding
+from scaffold.plan.source.dag import TaskSpec, dag_findings
+from scaffold.plan.text.positioned import START, TextPosition, invalid_plan
+
+TaskFormat = Literal["prd", "task-master", "spec-kit", "kiro", "beads"]
+TaskType = Literal["SETUP", "FEATURE", "BUGFIX", "REFACTOR"]
+
+FORMAT_TITLES: Mapping[TaskFormat, str] = {
+    "prd": "product requirements (prd.json)",
+    "task-master": "a task list of task-master",
+    "spec-kit": "a task list of spec-kit",
+    "kiro": "a numbered task list, as of Kiro",
+    "beads": "an export of beads",
+}
+
+
+class TextEdit(Struct, frozen=True):
+    """Replace the characters from `start` up to `end`, offsets in the text without a byte order mark."""
+
+    start: int
+    end: int
+    text: str
+
+
+class SourceTask(Struct, frozen=True, kw_only=True):
+    """A task or story as a file states it."""
+
+    id: ActionKey
+    title: str
+    description: str = ""
+    acceptance: tuple[str, ...] = ()
+    """The acceptance criteria, in order."""
+    verification_intent: str = ""
+    """What checks should show."""
+    type: TaskType | None = None
+    notes: str = ""
+    """Anything else that helps to do it."""
+    priority: float | None = None
+    """Lower comes first; None comes last."""
+    depends_on: tuple[ActionKey, ...] = ()
+    done: bool = False
+    held: str = ""
+    """Why it must not be started now, as the end of a sentence that starts with it; empty if it may be."""
+    parallel: bool = False
+    """Whether the file says that it may run beside its neighbours."""
+    optional: bool = False
+    parent: ActionKey | None = None
+    """The task that this one is a part of."""
+    position: TextPosition = START
+    done_edits: tuple[TextEdit, ...] = ()
+    """What to change in the text to mark it as done; empty if it says so already."""
+
+
+class TaskDocument(Struct, frozen=True, kw_only=True):
+    """The tasks of one file, in the order they were written, parts after what they are a part of."""
+
+    format: TaskFormat
+    tasks: tuple[SourceTask, ...]
+    warnings: tuple[Finding, ...] = ()
+
+
+class MarkedText(Struct, frozen=True):
+    """A text with tasks marked as done."""
+
+    text: str
+    unmarked: tuple[ActionKey, ...]
+    """Ids that the text does not have, or has more than once; nothing was changed for them."""
+
+
+class TaskTree:
+    """Which tasks are parts of which, and what follows from that."""
+
+    def __init__(self, tasks: Iterable[SourceTask]) -> None:
+        """Take all tasks of a document; of tasks with the same id the first counts."""
+        self.by_id: dict[ActionKey, SourceTask] = {}
+        self._parts: dict[ActionKey, list[SourceTask]] = {}
+        for task in tasks:
+            if self.by_id.setdefault(task.id, task) is task and task.parent is not None:
+                self._parts.setdefault(task.parent, []).append(task)
+
+    def ancestors(self, task: SourceTask) -> Iterator[SourceTask]:
+        """Yield what the task is a part of, from the inside out; each once, also if they form a cycle."""
+        seen = {task.id}
+        while task.parent in self.by_id and task.parent not in seen:
+            task = self.by_id[task.parent]
+            seen.add(task.id)
+            yield task
+
+    def required_parts(self, task: SourceTask) -> tuple[SourceTask, ...]:
+        """Return the parts that are not optional; a task with at least one has no work of its own."""
+        return tuple(part for part in self._parts.get(task.id, ()) if not part.optional)
+
+    def subtree(self, task: SourceTask) -> Iterator[SourceTask]:
+        """Yield the task, its required parts, theirs, and so on; each once, also if they form a cycle."""
+        seen: set[ActionKey] = set()
+        rest = [task]
+        while rest:
+            each = rest.pop()
+            if each.id not in seen:
+                seen.add(each.id)
+                rest += reversed(self.required_parts(each))
+                yield each
+
+    def work(self, task: SourceTask) -> Iterator[SourceTask]:
+        """Yield the tasks with work of their own that complete this one: itself, or else those among its parts."""
+        return (each for each in self.subtree(task) if not self.required_parts(each))
+
+    def done(self, task: SourceTask) -> bool:
+        """Return whether the task is done, because it is marked or because what it is a part of is."""
+        return task.done or any(each.done for each in self.ancestors(task))
+
+    def optional(self, task: SourceTask) -> bool:
+        """Return whether the task is optional, or part of one that is."""
+        return task.optional or any(each.optional for each in self.ancestors(task))
+
+    def dependencies(self, task: SourceTask) -> tuple[ActionKey, ...]:
+        """Return what the task waits for, including what the tasks wait for that it is a part of."""
+        inherited = (key for each in self.ancestors(task) for key in each.depends_on if key in self.by_id)
+        return tuple(dict.fromkeys((*task.depends_on, *inherited)))
+
+
+def checked(document: TaskDocument, *, name: str) -> TaskDocument:
+    """Return the document; raise PlanInvalid with the errors in ids and dependencies, at the positions of the tasks.
+
+    Neither what a task that is done depends on matters any more, nor whether several such tasks have the same id.
+    """
+    tree = TaskTree(document.tasks)
+    open_ids = {task.id for task in document.tasks if not tree.done(task)}
+    specs = [
+        TaskSpec(
+            key=task.id,
+            description=task.title,
+            depends_on=()
+            if tree.done(task)
+            else (*tree.dependencies(task), *(part.id for part in tree.required_parts(task))),
+        )
+        for task in document.tasks
+        if task.id in open_ids or tree.by_id[task.id] is task
+    ]
+    if findings := dag_findings(specs):
+        raise invalid_plan(name, with_task_positions(findings, document.tasks))
+    return document
+
+
+def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]) -> tuple[Finding, ...]:
+    """Return the findings; those without a position get that of their task, or of the second one with its id."""
+    positions: dict[str, list[TextPosition]] = {}
+    for task in tasks:
+        positions.setdefault(task.id, []).append(task.position)
+    return tuple(_at(finding, positions.get(finding.action or "", [START])) for finding in findings)
+
+
+def _at(finding: Finding, positions: Sequence[TextPosition]) -> Finding:
+    if finding.line is not None:
+        return finding
+    position = positions[:2][-1] if finding.code == "duplicate-key" else positions[0]
+    return replace(finding, line=position.line, column=position.column)
+
+
+def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) -> MarkedText:
+    """Return the text with the tasks `ids` marked as done, their required parts, and tasks that this completes.
+
+    `tasks` are those of `text`. No other character changes; what is marked already stays as it is written.
+    """
+    body = text.removeprefix("\ufeff")
+    wanted = tuple(dict.fromkeys(ids))
+    known: dict[ActionKey, int] = {}
+    for task in tasks:
+        known[task.id] = known.get(task.id, 0) + 1
+    found = {each for each in wanted if known.get(each) == 1}
+    tree = TaskTree(tasks)
+    done = _completed(tree, found, {task.id for task in tasks if tree.done(task)})
+    edits = [edit for task in tasks if task.id in done and known[task.id] == 1 for edit in task.done_edits]
+    pieces = [text[: len(text) - len(body)]]
+    end = 0
+    for edit in sorted(edits, key=lambda each: each.start):
+        pieces += (body[end : edit.start], edit.text)
+        end = edit.end
+    return MarkedText("".join((*pieces, body[end:])), tuple(each for each in wanted if each not in found))
+
+
+def _completed(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]) -> set[ActionKey]:
+    """Return `marked`, the required parts of these, and each task whose required parts are all among them or done."""
+    result = {part.id for key in marked for part in tree.subtree(tree.by_id[key])}
+    for key in marked:
+        for ancestor in tree.ancestors(tree.by_id[key]):
+            if not all(part.id in result or part.id in done for part in tree.required_parts(ancestor)):
+                break
+            result.add(ancestor.id)
+    return result

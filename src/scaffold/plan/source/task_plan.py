@@ -1,0 +1,95 @@
+"""What is left to do of a document's tasks, as tasks of a plan."""
+
+from collections.abc import Mapping, Sequence
+from graphlib import TopologicalSorter
+
+from msgspec import Struct
+
+from scaffold.core.ids import ActionKey
+from scaffold.plan.source.dag import TaskSpec
+from scaffold.plan.source.json_tasks import paragraphs
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree
+
+
+class PlannedTasks(Struct, frozen=True, kw_only=True):
+    """The tasks of a document with work of their own: each is planned, done, or left out for a reason."""
+
+    planned: tuple[TaskSpec, ...]
+    """By priority, then in the order they were written."""
+    done: tuple[ActionKey, ...]
+    left_out: Mapping[ActionKey, str]
+    """Why each of these is not planned, as the end of a sentence that starts with it."""
+
+
+def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> PlannedTasks:
+    """Return what to do; the document's dependencies must be `checked`. `references` are files to read with it.
+
+    Tasks that are done are not done again. Left out are optional tasks, those that are held, and what waits for these.
+    """
+    tree = TaskTree(document.tasks)
+    work = [task for task in tree.by_id.values() if not tree.required_parts(task)]
+    done = tuple(task.id for task in work if tree.done(task))
+    optional = {task.id for task in work if tree.optional(task)}.difference(done)
+    open_tasks = {task.id: task for task in work if task.id not in optional and not tree.done(task)}
+    waits = {task.id: _waits_for(task, tree, open_tasks) for task in open_tasks.values()}
+    held = _held(tree, open_tasks, waits)
+    ordered = sorted(
+        (task for task in open_tasks.values() if task.id not in held),
+        key=lambda task: (task.priority is None, task.priority or 0.0),
+    )
+    return PlannedTasks(
+        planned=tuple(
+            TaskSpec(key=task.id, description=_text(task, tree, references), depends_on=waits[task.id])
+            for task in ordered
+        ),
+        done=done,
+        left_out={key: "is optional" for key in tree.by_id if key in optional} | held,
+    )
+
+
+def _waits_for(task: SourceTask, tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask]) -> tuple[ActionKey, ...]:
+    """Return the open tasks that a task waits for, instead of those that they complete."""
+    needed = (tree.by_id[key] for key in tree.dependencies(task))
+    return tuple(dict.fromkeys(each.id for group in needed for each in tree.work(group) if each.id in open_tasks))
+
+
+def _held(
+    tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask], waits: Mapping[ActionKey, Sequence[ActionKey]]
+) -> dict[ActionKey, str]:
+    held: dict[ActionKey, str] = {}
+    for key in TopologicalSorter(waits).static_order():
+        task = open_tasks[key]
+        own = next((each.held for each in (task, *tree.ancestors(task)) if each.held), "")
+        blocker = next((each for each in waits[key] if each in held), None)
+        if own or blocker is not None:
+            held[key] = own or f"waits for `{blocker}`, which is left out"
+    return held
+
+
+def _text(task: SourceTask, tree: TaskTree, references: Sequence[str]) -> str:
+    """Return all that is asked for, as paragraphs."""
+    description = "" if task.description.strip() == task.title.strip() else task.description
+    return paragraphs(
+        task.title,
+        description,
+        "\n".join(("Accepted when:", *(f"- {each}" for each in task.acceptance))) if task.acceptance else "",
+        f"To be verified: {task.verification_intent}" if task.verification_intent else "",
+        f"Notes: {task.notes}" if task.notes else "",
+        *(_whole(each) for each in tree.ancestors(task)),
+        f"Read first: {', '.join(references)}" if references else "",
+    )
+
+
+def _whole(task: SourceTask) -> str:
+    """Return what is said about a task as a whole, for those who do a part of it."""
+    return "\n".join(
+        filter(
+            None,
+            (
+                f"This is a part of {task.id}: {task.title}",
+                task.description,
+                f"The whole is verified by: {task.verification_intent}" if task.verification_intent else "",
+                *(f"- {each}" for each in task.acceptance),
+            ),
+        )
+    )

@@ -1,0 +1,69 @@
+"""What a specification is taken for, and prompts for rounds."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.plan.source.formats import detect_format
+from scaffold.plan.source.prompt_loop import MAX_ROUNDS, read_prompt_loop
+
+TASK = {"id": 1, "title": "a"}
+ISSUE = {"id": "bd-1", "title": "a", "issue_type": "task"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("prd.json", json.dumps({"stories": [TASK]}), "prd"),
+        ("a.json", json.dumps({"userStories": []}), "prd"),
+        ("a.json", json.dumps({"userStories": {}}), None),
+        ("a.json", json.dumps({"tasks": [TASK]}), "task-master"),
+        ("a.json", json.dumps({"x": {"tasks": [TASK]}, "y": 1}), "task-master"),
+        ("a.json", json.dumps({"tasks": [{"name": "a"}]}), None),
+        ("a.json", json.dumps({"tasks": [TASK], "stories": []}), None),
+        ("a.json", json.dumps(ISSUE), "beads"),
+        ("a.json", json.dumps([TASK]), None),
+        ("a.json", "7", None),
+        ("a.jsonl", json.dumps(ISSUE), "beads"),
+        ("a.jsonl", f"{json.dumps(ISSUE)}\n{json.dumps(TASK)}", None),
+        ("a.jsonl", "", None),
+        ("spec", json.dumps({"tasks": [TASK]}), "task-master"),
+        ("spec", f"{json.dumps(ISSUE)}\n\n{json.dumps(ISSUE)}\n", "beads"),
+        ("spec", "{a template}", None),
+        ("spec.md", "[a link](x)", None),
+        ("tasks.md", "- [ ] T001 a", "spec-kit"),
+        ("tasks.md", "1. [x] 2.1 a", "kiro"),
+        ("tasks.md", "- [ ] 1. a\n- [ ] T001 a", None),
+        ("spec.md", "- [ ] write it", None),
+        ("spec.md", "```\n- [ ] T001 a\n```", None),
+        ("goals.yaml", "version: 1", None),
+    ],
+)
+def test_a_format_is_recognized_by_its_structure(name, text, expected):
+    """SC-22: what is none or several of them is free text."""
+    assert detect_format(text, name=name) == expected
+    assert detect_format("\ufeff" + text, name=name) == expected
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.json", '{"tasks": ['), ("a.jsonl", '{"id"'), ("a.json", "[" * 100_000)])
+def test_json_that_is_broken_is_no_free_text(name, text):
+    """OR-6."""
+    with pytest.raises(PlanInvalid) as caught:
+        detect_format(text, name=name)
+    assert [finding.code for finding in caught.value.findings] == ["syntax"]
+
+
+@given(st.text(), st.sampled_from(["a.md", "a"]))
+def test_any_text_has_a_format_or_none(text, name):
+    assert detect_format(text, name=name) in {None, "prd", "task-master", "spec-kit", "kiro", "beads"}
+
+
+def test_a_prompt_has_a_cap():
+    """DR-13."""
+    loop = read_prompt_loop("\ufeffDo the next thing.\n", name="PROMPT.md")
+    assert (loop.prompt, loop.max_rounds) == ("Do the next thing.\n", MAX_ROUNDS)
+    with pytest.raises(PlanInvalid):
+        read_prompt_loop(" \n", name="PROMPT.md")

@@ -1,0 +1,163 @@
+"""Numbered task lists of Kiro: nesting, order, criteria, optional tasks, errors."""
+
+import pytest
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.plan.source.formats import read_tasks_of
+from scaffold.plan.source.kiro import read_criteria
+
+REQUIREMENTS = """# Requirements
+
+1. not below a requirement
+
+### Requirement 1: Buy
+
+**User Story:** As a buyer ...
+
+#### Acceptance Criteria
+
+1. WHEN one pays THEN the shop SHALL deliver
+   within a day
+2. IF it is late THEN the shop SHALL apologise
+
+A remark.
+   indented
+
+### 要件 2
+
+- 2.1 WHEN one returns THE shop SHALL refund
+```
+2. code
+```
+
+### Notes
+
+3. no criterion
+"""
+
+TASKS = """# Implementation Plan
+
+- [ ] 1. Set up
+  - [x] 1.1 Create the project
+  - [-] 1.2 Add the linter
+    - with all rules
+    - _Requirements: 1.1, 1.2_
+  - [ ]* 1.3 Write tests
+- [ ] 2 Sell (P)
+  - **Validates: Requirements 2, 1.2**
+- [ ] 3. Refund (P)
+  - _Requirements: 1.1-2.9, 7.3, FR-2_
+  - _Depends: 1.2_
+- [ ] 3.1* Tests
+"""
+
+
+def read(text, requirements=""):
+    return read_tasks_of("kiro", text, name="tasks.md", requirements=requirements)
+
+
+def by_id(text, requirements=""):
+    return {each.id: each for each in read(text, requirements).tasks}
+
+
+def test_criteria_have_the_numbers_of_their_requirement_and_their_own():
+    assert read_criteria(REQUIREMENTS) == {
+        (1, 1): "WHEN one pays THEN the shop SHALL deliver\nwithin a day",
+        (1, 2): "IF it is late THEN the shop SHALL apologise",
+        (2, 1): "WHEN one returns THE shop SHALL refund",
+    }
+
+
+def test_tasks_are_nested_by_number_and_optional_ones_are_marked():
+    """AL-3."""
+    tasks = by_id(TASKS)
+    assert {key: each.parent for key, each in tasks.items()} == {
+        "1": None,
+        "1.1": "1",
+        "1.2": "1",
+        "1.3": "1",
+        "2": None,
+        "3": None,
+        "3.1": "3",
+    }
+    assert [key for key, each in tasks.items() if each.optional] == ["1.3", "3.1"]
+    assert [key for key, each in tasks.items() if each.done] == ["1.1"]
+    assert (tasks["2"].title, tasks["2"].parallel, tasks["1"].parallel) == ("Sell", True, False)
+
+
+def test_a_number_between_may_be_missing():
+    assert [each.parent for each in read("- [ ] 1. a\n- [ ] 1.1.1 b\n- [ ] 2.1 c\n").tasks] == [None, "1", None]
+
+
+def test_tasks_follow_each_other_unless_they_are_marked():
+    """SC-22: neighbours with `(P)` run together; what is done or optional is not waited for."""
+    assert {key: each.depends_on for key, each in by_id(TASKS).items()} == {
+        "1": (),
+        "1.1": (),
+        "1.2": (),
+        "1.3": (),
+        "2": ("1.2",),
+        "3": ("1.2",),
+        "3.1": (),
+    }
+
+
+def test_the_criteria_that_a_task_refers_to_are_its_acceptance_criteria():
+    """AL-3: by number, range, or all of a requirement."""
+    tasks = by_id(TASKS, REQUIREMENTS)
+    pay, late, refund = read_criteria(REQUIREMENTS).values()
+    assert tasks["1.2"].acceptance == (pay, late)
+    assert tasks["2"].acceptance == (refund, late)
+    assert tasks["3"].acceptance == (pay, late, refund)
+
+
+def test_references_to_criteria_that_are_missing_are_warned_of():
+    messages = [warning.message for warning in read(TASKS, REQUIREMENTS).warnings]
+    assert messages == ["the task refers to criterion 7.3, which requirements.md does not have"]
+    assert read(TASKS).warnings == ()
+
+
+def test_a_task_with_details_contains_its_open_parts():
+    """No work is lost, whether its details are work of their own or a summary of its parts."""
+    text = """- [ ] 1. Build
+  - Create a window
+- [x] 1.1 Open it
+- [ ] 1.2 Close it
+  - with care
+
+  - _Depends: 2_
+  - _Requirements: 1.1_
+- [ ]* 1.3 Test it
+- [ ] 2. Other
+  - _Depends: 1.1_
+"""
+    tasks = by_id(text.replace("_Depends: 1.1_", ""), REQUIREMENTS)
+    assert list(tasks) == ["1", "1.3", "2"]
+    assert tasks["1"].description.splitlines()[2:7] == [
+        "Steps:",
+        "- [x] 1.1 Open it",
+        "- [ ] 1.2 Close it",
+        "  - with care",
+        "",
+    ]
+    assert (tasks["1"].depends_on, len(tasks["1"].acceptance)) == (("2",), 1)
+    tasks = by_id(text.replace("_Depends: 2_", ""))
+    assert tasks["2"].depends_on == ("1",)
+    assert list(by_id(text.replace("[ ] 1.2", "[x] 1.2"))) == ["1", "1.1", "1.2", "1.3", "2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("# Plan\n- [ ] no number\n", "bad-value", (1, 1)),
+        ("- [ ] 1. a\n  - _Depends: 1.9_\n", "unknown-dependency", (1, 1)),
+        ("- [ ] 1. a\n\t- [ ] 1. b\n", "duplicate-key", (2, 2)),
+        ("- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n", "cycle", (1, 1)),
+    ],
+)
+def test_errors_have_their_line_and_column(text, code, place):
+    """OR-6."""
+    with pytest.raises(PlanInvalid) as caught:
+        read(text)
+    finding = caught.value.findings[0]
+    assert (finding.code, finding.line, finding.column) == (code, *place)
