@@ -10,7 +10,7 @@ from scaffold.cli.commands.plan.explain import explain
 from scaffold.cli.commands.plan.make import make
 from scaffold.cli.commands.plan.simulate import simulate
 from scaffold.cli.commands.plan.source import check_plan_file, findings_text, print_invalid
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.style import print_json, print_note
 from scaffold.cli.request import STDIN, is_piped
 from scaffold.cli.task_argument import reject_command
 from scaffold.core.printable_text import count_of, printable
@@ -52,6 +52,7 @@ def plan() -> None:
 def check(file: str, *, as_json: bool) -> int:
     """Check whether the plan in FILE (`-`: standard input) can reach its goals, and show the reasons if not.
 
+    FILE may also be a list of tasks: of task-master, spec-kit, Kiro or beads, a prd.json, or the folder of one.
     The exit code is 0 for a valid plan, also with warnings, and 4 for an invalid one.
     """
     examined = check_plan_file(file)
@@ -59,13 +60,16 @@ def check(file: str, *, as_json: bool) -> int:
         return print_invalid(examined, as_json=as_json)
     if as_json:
         print_json(examined.verdict)
+        for note in examined.notes:
+            print_note(note)
     else:
         report = examined.report
-        lines = findings_text(examined)
+        lines = [*findings_text(examined), *examined.notes]
         lines.append(
             f"{examined.name}: valid, {count_of(report.actions, 'action')}, at most {report.width} in parallel"
         )
-        lines.append(f"  longest chain: {' -> '.join(report.critical_path)}")
+        if report.critical_path:
+            lines.append(f"  longest chain: {' -> '.join(report.critical_path)}")
         click.echo(printable("\n".join(lines)))
     return 0
 

@@ -13,8 +13,9 @@ from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.global_options import add_global_options
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.run_preview import RunPreview
-from scaffold.cli.render.style import note_printer
-from scaffold.cli.request import read_request
+from scaffold.cli.render.style import note_printer, print_findings
+from scaffold.cli.request import STDIN, read_request
+from scaffold.cli.specification import TaskSource, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
 from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
@@ -43,15 +44,42 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
     """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
     if task is not None:
         check_task(task, yes=False)
-    request = read_request(task, spec, sys.stdin)
     place = None if output is None else Path(output)
     if place is not None:
         # Before planning, which costs money.
         _refuse_to_replace(place)
+    if task is None and spec is not None and spec != STDIN:
+        tell = note_printer(quiet=options["quiet"])
+        tasks = _tasks_of(spec)
+        if tasks is not None:
+            for note in tasks.notes():
+                tell(note)
+            return _write_tasks(tasks, place, as_json=as_json)
+        tell(free_text_note(spec))
+    request = read_request(task, spec, sys.stdin)
     return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
 
 
 add_global_options(make)  # it is no command of the group, but what the group calls for a task
+
+
+def _tasks_of(spec: str) -> TaskSource | None:
+    try:
+        return find_tasks(spec)
+    except PlanInvalid as error:
+        print_findings(error.findings, spec)
+        raise
+
+
+def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool) -> int:
+    """Write the plan of a list of tasks, which needs no planner."""
+    print_findings(tasks.document.warnings, tasks.path)
+    plan = tasks.plan()
+    if plan.goals:
+        _write_output(plan, place, as_json=as_json)
+    else:
+        print_text(f"{tasks.path}: nothing is left to do", err=True)
+    return 0
 
 
 async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:

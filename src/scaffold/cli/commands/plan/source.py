@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import format_finding, print_json
+from scaffold.cli.specification import TaskSource, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of
 from scaffold.plan.analysis.lint import LintReport, lint
+from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.finding_positions import with_positions
 from scaffold.plan.text.positioned import parse_positioned
@@ -38,6 +40,8 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
     plan: Plan | None
     """None if it cannot be read."""
     report: LintReport
+    notes: tuple[str, ...] = ()
+    """What the file was taken for, if it is no plan but a list of tasks."""
 
     @property
     def sound(self) -> Plan | None:
@@ -58,11 +62,19 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
 
 
 def check_plan_file(file: str) -> CheckedPlan:
-    """Read a plan file, or standard input for `-`, and lint it; raises UsageError if it is not readable."""
-    source = _content(file)
-    name = "standard input" if file == STDIN else file
+    """Read a plan or a list of tasks in a file, a folder, or standard input for `-`, and lint it.
+
+    Raises UsageError if it is not readable.
+    """
+    path = file if file == STDIN else tasks_file(file)
+    source = _content(path)
+    name = "standard input" if file == STDIN else path
     try:
-        root = parse_positioned(source.decode(), name=name)
+        text = source.decode()
+        tasks = tasks_in(text, name, with_stories=True)
+        if tasks is not None:
+            return _checked_tasks(name, tasks)
+        root = parse_positioned(text, name=name)
         plan, warnings = parse_plan(root, name=name)
     except UnicodeDecodeError as error:
         return CheckedPlan(name=name, plan=None, report=_unreadable((_not_text(source, error),)))
@@ -70,6 +82,13 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable(error.findings))
     report = lint(plan).after(warnings)
     return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
+
+
+def _checked_tasks(name: str, tasks: TaskSource) -> CheckedPlan:
+    plan = tasks.plan()
+    report = lint(plan).after(tasks.document.warnings)
+    findings = with_task_positions(report.findings, tasks.document.tasks)
+    return CheckedPlan(name=name, plan=plan, report=replace(report, findings=findings), notes=tuple(tasks.notes()))
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:

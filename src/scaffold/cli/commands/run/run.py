@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -11,22 +10,18 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
+from scaffold.cli.commands.run.work_input import QUICK_TIER, may_replan, read_input
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
-from scaffold.cli.lazy_commands import VISIBLE
 from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_terminal, note_printer, print_findings, print_json
-from scaffold.cli.request import read_request
-from scaffold.cli.task_argument import check_task, reject_command
+from scaffold.cli.render.style import is_terminal, note_printer, print_json
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
 from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.model import Run
-from scaffold.core.plan import Plan
 from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
@@ -38,28 +33,16 @@ from scaffold.orchestrator.owner.open_run import (
     RunOpened,
     RunTakenOver,
     reconfigure_run,
-    reject_childless_compounds,
     start_run,
     start_run_once,
 )
 from scaffold.orchestrator.owner.run_end import save_run
-from scaffold.orchestrator.planning.projects import project_goal
-from scaffold.plan.analysis.lint import lint
-from scaffold.plan.edit.proposed_actions import read_tasks
-from scaffold.plan.source.prd import read_prd
 from scaffold.plan.source.single_action import single_action_plan
-from scaffold.plan.story.stories_goal import stories_goal
-from scaffold.plan.text.file_format import read_plan
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.store_reader import is_interrupted
 
 CONFIRMATION = "Start?"
-TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...", "depends_on": [0]}].'
-PlanReader = Callable[..., tuple[str, Plan]]
-"""From a path, and whether a planner takes part, to the file's text and the plan."""
-QUICK_TIER = "quick"
-"""The tier that runs without a planner."""
 
 
 @click.command()
@@ -67,12 +50,11 @@ QUICK_TIER = "quick"
 @click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
 @click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, JSON, in their order.")
-@click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
 @shared_options
-def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: str | None, **options: Any) -> int:
+def run(task: str | None, spec: str | None, tasks_path: str | None, **options: Any) -> int:
     """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
     Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
@@ -80,96 +62,13 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: st
     decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
     checkout is not touched, and nothing is pushed.
     """
-    readers = {options["plan_path"]: _read_valid_plan, tasks_path: _read_tasks, prd_path: _read_stories}
-    given = [path for path in (options["plan_path"], tasks_path, prd_path) if path is not None]
-    if len(given) > 1:
-        raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
-    path = given[0] if given else None
-    flags = flags_of({**options, "plan_path": path})
-    return run_async(_run(flags, _run_input(task, spec, flags, readers[path])))
-
-
-def _run_input(task: str | None, spec: str | None, flags: RunFlags, read: PlanReader) -> RunInput:
-    if flags.plan_path is None:
-        if task is not None:
-            reject_command(task, "scaffold", VISIBLE)
-            check_task(task, yes=flags.yes or flags.dry_run)
-        request = read_request(task, spec, sys.stdin)
-        return RunInput(request=request, source=request)
-    if task is not None or spec is not None:
-        raise UsageError("a task cannot be combined with a plan, tasks or a PRD", "Pass only one of them.")
-    text, plan = read(flags.plan_path, planner=_may_replan(flags))
-    return RunInput(request=_short_path(flags.plan_path), source=text, plan=plan)
-
-
-def _short_path(path: str) -> str:
-    """Return an absolute path as a user would type it here: relative if it is below the current folder."""
-    return os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else path
-
-
-def _may_replan(flags: RunFlags) -> bool:
-    """Return whether agents may add to a given plan."""
-    return flags.tier not in {None, QUICK_TIER}
-
-
-def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
-    """Return the text of the plan and the plan; print findings, and raise PlanInvalid if it cannot reach its goals."""
-    text = _read_text(path)
-    try:
-        plan, warnings = read_plan(text, name=path)
-    except PlanInvalid as error:
-        print_findings(error.findings, path)
-        raise
-    report = lint(plan).after(warnings)
-    print_findings(report.findings, path)
-    if not report.valid:
-        raise PlanInvalid(f"{path} cannot reach its goals", "Fix the plan, then try again.", report.findings)
-    if not planner:
-        reject_childless_compounds(plan)
-    return text, plan
-
-
-def _read_tasks(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG001 - as of a plan; tasks are no compounds
-    """Return the text of a list of tasks, and the plan with one goal, named after the file, that they all reach.
-
-    Raises PlanInvalid, which names wrong tasks by their index from 0.
-    """
-    text = _read_text(path)
-    try:
-        tasks = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise PlanInvalid(f"{path} is not JSON: {error}", TASKS_HINT) from error
-    except RecursionError as error:
-        raise PlanInvalid(f"{path} is nested too deeply", TASKS_HINT) from error
-    if not tasks:
-        raise PlanInvalid(f"{path} has no tasks", TASKS_HINT)
-    stem = Path(path).stem
-    return text, Plan(goals=(project_goal(stem, f"All tasks of {Path(path).name} are done.", read_tasks(tasks)),))
-
-
-def _read_stories(path: str, *, planner: bool) -> tuple[str, Plan]:  # noqa: ARG001 - as of a plan
-    """Return the text of a PRD, and the plan with one goal, named after the file: its stories that do not pass yet.
-
-    Prints findings, with their lines, and raises PlanInvalid if it cannot be read.
-    """
-    text = _read_text(path)
-    try:
-        stories = read_prd(text, name=path).stories
-    except PlanInvalid as error:
-        print_findings(error.findings, path)
-        raise
-    name = Path(path)
-    return text, Plan(goals=(stories_goal(name.stem, f"All stories of {name.name} are done.", stories),))
-
-
-def _read_text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError(f"there is no file {path}", "Pass the path of a file that exists.") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise UsageError(f"{path} cannot be read: {reason}", "Pass a text file.") from error
+    given = read_input(task, spec, tasks_path, flags_of(options))
+    if given is None:
+        if options["as_json"]:
+            print_json({"type": "result", "run": None})
+        return OK
+    work, flags = given
+    return run_async(_run(flags, work))
 
 
 async def _run(flags: RunFlags, work: RunInput) -> int:
@@ -191,7 +90,7 @@ async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunF
     if flags.pr:
         require_program(context, "gh", GH_FIX)  # before anything is spent
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
-    planner = not quick if flags.plan_path is None else _may_replan(flags)
+    planner = not quick if flags.plan_path is None else may_replan(flags)
     chosen = await run_settings(context, settings, flags, planner=planner, notice=note_printer(quiet=flags.quiet))
     if quick:
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
@@ -226,7 +125,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
         click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
-        await print_result(context, run.id, as_json=flags.as_json)
+        print_result(context, run.id, as_json=flags.as_json)
         return OK
     interrupted = asyncio.Event()
     handle_interrupts(interrupted.set)
@@ -237,7 +136,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     if interrupted.is_set():
         print_text(STOPPED_WATCHING, err=True)
         return INTERRUPTED
-    return None if is_interrupted(ended) else await print_end(context, ended, as_json=flags.as_json)
+    return None if is_interrupted(ended) else print_end(context, ended, as_json=flags.as_json)
 
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
@@ -254,7 +153,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     if not flags.yes and not _confirmed():
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
-        await print_result(context, run.id, as_json=flags.as_json)
+        print_result(context, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(context, run.id, flags)
 

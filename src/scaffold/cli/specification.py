@@ -1,0 +1,127 @@
+"""Recognize a specification that is a list of tasks, in a file or in the folder of its tool, and plan what is left."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.plan import Plan
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.plan.source.formats import detect_format, read_tasks_of
+from scaffold.plan.source.prompt_loop import PROMPT_FILE
+from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument
+from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
+
+TASKS_FILE = "tasks.md"
+"""The list of tasks in a folder of spec-kit or Kiro."""
+REQUIREMENTS_FILES = ("requirements.md", "bugfix.md")
+REFERENCE_FILES = ("spec.md", "plan.md", "requirements.md", "bugfix.md", "design.md", "data-model.md")
+"""What agents read beside the list of tasks, as far as it is there."""
+MAX_BYTES = 16_000_000
+MAX_SHOWN = 5
+FREE_TEXT = "taken as a free-text specification"
+
+
+class TaskSource(Struct, frozen=True, kw_only=True):
+    """A list of tasks that was found, with what is left to do of it."""
+
+    path: str
+    """Of the file with the tasks, as the user gave it or below the folder that was given."""
+    text: str
+    """All that the plan depends on."""
+    document: TaskDocument
+    tasks: PlannedTasks
+
+    def plan(self) -> Plan:
+        """Return the plan with one goal that the tasks left reach; no goal if none is left."""
+        if not self.tasks.planned:
+            return Plan(goals=())
+        name = Path(self.path).resolve()
+        goal = name.parent.name if name.name == TASKS_FILE else name.stem
+        return Plan(goals=(project_goal(goal, f"All tasks of {name.name} are done.", self.tasks.planned),))
+
+    def notes(self) -> Iterator[str]:
+        """Yield what the file was taken for, how much is left to do, and what is left out."""
+        left_out = self.tasks.left_out
+        counts = [f"{count_of(len(self.tasks.planned), 'task')} to do", f"{len(self.tasks.done)} done"]
+        if left_out:
+            counts.append(f"{len(left_out)} left out")
+        yield f"{self.path} was taken for {FORMAT_TITLES[self.document.format]}: {', '.join(counts)}"
+        if left_out:
+            yield f"left out: {join_limited([f'{key} {why}' for key, why in left_out.items()], MAX_SHOWN)}"
+
+
+def find_tasks(given: str) -> TaskSource | None:
+    """Return the tasks of a file, or of `tasks.md` in a folder; None if the file is no list of tasks.
+
+    Raises PlanInvalid with the positions of all problems in a list of tasks, UsageError for a folder without one.
+    """
+    path = tasks_file(given)
+    text = _text(path)
+    return None if text is None else tasks_in(text, path)
+
+
+def tasks_in(text: str, path: str, *, with_stories: bool = False) -> TaskSource | None:
+    """Return the tasks in the text of the file `path`; None if it is no list of tasks.
+
+    Stories are found `with_stories` only, as they are not executed yet.
+    """
+    task_format = detect_format(text, name=path)
+    if task_format is None or (task_format == "prd" and not with_stories):
+        return None
+    beside = Path(path).parent
+    requirements = (_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
+    criteria = next((each for each in requirements if each), "")
+    document = read_tasks_of(task_format, text, name=path, requirements=criteria)
+    references = () if Path(path).name != TASKS_FILE else tuple(_references(beside))
+    return TaskSource(
+        path=path, text=text + criteria, document=document, tasks=planned_tasks(document, references=references)
+    )
+
+
+def free_text_note(given: str) -> str:
+    """Return what a specification was taken for that is no list of tasks."""
+    name = Path(given).name
+    if name == PROMPT_FILE:
+        return f"{given} is a prompt for rounds, which are not executed yet; it was {FREE_TEXT}"
+    text = _text(given)
+    if text is not None and detect_format(text, name=given) == "prd":
+        return f"{given} is {FORMAT_TITLES['prd']}, whose stories are not executed yet; it was {FREE_TEXT}"
+    return f"{given} was {FREE_TEXT}"
+
+
+def tasks_file(given: str) -> str:
+    """Return the path of the list of tasks in a folder, or the path given; raise UsageError for a folder without."""
+    if not Path(given).is_dir():
+        return given
+    path = Path(given) / TASKS_FILE
+    if not path.is_file():
+        what = f"{given} cannot be read: it is a folder without a {TASKS_FILE}"
+        raise UsageError(what, "Pass a file, or the folder of a specification of spec-kit or Kiro.")
+    return str(path)
+
+
+def _text(path: str) -> str | None:
+    """Return the text of a file with its line endings; None if there is none or it is not text."""
+    try:
+        if not Path(path).is_file():
+            return None
+        content = Path(path).read_bytes()
+    except (OSError, ValueError):
+        return None
+    if len(content) > MAX_BYTES:
+        limit = f"{path} has {len(content):,} bytes, more than the {MAX_BYTES:,} of a specification"
+        raise UsageError(limit, "Split it, or leave out what is done.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _references(folder: Path) -> Iterator[str]:
+    for name in REFERENCE_FILES:
+        if (folder / name).is_file():
+            yield os.path.relpath(folder / name)

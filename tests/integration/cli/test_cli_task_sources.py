@@ -1,0 +1,98 @@
+"""Lists of tasks in the formats of other tools, given to `plan check` and `plan --spec`; no model is asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+KIRO = "- [ ] 1. Pay\n  - _Requirements: 1.1, 9.9_\n- [ ]* 2. Tests\n- [x] 3. Done\n"
+REQUIREMENTS = "### Requirement 1\n\n1. WHEN one pays THEN it SHALL ring\n"
+ISSUE = {"id": "bd-1", "title": "a", "issue_type": "task"}
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def written(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return name
+
+    return written
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "taken_for"),
+    [
+        ("a.json", {"tasks": [{"id": 1, "title": "a"}]}, "a task list of task-master: 1 task to do, 0 done"),
+        (
+            "a.json",
+            {"userStories": [{"id": 1, "title": "a", "passes": True}]},
+            "product requirements (prd.json): 0 tasks",
+        ),
+        ("a.jsonl", ISSUE | {"status": "pinned"}, "an export of beads: 0 tasks to do, 0 done, 1 left out"),
+        ("a.md", "\ufeff- [ ] T001 a\r\n", "a task list of spec-kit: 1 task to do, 0 done"),
+        ("a.md", KIRO, "a numbered task list, as of Kiro: 1 task to do, 1 done, 1 left out"),
+    ],
+)
+def test_a_list_of_tasks_is_checked_like_a_plan(file, scaffold, name, content, taken_for):
+    """BX-7: the output says what the file was taken for."""
+    file(name, content if isinstance(content, str) else json.dumps(content))
+    answer = scaffold("plan", "check", name)
+    assert (answer.code, f"{name} was taken for {taken_for}" in answer.out) == (0, True), answer.out
+    answer = scaffold("plan", "check", name, "--json")
+    assert answer.json["valid"] is True
+    assert taken_for in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "finding"),
+    [
+        (
+            "a.json",
+            '{"tasks": [\n  {"id": 1, "title": "a", "dependencies": [2]}]}',
+            "a.json:2:3: error[unknown-dependency]",
+        ),
+        ("a.json", '{"stories": [\n', "a.json:2:1: error[syntax]"),
+        ("a.jsonl", f"{json.dumps(ISSUE)}\n{json.dumps(ISSUE)}\n", "a.jsonl:2:1: error[duplicate-key]"),
+        ("a.md", "# A\n- [ ] T001 a (depends on T001)\n", "a.md:2:1: error[self-dependency]"),
+        ("a.md", "- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n", "a.md:1:1: error[cycle]"),
+        ("a.md", b"- [ ] T001 a \xff", "a.md:1:14: error[syntax] this is not UTF-8"),
+    ],
+)
+def test_problems_have_their_line_and_column(file, scaffold, name, content, finding):
+    """OR-6."""
+    file(name, content)
+    answer = scaffold("plan", "check", name)
+    assert (answer.code, finding in answer.out) == (4, True), answer.out
+    if isinstance(content, str):
+        answer = scaffold("plan", "--spec", name)
+        assert answer.code == 4 or name == "a.json", answer.err
+
+
+def test_a_folder_is_planned_with_what_lies_beside_its_tasks(file, scaffold):
+    """AL-3: criteria of requirements.md are kept, and the plan needs no model."""
+    file(".kiro/specs/shop/tasks.md", KIRO)
+    file(".kiro/specs/shop/requirements.md", REQUIREMENTS)
+    answer = scaffold("plan", "--spec", ".kiro/specs/shop", "-o", "plan.json")
+    assert answer.code == 0, answer.err
+    assert ".kiro/specs/shop/tasks.md:1:1: warning[unknown-requirement]" in answer.err
+    assert "left out: 2 is optional" in answer.err
+    (goal,) = json.loads(Path("plan.json").read_bytes())["goals"]
+    (action,) = goal["actions"]
+    assert (goal["name"], action["key"]) == ("shop", "1")
+    assert "Accepted when:\n- WHEN one pays THEN it SHALL ring" in action["description"]
+    assert "Read first: .kiro/specs/shop/requirements.md" in action["description"]
+
+
+def test_a_plan_is_not_made_of_what_is_done(file, scaffold):
+    answer = scaffold("plan", "--spec", file("tasks.md", "- [x] T001 a\n"))
+    assert (answer.code, answer.out) == (0, "")
+    assert "tasks.md: nothing is left to do" in answer.err
+
+
+def test_a_file_that_is_too_large_is_refused(file, scaffold):
+    answer = scaffold("plan", "--spec", file("a.md", b" " * 16_000_001))
+    assert (answer.code, "has 16,000,001 bytes" in answer.err) == (64, True)
