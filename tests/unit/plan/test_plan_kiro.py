@@ -43,7 +43,7 @@ TASKS = """# Implementation Plan
     - with all rules
     - _Requirements: 1.1, 1.2_
   - [ ]* 1.3 Write tests
-- [ ] 2 Sell (P)
+- [ ] 2) Sell (P)
   - **Validates: Requirements 2, 1.2**
 - [ ] 3. Refund (P)
   - _Requirements: 1.1-2.9, 7.3, FR-2_

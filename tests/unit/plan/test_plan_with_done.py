@@ -90,7 +90,7 @@ def spec_kit(draw, done):
 
 
 def kiro(draw, done):
-    return "# Plan\n" + checklist(draw, done, lambda n: f"{n + 1}{draw(st.sampled_from(['', '.']))}")
+    return "# Plan\n" + checklist(draw, done, lambda n: f"{n + 1}{draw(st.sampled_from([')', '.']))}")
 
 
 FORMATS = {

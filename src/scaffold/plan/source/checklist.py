@@ -173,10 +173,20 @@ def paragraph(first: str, following: Sequence[Line]) -> str:
     return " ".join((first.strip(), *(line.text.strip() for line in continued)))
 
 
+def mostly(lines: Sequence[Line], chosen: Callable[[Item], object]) -> bool:
+    """Return whether `chosen` is true for more items than there are others that are not part of them."""
+    items = items_of(lines, chosen)
+    return len(items) > len(_others(lines, items))
+
+
+def _others(lines: Sequence[Line], read: Sequence[Item]) -> list[Line]:
+    covered = {line.number for each in read for line in (each.line, *each.body)}
+    return [line for line in lines if line.number not in covered and item(line)]
+
+
 def unread_items(lines: Sequence[Line], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
     """Return a warning if there are items of a checklist that are neither in `read` nor part of one."""
-    covered = {line.number for each in read for line in (each.line, *each.body)}
-    others = [line for line in lines if line.number not in covered and item(line)]
+    others = _others(lines, read)
     if not others:
         return ()
     are = "is" if len(others) == 1 else "are"

@@ -11,9 +11,9 @@ from scaffold.plan.source.checklist import (
     Item,
     Line,
     heading,
-    item,
     items_of,
     lines_of,
+    mostly,
     no_tasks,
     tick_mark,
     unread_items,
@@ -21,7 +21,10 @@ from scaffold.plan.source.checklist import (
 from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree
 from scaffold.plan.source.task_order import in_written_order
 
-_TASK = re.compile(r"(?:\*\*)?(?P<id>\d+(?:\.\d+)*[a-z]?)(?P<star>\*?)[.)]?(?:\*\*)?:?\s+(?P<text>\S.*)", re.DOTALL)
+_TASK = re.compile(
+    r"(?:\*\*)?(?P<id>\d+(?=\*?[.)])|\d+(?:\.\d+)+[a-z]?)(?P<star>\*?)[.)]?(?:\*\*)?:?\s+(?P<text>\S.*)", re.DOTALL
+)
+"""The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none."""
 _PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
 _DEPENDS = re.compile(r"_Depends(?: on)?:\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
@@ -39,8 +42,8 @@ Criteria = Mapping[tuple[int, int], str]
 
 
 def is_kiro(text: str) -> bool:
-    """Return whether the text has a numbered item with a tick."""
-    return any(_task(each) for line in lines_of(text.removeprefix("\ufeff")) if (each := item(line)))
+    """Return whether most items with a box in the text are numbered."""
+    return mostly(lines_of(text.removeprefix("\ufeff")), _task)
 
 
 def read_criteria(text: str) -> Criteria:

@@ -1,7 +1,7 @@
 """Task lists of spec-kit (`tasks.md`): items with an id such as `T012`, in phases that follow each other."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,9 +11,9 @@ from scaffold.plan.source.checklist import (
     Item,
     Line,
     heading,
-    item,
     items_of,
     lines_of,
+    mostly,
     no_tasks,
     paragraph,
     tick_mark,
@@ -61,8 +61,8 @@ class _Entry(Struct, frozen=True):
 
 
 def is_spec_kit(text: str) -> bool:
-    """Return whether the text has an item with an id of spec-kit."""
-    return any(_task(each) for line in lines_of(text.removeprefix("\ufeff")) if (each := item(line)))
+    """Return whether most items with a box in the text have an id of spec-kit."""
+    return mostly(lines_of(text.removeprefix("\ufeff")), _task)
 
 
 def read_spec_kit(text: str, *, name: str) -> TaskDocument:
@@ -78,15 +78,14 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
             name, "there is no task with an id such as `T001`", "Write e.g. `- [ ] T001 Create the project`."
         )
     mark = tick_mark([entry.item for entry in entries], lines)
-    ids = [entry.id for entry in entries]
-    stories = {label: [each.id for each in entries if label in each.labels] for e in entries for label in e.labels}
+    names = _Names(entries)
     tasks = [
         SourceTask(
             id=entry.id,
             title=entry.title,
             description=entry.item.details,
             notes=phases[entry.phase].text,
-            depends_on=tuple(_dependencies(entry, ids, stories)),
+            depends_on=tuple(names.dependencies(entry)),
             done=entry.item.ticked,
             parallel=PARALLEL in entry.labels,
             position=entry.item.position,
@@ -123,17 +122,28 @@ def _entries(lines: Sequence[Line]) -> tuple[list[Phase], list[_Entry]]:
     return phases, entries
 
 
-def _dependencies(
-    entry: _Entry, ids: Sequence[ActionKey], stories: Mapping[str, Sequence[ActionKey]]
-) -> Iterator[ActionKey]:
-    """Yield the ids that the task names after `depends on`; a range stands for the ids between its ends."""
-    for stated in _DEPENDS.finditer(entry.item.written):
-        for reference in _REFERENCE.finditer(stated["list"]):
-            if story := reference["story"]:
-                yield from () if story in entry.labels else stories.get(story, (ActionKey(story),))
-                continue
-            first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
-            if first in ids and last in ids:
-                yield from ids[ids.index(first) : ids.index(last) + 1]
-            else:
-                yield from dict.fromkeys((first, last))
+class _Names:
+    """What tasks may name in a list: ids, ranges of ids, stories."""
+
+    def __init__(self, entries: Sequence[_Entry]) -> None:
+        self._ids = [entry.id for entry in entries]
+        self._places = {key: place for place, key in reversed([*enumerate(self._ids)])}
+        self._stories: dict[str, list[ActionKey]] = {}
+        for entry in entries:
+            for label in entry.labels:
+                self._stories.setdefault(label, []).append(entry.id)
+
+    def dependencies(self, entry: _Entry) -> Iterator[ActionKey]:
+        """Yield the ids that the task names after `depends on`; a name that nothing has is yielded as it is."""
+        for stated in _DEPENDS.finditer(entry.item.written):
+            for reference in _REFERENCE.finditer(stated["list"]):
+                if reference["story"] not in entry.labels:
+                    yield from self._named(reference)
+
+    def _named(self, reference: re.Match[str]) -> Sequence[ActionKey]:
+        if story := reference["story"]:
+            return self._stories.get(story, [ActionKey(story)])
+        first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
+        if first in self._places and last in self._places:
+            return self._ids[self._places[first] : self._places[last] + 1]
+        return [first, last]
