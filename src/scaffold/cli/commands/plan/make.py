@@ -33,7 +33,9 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 
 @click.command(hidden=True)
 @click.argument("task", required=False)
-@click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
+@click.option(
+    "--spec", metavar="FILE", help="A file that describes the task, or a list of tasks; `-` is standard input."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
 @click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")

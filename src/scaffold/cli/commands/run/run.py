@@ -47,9 +47,11 @@ CONFIRMATION = "Start?"
 
 @click.command()
 @click.argument("task", required=False)
-@click.option("--spec", metavar="FILE", help="A file that describes the task; `-` is standard input.")
+@click.option(
+    "--spec", metavar="FILE", help="A file that describes the task, or a list of tasks; `-` is standard input."
+)
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
-@click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, JSON, in their order.")
+@click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, in their order.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
@@ -58,7 +60,8 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, **options: A
     """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
     Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
-    `description` and what each `depends_on` (indexes from 0, or keys), nothing is planned; add `--tier` to let agents
+    `description` and what each `depends_on` (indexes from 0, or keys), nothing is planned; nor if `--spec` or
+    `--tasks` is a list of task-master, spec-kit, Kiro or beads, or the folder of one. Add `--tier` to let agents
     decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
     checkout is not touched, and nothing is pushed.
     """
