@@ -23,6 +23,12 @@ REFERENCE_FILES = ("spec.md", "plan.md", "requirements.md", "bugfix.md", "design
 MAX_BYTES = 16_000_000
 MAX_SHOWN = 5
 FREE_TEXT = "taken as a free-text specification"
+MARKDOWN = ".md"
+NO_TASKS = (
+    "no list of tasks in a known format",
+    "Give an id to each box, such as `- [ ] T001 ...` or `- [ ] 1.2 ...`.",
+)
+"""What a Markdown file is that has no tasks, and how to mend it."""
 
 
 class TaskSource(Struct, frozen=True, kw_only=True):
@@ -61,7 +67,10 @@ def find_tasks(given: str) -> TaskSource | None:
     """
     path = tasks_file(given)
     text = _text(path)
-    return None if text is None else tasks_in(text, path)
+    tasks = None if text is None else tasks_in(text, path)
+    if tasks is None and path != given:
+        raise UsageError(f"{path} is {NO_TASKS[0]}", NO_TASKS[1])
+    return tasks
 
 
 def tasks_in(text: str, path: str, *, with_stories: bool = False) -> TaskSource | None:

@@ -8,6 +8,7 @@ from shlex import quote
 import click
 
 from scaffold.cli.render.style import is_terminal
+from scaffold.cli.specification import TASKS_FILE
 from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 
@@ -17,9 +18,10 @@ LOOKS_LIKE = 0.8
 
 
 def reject_file(task: str, fix: str) -> None:
-    """Raise UsageError with `fix` if the task is the path of a file."""
+    """Raise UsageError with `fix` if the task is the path of a file, or of a folder with a list of tasks."""
     if _is_file(task):
-        raise UsageError(f"the task {quoted(task)} is the name of a file", fix)
+        kind = "folder" if Path(task).is_dir() else "file"
+        raise UsageError(f"the task {quoted(task)} is the name of a {kind}", fix)
 
 
 def reject_command(task: str, prefix: str, commands: Collection[str]) -> None:
@@ -49,7 +51,7 @@ def check_task(task: str, *, yes: bool) -> None:
 
 def _is_file(task: str) -> bool:
     try:
-        return Path(task).is_file()
+        return Path(task).is_file() or (Path(task) / TASKS_FILE).is_file()
     except (OSError, ValueError):  # too long for a name, or with a NUL
         return False
 

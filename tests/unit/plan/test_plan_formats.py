@@ -29,7 +29,7 @@ ISSUE = {"id": "bd-1", "title": "a", "issue_type": "task"}
         ("a.json", "7", None),
         ("a.jsonl", json.dumps(ISSUE), "beads"),
         ("a.jsonl", f"{json.dumps(ISSUE)}\n{json.dumps(TASK)}", None),
-        ("a.jsonl", "", None),
+        ("a.jsonl", "\n", "beads"),
         ("spec", json.dumps({"tasks": [TASK]}), "task-master"),
         ("spec", f"{json.dumps(ISSUE)}\n\n{json.dumps(ISSUE)}\n", "beads"),
         ("spec", "{a template}", None),

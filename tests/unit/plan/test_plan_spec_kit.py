@@ -87,13 +87,19 @@ def test_phases_follow_each_other_and_marked_neighbours_run_together():
 def test_what_is_said_of_a_phase_reaches_its_tasks():
     """AL-3: the independent test of a story is what its last task has to show."""
     tasks = by_id(TASKS)
-    assert tasks["T002"].notes == "Part of: Phase 1: Setup\nPurpose: Something to build on\nCheckpoint: It builds"
+    assert (
+        tasks["T002"].notes
+        == "This is a part of: Phase 1: Setup\nPurpose: Something to build on\nCheckpoint: It builds"
+    )
     assert tasks["T004"].notes.splitlines()[1:] == ["Goal: One can buy", "Independent Test: Buy something"]
     assert {key for key, each in tasks.items() if each.verification_intent} == {"T006a-TEST"}
 
 
 def test_a_statement_ends_with_the_text():
-    assert by_id("- [ ] T001 a\n## B\n- [ ] T002 b\n\n**Goal:** One\ntwo")["T002"].notes == "Part of: B\nGoal: One two"
+    assert (
+        by_id("- [ ] T001 a\n## B\n- [ ] T002 b\n\n**Goal:** One\ntwo")["T002"].notes
+        == "This is a part of: B\nGoal: One two"
+    )
 
 
 def test_a_task_that_depends_on_a_later_one_comes_after_it():

@@ -12,6 +12,7 @@ from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
 from scaffold.plan.source.task import MarkedText, TaskDocument, TaskFormat, checked, mark_done
 from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
 from scaffold.plan.text.positioned import (
+    START,
     ListNode,
     MappingNode,
     PositionedNode,
@@ -31,7 +32,8 @@ def detect_format(text: str, *, name: str) -> TaskFormat | None:
     Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is not valid.
     """
     if name.endswith(".jsonl"):
-        return _of_lines(parse_json_lines(text, name=name))
+        lines = parse_json_lines(text, name=name)
+        return "beads" if lines == ListNode(START, ()) else _of_lines(lines)
     if name.endswith(".json"):
         return _of_json(parse_json(text, name=name))
     if text.removeprefix("\ufeff").lstrip()[:1] in {"{", "["}:

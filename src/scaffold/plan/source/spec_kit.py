@@ -49,7 +49,9 @@ class Phase(Struct):
     @property
     def text(self) -> str:
         """All of it, one statement a line."""
-        return "\n".join((f"Part of: {self.title}", *(f"{name}: {text}" for name, text in self.fields.items())))
+        return "\n".join(
+            (f"This is a part of: {self.title}", *(f"{name}: {text}" for name, text in self.fields.items()))
+        )
 
 
 class _Entry(Struct, frozen=True):

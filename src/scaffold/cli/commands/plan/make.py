@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,12 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
         # Before planning, which costs money.
         _refuse_to_replace(place)
     if task is None and spec is not None and spec != STDIN:
-        tell = note_printer(quiet=options["quiet"])
         tasks = _tasks_of(spec)
         if tasks is not None:
-            for note in tasks.notes():
-                tell(note)
-            return _write_tasks(tasks, place, as_json=as_json)
-        tell(free_text_note(spec))
+            return _write_tasks(tasks, place, as_json=as_json, tell=note_printer(quiet=options["quiet"]))
     request = read_request(task, spec, sys.stdin)
+    if spec is not None and spec != STDIN:
+        note_printer(quiet=options["quiet"])(free_text_note(spec))
     return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
 
 
@@ -73,9 +72,11 @@ def _tasks_of(spec: str) -> TaskSource | None:
         raise
 
 
-def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool) -> int:
+def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: Callable[[str], None]) -> int:
     """Write the plan of a list of tasks, which needs no planner."""
     print_findings(tasks.document.warnings, tasks.path)
+    for note in tasks.notes():
+        tell(note)
     plan = tasks.plan()
     if plan.goals:
         _write_output(plan, place, as_json=as_json)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import format_finding, print_json
-from scaffold.cli.specification import TaskSource, tasks_file, tasks_in
+from scaffold.cli.specification import MARKDOWN, NO_TASKS, TaskSource, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of
@@ -74,6 +74,8 @@ def check_plan_file(file: str) -> CheckedPlan:
         tasks = tasks_in(text, name, with_stories=True)
         if tasks is not None:
             return _checked_tasks(name, tasks)
+        if name.endswith(MARKDOWN):
+            return CheckedPlan(name=name, plan=None, report=_unreadable((_no_tasks(),)))
         root = parse_positioned(text, name=name)
         plan, warnings = parse_plan(root, name=name)
     except UnicodeDecodeError as error:
@@ -119,6 +121,11 @@ def _content(file: str) -> bytes:
 
 def _unreadable(findings: tuple[Finding, ...]) -> LintReport:
     return LintReport(findings=findings, width=0, critical_path=(), actions=0)
+
+
+def _no_tasks() -> Finding:
+    what, fix = NO_TASKS
+    return Finding(code="unknown-format", severity="error", message=f"this is {what}", fix=fix, line=1, column=1)
 
 
 def _not_text(source: bytes, error: UnicodeDecodeError) -> Finding:

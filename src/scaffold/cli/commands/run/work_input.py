@@ -64,11 +64,11 @@ def _from_request(task: str | None, spec: str | None, flags: RunFlags) -> tuple[
     if task is not None:
         reject_command(task, "scaffold", VISIBLE)
         check_task(task, yes=flags.yes or flags.dry_run)
-    elif spec is not None and spec != STDIN:
-        if (source := _tasks_of(spec)) is not None:
-            return _from_tasks(source, flags)
-        note_printer(quiet=flags.quiet)(free_text_note(spec))
+    elif spec is not None and spec != STDIN and (source := _tasks_of(spec)) is not None:
+        return _from_tasks(source, flags)
     request = read_request(task, spec, sys.stdin)
+    if spec is not None and spec != STDIN:
+        note_printer(quiet=flags.quiet)(free_text_note(spec))
     return RunInput(request=request, source=request), flags
 
 
@@ -126,7 +126,7 @@ def _read_task_list(path: str) -> tuple[str, Plan]:
     try:
         tasks = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise PlanInvalid(f"{path} is not JSON: {error}", TASKS_HINT) from error
+        raise PlanInvalid(f"{path} is neither a list of tasks of a known tool nor JSON: {error}", TASKS_HINT) from error
     except RecursionError as error:
         raise PlanInvalid(f"{path} is nested too deeply", TASKS_HINT) from error
     if not tasks:
