@@ -7,13 +7,15 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.core.plan import Plan
+from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, bad_text
 from scaffold.plan.source.formats import detect_format, read_tasks_of
 from scaffold.plan.source.prompt_loop import PROMPT_FILE
-from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument
+from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument, with_task_positions
 from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
+from scaffold.plan.text.positioned import invalid_plan
 
 TASKS_FILE = "tasks.md"
 """The list of tasks in a folder of spec-kit or Kiro."""
@@ -86,9 +88,23 @@ def tasks_in(text: str, path: str, *, with_stories: bool = False) -> TaskSource 
     criteria = next((each for each in requirements if each), "")
     document = read_tasks_of(task_format, text, name=path, requirements=criteria)
     references = () if Path(path).name != TASKS_FILE else tuple(_references(beside))
-    return TaskSource(
-        path=path, text=text + criteria, document=document, tasks=planned_tasks(document, references=references)
-    )
+    tasks = planned_tasks(document, references=references)
+    if findings := tuple(_over_limits(tasks)):
+        raise invalid_plan(path, with_task_positions(findings, document.tasks))
+    return TaskSource(path=path, text=text + criteria, document=document, tasks=tasks)
+
+
+def _over_limits(tasks: PlannedTasks) -> Iterator[Finding]:
+    """Yield an error for each task that an action cannot hold, and one if there are more than a goal can have."""
+    for task in tasks.planned:
+        if wrong := bad_text(task.description):
+            what = f"all that is said of the task {wrong}"
+            yield Finding(
+                code="bad-value", severity="error", action=task.key, message=what, fix="Shorten or correct it."
+            )
+    if len(tasks.planned) > MAX_ASSERTIONS:
+        what = f"{len(tasks.planned):,} tasks are left to do, more than the {MAX_ASSERTIONS:,} of a run"
+        yield Finding(code="bad-value", severity="error", message=what, fix="Split the list.")
 
 
 def free_text_note(given: str) -> str:

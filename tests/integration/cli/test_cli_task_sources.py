@@ -34,6 +34,7 @@ def file(tmp_path, monkeypatch):
         ),
         ("a.jsonl", ISSUE | {"status": "pinned"}, "an export of beads: 0 tasks to do, 0 done, 1 left out"),
         ("a.md", "\ufeff- [ ] T001 a\r\n", "a task list of spec-kit: 1 task to do, 0 done"),
+        ("PROMPT.md", "Go on.", "a prompt for at most 50 rounds"),
         ("a.md", KIRO, "a numbered task list, as of Kiro: 1 task to do, 1 done, 1 left out"),
     ],
 )
@@ -60,6 +61,10 @@ def test_a_list_of_tasks_is_checked_like_a_plan(file, scaffold, name, content, t
         ("a.md", "# A\n- [ ] T001 a (depends on T001)\n", "a.md:2:1: error[self-dependency]"),
         ("a.md", "- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n", "a.md:1:1: error[cycle]"),
         ("a.md", "# A\n", "a.md:1:1: error[unknown-format]"),
+        ("a.md", "\n- [ ] T001 a\0b\n", "a.md:2:1: error[bad-value] all that is said of the task contains"),
+        ("a.md", f"- [ ] T001 {'x' * 20_000}\n", "a.md:1:1: error[bad-value] all that is said of the task is longer"),
+        ("a.md", "".join(f"- [ ] T{n:04} a\n" for n in range(1001)), "a.md:1:1: error[bad-value] 1,001 tasks"),
+        ("PROMPT.md", "\n", "PROMPT.md:1:1: error[bad-value]"),
         ("a.jsonl", "", "a.jsonl:1:1: error[bad-value]"),
         ("a.md", b"- [ ] T001 a \xff", "a.md:1:14: error[syntax] this is not UTF-8"),
     ],

@@ -55,6 +55,25 @@ def test_blocking_issues_are_dependencies_and_epics_have_parts():
 
 
 @pytest.mark.parametrize(
+    ("fields", "held"),
+    [
+        ({"status": "in_progress"}, ""),
+        ({"status": "pinned"}, "has the status `pinned`"),
+        ({"issue_type": "gate"}, "has the type `gate`"),
+        ({"dependencies": [{"depends_on_id": "b", "type": "conditional-blocks"}]}, "is to be done only if `b` fails"),
+        ({"issue_type": "gate", "status": "closed"}, ""),
+    ],
+)
+def test_what_nobody_works_on_is_held(fields, held):
+    assert read(issue("a", **fields))[0].held == held
+
+
+def test_records_that_are_no_issues_are_skipped():
+    lines = [{"_type": "memory", "key": "x"}, issue("a", _type="issue"), issue("b", ("waits-for", "a"))]
+    assert [(each.id, each.depends_on) for each in read(*lines)] == [("a", ()), ("b", ("a",))]
+
+
+@pytest.mark.parametrize(
     ("lines", "code", "place"),
     [
         (("",), "bad-value", (1, 1)),

@@ -7,11 +7,10 @@ from itertools import takewhile
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of
 from scaffold.plan.source.task import TextEdit
-from scaffold.plan.text.positioned import TextPosition, invalid_plan
+from scaffold.plan.text.positioned import TextPosition
 
 TICKS = frozenset("xX")
 """What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""
@@ -211,9 +210,3 @@ def tick_mark(items: Sequence[Item], lines: Sequence[Line]) -> str:
         return "x"
     line = lines[ticked.line.number - 1]
     return line.text[ticked.tick_at - line.start]
-
-
-def no_tasks(name: str, message: str, fix: str) -> PlanInvalid:
-    """Return the error for a file without a task."""
-    finding = Finding(code="bad-value", severity="error", message=message, fix=fix, line=1, column=1)
-    return invalid_plan(name, (finding,))

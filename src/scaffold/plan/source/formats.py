@@ -5,7 +5,7 @@ from typing import assert_never
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
-from scaffold.plan.source.beads import read_beads
+from scaffold.plan.source.beads import is_issue, read_beads
 from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
 from scaffold.plan.source.prd import STORY_LIST_KEYS, read_prd
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
@@ -87,7 +87,8 @@ def _of_unnamed_json(text: str, name: str) -> TaskFormat | None:
 
 
 def _of_lines(root: PositionedNode) -> TaskFormat | None:
-    return "beads" if _each_has(root, ISSUE_KEYS) else None
+    lines = root.items if isinstance(root, ListNode) else ()
+    return "beads" if _each_has(ListNode(START, tuple(filter(is_issue, lines))), ISSUE_KEYS) else None
 
 
 def _of_json(root: PositionedNode) -> TaskFormat | None:

@@ -14,11 +14,10 @@ from scaffold.plan.source.checklist import (
     items_of,
     lines_of,
     mostly,
-    no_tasks,
     tick_mark,
     unread_items,
 )
-from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, empty_document
 from scaffold.plan.source.task_order import in_written_order
 
 _TASK = re.compile(
@@ -103,7 +102,7 @@ def _source_tasks(
     items: Sequence[Item], lines: Sequence[Line], criteria: Criteria, name: str
 ) -> tuple[SourceTask, ...]:
     if not items:
-        raise no_tasks(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")
+        raise empty_document(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")
     mark = tick_mark(items, lines)
     ids = {match["id"] for each in items if (match := _task(each))}
     return tuple(_source_task(each, match, ids, criteria, mark) for each in items if (match := _task(each)))

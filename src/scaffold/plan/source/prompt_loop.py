@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from scaffold.core.errors import PlanInvalid
+from scaffold.plan.source.task import empty_document
 
 PROMPT_FILE = "PROMPT.md"
 """The name by which such a file is known; its text has no structure of its own."""
@@ -20,5 +20,5 @@ def read_prompt_loop(text: str, *, name: str) -> PromptLoop:
     """Return the loop; raise PlanInvalid if the prompt is empty."""
     prompt = text.removeprefix("\ufeff")
     if not prompt.strip():
-        raise PlanInvalid(f"{name}:1:1: the prompt is empty", "Write what to do in each round.")
+        raise empty_document(name, "the prompt is empty", "Write what to do in each round.")
     return PromptLoop(prompt=prompt)

@@ -14,12 +14,11 @@ from scaffold.plan.source.checklist import (
     items_of,
     lines_of,
     mostly,
-    no_tasks,
     paragraph,
     tick_mark,
     unread_items,
 )
-from scaffold.plan.source.task import SourceTask, TaskDocument
+from scaffold.plan.source.task import SourceTask, TaskDocument, empty_document
 from scaffold.plan.source.task_order import in_written_order
 
 PHASE_LEVEL = 2
@@ -76,7 +75,7 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
     lines = lines_of(text.removeprefix("\ufeff"))
     phases, entries = _entries(lines)
     if not entries:
-        raise no_tasks(
+        raise empty_document(
             name, "there is no task with an id such as `T001`", "Write e.g. `- [ ] T001 Create the project`."
         )
     mark = tick_mark([entry.item for entry in entries], lines)

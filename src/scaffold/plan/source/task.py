@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.source.dag import TaskSpec, dag_findings
@@ -149,6 +150,12 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     if findings := dag_findings(specs):
         raise invalid_plan(name, with_task_positions(findings, document.tasks))
     return document
+
+
+def empty_document(name: str, message: str, fix: str) -> PlanInvalid:
+    """Return the error for a text that has nothing to do in it."""
+    finding = Finding(code="bad-value", severity="error", message=message, fix=fix, line=1, column=1)
+    return invalid_plan(name, (finding,))
 
 
 def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]) -> tuple[Finding, ...]:

@@ -13,6 +13,7 @@ from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of
 from scaffold.plan.analysis.lint import LintReport, lint
+from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
 from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.finding_positions import with_positions
@@ -71,6 +72,8 @@ def check_plan_file(file: str) -> CheckedPlan:
     name = "standard input" if file == STDIN else path
     try:
         text = source.decode()
+        if Path(name).name == PROMPT_FILE:
+            return _checked_prompt(name, text)
         tasks = tasks_in(text, name, with_stories=True)
         if tasks is not None:
             return _checked_tasks(name, tasks)
@@ -84,6 +87,12 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable(error.findings))
     report = lint(plan).after(warnings)
     return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
+
+
+def _checked_prompt(name: str, text: str) -> CheckedPlan:
+    rounds = read_prompt_loop(text, name=name).max_rounds
+    note = f"{name} was taken for a prompt for at most {rounds} rounds, which are not executed yet"
+    return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable(()), notes=(note,))
 
 
 def _checked_tasks(name: str, tasks: TaskSource) -> CheckedPlan:
