@@ -102,8 +102,8 @@ def test_a_specification_that_is_a_list_of_tasks_is_executed_without_a_planner(s
     ]
     last = shown["actions"][-1]
     assert set(last["preconditions"]) == {"done:T002", "done:T003"}
-    assert "To be verified: Look at it" in last["description"]
-    assert "Read first: specs/001-shop/spec.md" in last["description"]
+    assert (last["title"], last["verification_intent"]) == ("Make d.txt", "Look at it")
+    assert "Read first: specs/001-shop/spec.md" in last["notes"]
     assert (folder / "tasks.md").read_text() == SPEC_KIT
 
 

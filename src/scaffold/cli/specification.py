@@ -10,7 +10,8 @@ from scaffold.core.errors import UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.orchestrator.planning.projects import project_goal
-from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, bad_text
+from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, problems_of
+from scaffold.plan.source.dag import dag_goal
 from scaffold.plan.source.formats import detect_format, read_tasks_of
 from scaffold.plan.source.prompt_loop import PROMPT_FILE
 from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument, with_task_positions
@@ -95,16 +96,16 @@ def tasks_in(text: str, path: str, *, with_stories: bool = False) -> TaskSource 
 
 
 def _over_limits(tasks: PlannedTasks) -> Iterator[Finding]:
-    """Yield an error for each task that an action cannot hold, and one if there are more than a goal can have."""
-    for task in tasks.planned:
-        if wrong := bad_text(task.description):
-            what = f"all that is said of the task {wrong}"
-            yield Finding(
-                code="bad-value", severity="error", action=task.key, message=what, fix="Shorten or correct it."
-            )
+    """Yield an error for each problem of a task that no action can have, or of more tasks than a goal can have."""
     if len(tasks.planned) > MAX_ASSERTIONS:
         what = f"{len(tasks.planned):,} tasks are left to do, more than the {MAX_ASSERTIONS:,} of a run"
         yield Finding(code="bad-value", severity="error", message=what, fix="Split the list.")
+    elif tasks.planned:
+        for action in dag_goal("tasks", tasks.planned).actions:
+            for problem in problems_of(action):
+                yield Finding(
+                    code="bad-value", severity="error", action=action.key, message=problem.what, fix=problem.fix
+                )
 
 
 def free_text_note(given: str) -> str:

@@ -75,20 +75,22 @@ def batch_problems(specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
 
 
 def action_problems(index: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
-    """Yield the problems of a new action at `index` of its list; its contract was validated when parsed."""
-    problems = (
-        *_invalid("key", [spec.key], bad_key),
-        *_invalid("role", [spec.role], _bad_name),
-        *_invalid("title", [spec.title], bad_line),
-        *_invalid("description", [spec.description], bad_text),
-        *_invalid_list("acceptance criteria", "criterion", spec.acceptance, bad_text),
-        *_invalid("verification intent", [spec.verification_intent], bad_text),
-        *_invalid("note", [spec.notes], bad_text),
-        *_invalid("file", spec.files, bad_glob),
-        *_invalid_assertions("precondition", spec.preconditions),
-        *_invalid_assertions("effect", spec.effects),
-    )
-    return (ProposalProblem(f"actions[{index}]: {problem.what}", problem.fix) for problem in problems)
+    """Yield the problems of a new action at `index` of its list."""
+    return (ProposalProblem(f"actions[{index}]: {problem.what}", problem.fix) for problem in problems_of(spec))
+
+
+def problems_of(spec: ActionSpec) -> Iterator[ProposalProblem]:
+    """Yield the problems of a new action; its contract was validated when parsed."""
+    yield from _invalid("key", [spec.key], bad_key)
+    yield from _invalid("role", [spec.role], _bad_name)
+    yield from _invalid("title", [spec.title], bad_line)
+    yield from _invalid("description", [spec.description], bad_text)
+    yield from _invalid_list("acceptance criteria", "criterion", spec.acceptance, bad_text)
+    yield from _invalid("verification intent", [spec.verification_intent], bad_text)
+    yield from _invalid("note", [spec.notes], bad_text)
+    yield from _invalid("file", spec.files, bad_glob)
+    yield from _invalid_assertions("precondition", spec.preconditions)
+    yield from _invalid_assertions("effect", spec.effects)
 
 
 def proposal_problems(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of
+from scaffold.plan.source.json_tasks import one_line
 from scaffold.plan.source.task import TextEdit
 from scaffold.plan.text.positioned import TextPosition
 
@@ -75,7 +76,7 @@ class Item(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The text, with the lines that continue it."""
-        return " ".join((self.text.strip(), *(line.text.strip() for line in self.body[: self._continued])))
+        return one_line(" ".join((self.text, *(line.text for line in self.body[: self._continued]))))
 
     @property
     def details(self) -> str:

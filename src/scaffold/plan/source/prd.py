@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, first_key, mappings, priority
+from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_line, priority
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -66,7 +66,7 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText) -> SourceT
     done = fields.flag(passes, default=False)
     return SourceTask(
         id=ActionKey(story_id),
-        title=fields.text("title"),
+        title=one_line(fields.text("title")),
         description=fields.text("description"),
         acceptance=criteria(fields, first_key(fields, CRITERIA_KEYS)),
         priority=priority(fields),

@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
-from scaffold.core.plan import Finding
+from scaffold.core.plan import Finding, TaskText
 from scaffold.plan.source.dag import TaskSpec, dag_findings
 from scaffold.plan.text.positioned import START, TextPosition, invalid_plan
 
 TaskFormat = Literal["prd", "task-master", "spec-kit", "kiro", "beads"]
-TaskType = Literal["SETUP", "FEATURE", "BUGFIX", "REFACTOR"]
 
 FORMAT_TITLES: Mapping[TaskFormat, str] = {
     "prd": "product requirements (prd.json)",
@@ -32,19 +31,10 @@ class TextEdit(Struct, frozen=True):
     text: str
 
 
-class SourceTask(Struct, frozen=True, kw_only=True):
+class SourceTask(TaskText, frozen=True, kw_only=True):
     """A task or story as a file states it."""
 
     id: ActionKey
-    title: str
-    description: str = ""
-    acceptance: tuple[str, ...] = ()
-    """The acceptance criteria, in order."""
-    verification_intent: str = ""
-    """What checks should show."""
-    type: TaskType | None = None
-    notes: str = ""
-    """Anything else that helps to do it."""
     priority: float | None = None
     """Lower comes first; None comes last."""
     depends_on: tuple[ActionKey, ...] = ()
@@ -139,7 +129,6 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     specs = [
         TaskSpec(
             key=task.id,
-            description=task.title,
             depends_on=()
             if tree.done(task)
             else (*tree.dependencies(task), *(part.id for part in tree.required_parts(task))),

@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
+from scaffold.core.plan import full_text, text_fields
 from scaffold.plan.source.dag import TaskSpec
 from scaffold.plan.source.json_tasks import paragraphs
 from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree
@@ -38,10 +39,7 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
         key=lambda task: (task.priority is None, task.priority or 0.0),
     )
     return PlannedTasks(
-        planned=tuple(
-            TaskSpec(key=task.id, description=_text(task, tree, references), depends_on=waits[task.id])
-            for task in ordered
-        ),
+        planned=tuple(_spec(task, tree, waits[task.id], references) for task in ordered),
         done=done,
         left_out={key: "is optional" for key in tree.by_id if key in optional} | held,
     )
@@ -66,30 +64,16 @@ def _held(
     return held
 
 
-def _text(task: SourceTask, tree: TaskTree, references: Sequence[str]) -> str:
-    """Return all that is asked for, as paragraphs."""
-    description = "" if task.description.strip() == task.title.strip() else task.description
-    return paragraphs(
-        task.title,
-        description,
-        "\n".join(("Accepted when:", *(f"- {each}" for each in task.acceptance))) if task.acceptance else "",
-        f"To be verified: {task.verification_intent}" if task.verification_intent else "",
-        f"Notes: {task.notes}" if task.notes else "",
+def _spec(task: SourceTask, tree: TaskTree, waits: Sequence[ActionKey], references: Sequence[str]) -> TaskSpec:
+    """Return the task with all that is said of it, in its notes also what it is a part of and what to read."""
+    notes = paragraphs(
+        task.notes,
         *(_whole(each) for each in tree.ancestors(task)),
         f"Read first: {', '.join(references)}" if references else "",
     )
+    return TaskSpec(**text_fields(task) | {"notes": notes}, key=task.id, depends_on=tuple(waits))
 
 
 def _whole(task: SourceTask) -> str:
     """Return what is said about a task as a whole, for those who do a part of it."""
-    return "\n".join(
-        filter(
-            None,
-            (
-                f"This is a part of {task.id}: {task.title}",
-                task.description,
-                f"The whole is verified by: {task.verification_intent}" if task.verification_intent else "",
-                *(f"- {each}" for each in task.acceptance),
-            ),
-        )
-    )
+    return f"This is a part of {task.id}: {full_text(task)}"
