@@ -11,6 +11,8 @@ from scaffold.plan.source.formats import detect_format, read_tasks_of, with_done
 
 NUMBERS = range(1, 7)
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=12)
+PROSE = TEXTS.filter(lambda text: not set("<`~[") & set(text))
+"""Lines that begin neither code, nor a comment, nor an item."""
 EXTRAS = st.dictionaries(st.sampled_from(["estimate", "labels", "x y", "z"]), st.lists(TEXTS) | TEXTS | st.none())
 
 
@@ -81,7 +83,7 @@ def checklist(draw, done, line):
     bullet = draw(st.sampled_from("-*+"))
     rows = [f"{bullet} [{mark}] {line(0)} first", ""]
     for n in NUMBERS:
-        rows += [f"{bullet} [{mark if n in done else ' '}] {line(n)} {draw(TEXTS)}t", f"  {draw(TEXTS)}", draw(TEXTS)]
+        rows += [f"{bullet} [{mark if n in done else ' '}] {line(n)} {draw(PROSE)}t", f"  {draw(PROSE)}", draw(PROSE)]
     return "\n".join(rows)
 
 
