@@ -85,6 +85,10 @@ def test_tasks_are_nested_by_number_and_optional_ones_are_marked():
     assert (tasks["2"].title, tasks["2"].parallel, tasks["1"].parallel) == ("Sell", True, False)
 
 
+def test_bold_text_around_the_number_is_no_part_of_the_title():
+    assert [each.title for each in read("- [ ] **1. a**\n- [ ] **2.** b **c**\n").tasks] == ["a", "b **c**"]
+
+
 def test_a_number_between_may_be_missing():
     assert [each.parent for each in read("- [ ] 1. a\n- [ ] 1.1.1 b\n- [ ] 2.1 c\n").tasks] == [None, "1", None]
 

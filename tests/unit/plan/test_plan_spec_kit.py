@@ -147,6 +147,11 @@ def test_a_long_list_is_read():
     assert len(read(text).tasks) == 3000
 
 
+def test_a_code_block_belongs_to_the_item_that_it_is_indented_below():
+    tasks = by_id("- [ ] T001 a\n  ```\nx\n\ny\n  ```\n- [ ] T002 b\n\n```\nz\n```\n<!-- no -->\n")
+    assert (tasks["T001"].description, tasks["T002"].description) == ("  ```\nx\n\ny\n  ```", "")
+
+
 def test_code_blocks_end_where_they_were_opened():
     text = "~~~~\n```\n- [ ] T001 a\n~~~\n~~~~~\n- [ ] T002 b\n```\n- [ ] T003 c\n``` no\n- [ ] T004 d\n```\n"
     assert list(by_id(text)) == ["T002"]

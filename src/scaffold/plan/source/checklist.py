@@ -157,12 +157,19 @@ def items_of(lines: Sequence[Line], chosen: Callable[[Item], object]) -> tuple[I
 def _body(first: Item, following: Sequence[Line]) -> list[Line]:
     body: list[Line] = []
     for line in following:
-        if line.text.strip() and line.indent <= first.indent and not line.literal:
+        # What is inside a block belongs to the item if the block began there.
+        in_block = line.literal and body and body[-1].literal
+        if line.text.strip() and line.indent <= first.indent and not in_block:
             break
         body.append(line)
     while body and not body[-1].text.strip():
         body.pop()
     return body
+
+
+def balanced(text: str) -> str:
+    """Return a title without the end of bold text that began before it, with the id."""
+    return text.replace("**", "", 1) if text.count("**") % 2 else text
 
 
 def paragraph(first: str, following: Sequence[Line]) -> str:

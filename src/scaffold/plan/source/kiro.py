@@ -10,6 +10,7 @@ from scaffold.core.plan import Finding
 from scaffold.plan.source.checklist import (
     Item,
     Line,
+    balanced,
     heading,
     items_of,
     lines_of,
@@ -113,7 +114,7 @@ def _task(each: Item) -> re.Match[str] | None:
 
 
 def _source_task(each: Item, match: re.Match[str], ids: set[str], criteria: Criteria, mark: str) -> SourceTask:
-    title = match["text"].strip()
+    title = balanced(match["text"].strip())
     return SourceTask(
         id=ActionKey(match["id"]),
         title=_PARALLEL.sub("", title),

@@ -10,6 +10,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.plan.source.checklist import (
     Item,
     Line,
+    balanced,
     heading,
     items_of,
     lines_of,
@@ -117,7 +118,7 @@ def _entries(lines: Sequence[Line]) -> tuple[list[Phase], list[_Entry]]:
             phases.append(Phase(title.text, {}))
         elif (each := items.get(line.number)) and (match := _task(each)):
             labels = tuple(_LABEL.findall(match["labels"]))
-            entries.append(_Entry(each, ActionKey(match["id"]), labels, match["text"], len(phases) - 1))
+            entries.append(_Entry(each, ActionKey(match["id"]), labels, balanced(match["text"]), len(phases) - 1))
         elif not line.literal and (field := _FIELD.match(line.text)):
             phases[-1].fields.setdefault(field["name"], paragraph(field["text"], lines[place + 1 :]))
     return phases, entries
