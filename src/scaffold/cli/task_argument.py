@@ -19,9 +19,15 @@ LOOKS_LIKE = 0.8
 
 def reject_file(task: str, fix: str) -> None:
     """Raise UsageError with `fix` if the task is the path of a file, or of a folder with a list of tasks."""
-    if _is_file(task):
-        kind = "folder" if Path(task).is_dir() else "file"
-        raise UsageError(f"the task {quoted(task)} is the name of a {kind}", fix)
+    path = Path(task)
+    try:
+        is_file, has_tasks = path.is_file(), (path / TASKS_FILE).is_file()
+    except (OSError, ValueError):  # too long for a name, or with a NUL
+        return
+    if is_file:
+        raise UsageError(f"the task {quoted(task)} is the name of a file", fix)
+    if has_tasks:
+        raise UsageError(f"the task {quoted(task)} is the name of a folder with a list of tasks", fix)
 
 
 def reject_command(task: str, prefix: str, commands: Collection[str]) -> None:
@@ -47,13 +53,6 @@ def check_task(task: str, *, yes: bool) -> None:
     )
     if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _confirmed(task):
         raise UsageError("nothing was started", "Describe the task in a sentence.")
-
-
-def _is_file(task: str) -> bool:
-    try:
-        return Path(task).is_file() or (Path(task) / TASKS_FILE).is_file()
-    except (OSError, ValueError):  # too long for a name, or with a NUL
-        return False
 
 
 def _confirmed(task: str) -> bool:

@@ -52,7 +52,7 @@ class SourceTask(TaskText, frozen=True, kw_only=True):
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):
-    """The tasks of one file, in the order they were written, parts after what they are a part of."""
+    """The tasks of one file, in the order they were written."""
 
     format: TaskFormat
     tasks: tuple[SourceTask, ...]
