@@ -23,7 +23,7 @@ REQUIREMENTS = """# Requirements
 A remark.
    indented
 
-### 要件 2
+### 要件 2 - 返品
 
 - 2.1 WHEN one returns THE shop SHALL refund
 ```

@@ -32,7 +32,7 @@ _REQUIREMENTS = re.compile(r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s
 _RANGE = re.compile(r"(?<![\w.-])(?P<first>\d+(?:\.\d+)?)(?:\s*[-–]\s*(?P<last>\d+(?:\.\d+)?))?(?![\w.]*\w)")
 _DETAIL = re.compile(r"^[ \t]*(?!(?:[-*+][ \t]+)?(?:_|\*\*))\S", re.MULTILINE)
 """A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`."""
-_REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)].*|\s*)")
+_REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)–—-].*|\s*)")
 _CRITERION = re.compile(
     r"[ \t]{0,3}(?:[-*+][ \t]+)?(?:\*\*)?(?:(?P<number>\d+)[.)]|(?P<full>\d+\.\d+)[.)]?)(?:\*\*)?[ \t]+(?P<text>\S.*)"
 )
