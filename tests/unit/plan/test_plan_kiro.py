@@ -41,7 +41,7 @@ TASKS = """# Implementation Plan
   - [x] 1.1 Create the project
   - [-] 1.2 Add the linter
     - with all rules
-    - _Requirements: 1.1, 1.2_
+    - _要件：1.1、1.2_
   - [ ]* 1.3 Write tests
 - [ ] 2) Sell (P)
   - **Validates: Requirements 2, 1.2**

@@ -28,7 +28,12 @@ _TASK = re.compile(
 _PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
 _DEPENDS = re.compile(r"_Depends(?: on)?:\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
-_REQUIREMENTS = re.compile(r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)", re.IGNORECASE)
+_REQUIREMENTS = re.compile(
+    r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)"
+    r"|_(?!Depend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_",
+    re.IGNORECASE,
+)
+"""The criteria that a task refers to; in other languages what is in italics and has only numbers after its name."""
 _RANGE = re.compile(r"(?<![\w.-])(?P<first>\d+(?:\.\d+)?)(?:\s*[-–]\s*(?P<last>\d+(?:\.\d+)?))?(?![\w.]*\w)")
 _DETAIL = re.compile(r"^[ \t]*(?!(?:[-*+][ \t]+)?(?:_|\*\*))\S", re.MULTILINE)
 """A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`."""
@@ -185,7 +190,7 @@ def _references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
     """Yield the criteria that the task refers to: each once; a number without a point is all of a requirement's."""
     seen: dict[tuple[int, int], None] = {}
     for stated in _REQUIREMENTS.finditer(each.details):
-        for match in _RANGE.finditer(stated["list"]):
+        for match in _RANGE.finditer(stated["list"] or stated["numbers"] or ""):
             first, last = _key(match["first"]), _key(match["last"] or match["first"])
             if first[1] and last[1]:
                 seen.update(dict.fromkeys(key for key in criteria if first <= key <= last))
