@@ -89,10 +89,9 @@ def test_stories_are_worked_in_steps_and_land_one_after_another(scenario):
         ),
         ({"userStories": [{"id": "a", "title": "A"}, {"id": "a", "title": "B"}]}, "more than one"),
         ({"userStories": [{"id": "../a", "title": "A"}]}, "prd.json:1:"),
-        ({"userStories": [{"id": "a", "title": "A", "passes": True}]}, "pass already"),
         ("{", "prd.json:1:"),
     ],
-    ids=["empty", "unknown", "cycle", "duplicate", "hostile", "passed", "syntax"],
+    ids=["empty", "unknown", "cycle", "duplicate", "hostile", "syntax"],
 )
 def test_an_unworkable_prd_is_refused_before_anything_happens(scenario, given, said):
     """DR-1: with line and column, before a request is made."""

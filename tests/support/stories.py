@@ -4,7 +4,7 @@ import json
 from datetime import datetime, timedelta, timezone
 
 from scaffold.core.model import Usage
-from scaffold.plan.source.prd import Story
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.apply_edit import EditRequest, apply_file
 from scaffold.plan.story.record import StoryRecord
@@ -19,8 +19,8 @@ def at(minutes: int) -> datetime:
     return NOON + timedelta(minutes=minutes)
 
 
-def story(story_id: str = "US-001", **fields) -> Story:
-    return Story(**({"id": story_id, "title": f"Story {story_id}", "given": {}} | fields))
+def story(story_id: str = "US-001", **fields) -> SourceTask:
+    return SourceTask(**({"id": story_id, "title": f"Story {story_id}"} | fields))
 
 
 def claimed(story_id: str = "US-001", **fields) -> StoryRecord:

@@ -16,6 +16,7 @@ from scaffold.plan.source.formats import detect_format, read_tasks_of
 from scaffold.plan.source.prompt_loop import PROMPT_FILE
 from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument, with_task_positions
 from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
+from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.plan.text.positioned import invalid_plan
 
 TASKS_FILE = "tasks.md"
@@ -45,10 +46,13 @@ class TaskSource(Struct, frozen=True, kw_only=True):
     tasks: PlannedTasks
 
     def plan(self) -> Plan:
-        """Return the plan with one goal that the tasks left reach; no goal if none is left."""
+        """Return the plan with one goal that the tasks left reach, stories in steps; no goal if none is left."""
         if not self.tasks.planned:
             return Plan(goals=())
         name = Path(self.path).resolve()
+        if self.document.format == "prd":
+            stories = stories_goal(name.stem, f"All stories of {name.name} are done.", self.document.tasks)
+            return Plan(goals=(stories,))
         goal = name.parent.name if name.name == TASKS_FILE else name.stem
         return Plan(goals=(project_goal(goal, f"All tasks of {name.name} are done.", self.tasks.planned),))
 
@@ -76,13 +80,19 @@ def find_tasks(given: str) -> TaskSource | None:
     return tasks
 
 
-def tasks_in(text: str, path: str, *, with_stories: bool = False) -> TaskSource | None:
-    """Return the tasks in the text of the file `path`; None if it is no list of tasks.
+def find_stories(given: str) -> TaskSource:
+    """Return the stories of a PRD; UsageError if the file is none. Raises as `find_tasks` does."""
+    found = find_tasks(given)
+    if found is None or found.document.format != "prd":
+        taken = FORMAT_TITLES[found.document.format] if found else "no list of stories"
+        raise UsageError(f"{given} is {taken}", 'Write {"userStories": [{"id": "US-001", "title": "..."}]}.')
+    return found
 
-    Stories are found `with_stories` only, as they are not executed yet.
-    """
+
+def tasks_in(text: str, path: str) -> TaskSource | None:
+    """Return the tasks in the text of the file `path`; None if it is no list of tasks."""
     task_format = detect_format(text, name=path)
-    if task_format is None or (task_format == "prd" and not with_stories):
+    if task_format is None:
         return None
     beside = Path(path).parent
     requirements = (_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
@@ -113,9 +123,6 @@ def free_text_note(given: str) -> str:
     name = Path(given).name
     if name == PROMPT_FILE:
         return f"{given} is a prompt for rounds, which are not executed yet; it was {FREE_TEXT}"
-    text = _text(given)
-    if text is not None and detect_format(text, name=given) == "prd":
-        return f"{given} is {FORMAT_TITLES['prd']}, whose stories are not executed yet; it was {FREE_TEXT}"
     return f"{given} was {FREE_TEXT}"
 
 

@@ -183,6 +183,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "state": "waiting",
                 "waits_for": [],
                 "conflicts": {},
+                "detail": "",
             }
         ],
         "inbox": [],

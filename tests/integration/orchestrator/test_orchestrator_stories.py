@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.states import Completed, Failed
 from scaffold.orchestrator.owner.control import retry_action
-from scaffold.plan.source.prd import Story
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s
 from support.harness import UNSANDBOXED
@@ -16,7 +16,7 @@ STEPS = [f"step-{number:03d}" for number in range(1, 11)]
 
 
 def story(key="US-1", **fields):
-    return Story(id=key, title=f"Title of {key}", given={}, **fields)
+    return SourceTask(id=key, title=f"Title of {key}", **fields)
 
 
 def turns(key="US-1", *more, **commands):
@@ -45,7 +45,7 @@ def state(harness, key="US-1"):
 
 async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     """DR-8, DR-11, DR-15: ten steps, one commit; the state has each step with its start and its notes."""
-    run = await open_stories(harness, story(acceptance_criteria=("list has six",)))
+    run = await open_stories(harness, story(acceptance=("list has six",)))
     assert (await harness.run_to_end(run, **turns(step_005="echo six >> list"))).state == Completed()
     assert (await harness.sh(f"git log --format=%s {run.session_branch} -1")) == "feat(ralph): US-1 - Title of US-1"
     found = state(harness)

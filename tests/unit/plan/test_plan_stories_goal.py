@@ -5,18 +5,18 @@ import pytest
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Plan
 from scaffold.plan.analysis.lint import lint
-from scaffold.plan.source.prd import Story
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, step_type
 from scaffold.plan.story.stories_goal import stories_goal
 
 
 def story(key, **fields):
-    return Story(id=key, title=f"Title of {key}", given={}, **fields)
+    return SourceTask(id=key, title=f"Title of {key}", **fields)
 
 
 def test_a_story_is_a_compound_whose_last_step_makes_it_done():
     """DR-2, DR-3, SC-22: ten steps in the story's worktree, each needs the one before it."""
-    goal = stories_goal("prd", "All of it.", [story("US-1", acceptance_criteria=("it works",), notes="See x.")])
+    goal = stories_goal("prd", "All of it.", [story("US-1", acceptance=("it works",), notes="See x.")])
     compound, *steps = goal.actions
     assert (compound.key, compound.kind, compound.method, compound.title) == (
         "US-1",
@@ -40,7 +40,7 @@ def test_stories_are_worked_by_priority_and_wait_for_those_that_are_left():
         story("c"),
         story("b", priority=2, depends_on=("done", "a")),
         story("a", priority=1.5),
-        story("done", passes=True),
+        story("done", done=True),
     ]
     compounds = [each for each in stories_goal("prd", "", stories).actions if each.kind == "compound"]
     assert [each.key for each in compounds] == ["a", "b", "c"]
@@ -49,7 +49,7 @@ def test_stories_are_worked_by_priority_and_wait_for_those_that_are_left():
 
 def test_without_a_story_that_is_left_there_is_nothing_to_do():
     with pytest.raises(PlanInvalid, match="all stories of prd pass already"):
-        stories_goal("prd", "", [story("a", passes=True)])
+        stories_goal("prd", "", [story("a", done=True)])
 
 
 def test_a_type_of_step_is_found_by_its_name():

@@ -85,7 +85,7 @@ def test_the_loop_is_over_when_all_stories_are_completed_failed_or_blocked():
 
 def test_stories_are_actions_that_need_each_other_and_steps_need_the_one_before():
     """SC-22, DR-3: and the plan is sound."""
-    more = {"description": "As a user ...", "acceptance_criteria": ("It adds up",), "notes": "Mind the cache"}
+    more = {"description": "As a user ...", "acceptance": ("It adds up",), "notes": "Mind the cache"}
     given = [story("US-000"), story("US-001", depends_on=("US-000",), **more)]
     compounds = [story_action(each) for each in given]
     assert (compounds[1].key, compounds[1].kind, compounds[1].title) == ("US-001", "compound", "Story US-001")

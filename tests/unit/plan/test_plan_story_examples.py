@@ -206,7 +206,7 @@ def after(text, step_id):
 def test_a_story_of_a_prd_is_read(example):
     """DR-1."""
     others = [{"id": "US-001", "title": "a"}, {"id": "US-002", "title": "b"}]
-    stories = read_prd(json.dumps({"stories": [*others, json.loads(example)]}), name="prd.json").stories
+    stories = read_prd(json.dumps({"stories": [*others, json.loads(example)]}), name="prd.json").tasks
     assert stories[2].depends_on == ("US-001", "US-002")
 
 

@@ -168,7 +168,7 @@ def test_a_story_is_worked_step_by_step_and_completed_once_all_have_ended():
 
 def test_a_story_that_passes_is_completed_from_the_start():
     """DR-1."""
-    assert new_record(story(passes=True)).status == "completed"
+    assert new_record(story(done=True)).status == "completed"
 
 
 def test_steps_are_executed_one_after_the_other():

@@ -41,7 +41,7 @@ class Executor:
     """Works on one story after the other; what agents do in a step is scripted by `STORY/step` and execution."""
 
     def __init__(self, text):
-        self.stories = {story.id: story for story in read_prd(text, name="prd.json").stories}
+        self.stories = {story.id: story for story in read_prd(text, name="prd.json").tasks}
         self.records = {key: new_record(story) for key, story in self.stories.items()}
         self.prompts = {}
         self.edits = {}
@@ -74,7 +74,7 @@ class Executor:
         name = f"{record.story_id}/{step_id}"
         self.executions.append(name)
         record = change_step(record, step_id, StartStep(at=NOON, commit=COMMIT, log_file=f"logs/{name}.jsonl"))
-        task = TaskText(acceptance=self.stories[record.story_id].acceptance_criteria)
+        task = TaskText(acceptance=self.stories[record.story_id].acceptance)
         self.prompts[name] = step_prompt(task, record, step_id, StepContext(files=FILES))
         if name in self.failing:
             return change_step(record, step_id, FailStep(at=NOON, error="it broke", usage=USAGE))

@@ -49,7 +49,7 @@ def assignable(
     return by_priority([story for story in candidates if done.issuperset(story.depends_on)])
 
 
-def by_priority(stories: Sequence[Story]) -> tuple[Story, ...]:
+def by_priority(stories: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     """Return the stories with the lowest priority first, those without one last, otherwise as they were written."""
     return tuple(sorted(stories, key=_rank))
 

@@ -19,7 +19,7 @@ from scaffold.core.states import (
     Verifying,
 )
 from scaffold.plan.source.dag import done_assertion
-from scaffold.plan.source.prd import Story
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.record import StepId, StepStatus, StoryRecord, StoryStatus
 
 ENDED_FROM_OUTSIDE: frozenset[AttemptOutcome] = frozenset({"timeout", "cancelled"})
@@ -31,23 +31,23 @@ def step_key(story: str, step: StepId) -> ActionKey:
     return ActionKey(f"{story}/{step}")
 
 
-def new_record(story: Story) -> StoryRecord:
+def new_record(story: SourceTask) -> StoryRecord:
     """Return the record of a story that nobody works on yet; it is completed if the story `passes`."""
     return StoryRecord(
         story_id=story.id,
         title=story.title,
-        status="completed" if story.passes else "unclaimed",
+        status="completed" if story.done else "unclaimed",
         depends_on=story.depends_on,
     )
 
 
-def story_action(story: Story) -> ActionSpec:
+def story_action(story: SourceTask) -> ActionSpec:
     """Return the story as a compound that needs the stories it depends on, and makes `done:<story>` true."""
     return ActionSpec(
         key=story.id,
         title=" ".join(story.title.split()),
         description=story.description,
-        acceptance=story.acceptance_criteria,
+        acceptance=story.acceptance,
         notes=story.notes,
         kind="compound",
         method="story",

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from scaffold.core.ids import ActionId
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
 from scaffold.plan.source.dag import done_assertion
-from scaffold.plan.source.prd import Story, assignable
+from scaffold.plan.source.prd import assignable
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.record import StoryRecord, StoryStatus
 from scaffold.plan.story.transitions import BlockStory, UnblockStory, story_after
 
@@ -45,7 +46,7 @@ def blocking_failures(stories: Sequence[StoryRecord]) -> Mapping[str, str]:
     return {str(story): reason.partition(":")[2] for story, reason in reasons.items()}
 
 
-def claimable(given: Sequence[Story], stories: Sequence[StoryRecord]) -> tuple[Story, ...]:
+def claimable(given: Sequence[SourceTask], stories: Sequence[StoryRecord]) -> tuple[SourceTask, ...]:
     """Return the stories of the PRD that can be claimed now, the one to take first in front.
 
     `stories` are the records of all of them, after `reevaluated`.

@@ -7,17 +7,18 @@ from msgspec import structs
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.plan.source.dag import done_assertion
-from scaffold.plan.source.prd import Story, by_priority
+from scaffold.plan.source.prd import by_priority
+from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.actions import new_record, step_actions, story_action
 from scaffold.plan.story.record import default_workflow
 
 
-def stories_goal(name: str, description: str, stories: Sequence[Story]) -> GoalSpec:
+def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> GoalSpec:
     """Return the goal that is reached when all stories are done, in the order in which they are to be worked.
 
-    Stories that pass are left out. Raises PlanInvalid if all do.
+    Stories that are done are left out. Raises PlanInvalid if all are.
     """
-    passed = {story.id for story in stories if story.passes}
+    passed = {story.id for story in stories if story.done}
     left = tuple(
         structs.replace(story, depends_on=tuple(each for each in story.depends_on if each not in passed))
         for story in by_priority(stories)
@@ -33,6 +34,6 @@ def stories_goal(name: str, description: str, stories: Sequence[Story]) -> GoalS
     )
 
 
-def _actions(story: Story) -> Iterator[ActionSpec]:
+def _actions(story: SourceTask) -> Iterator[ActionSpec]:
     yield story_action(story)
     yield from step_actions(structs.replace(new_record(story), steps=default_workflow()))

@@ -16,7 +16,7 @@ from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.style import note_printer, print_findings
 from scaffold.cli.request import STDIN, read_request
-from scaffold.cli.specification import TaskSource, find_tasks, free_text_note
+from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
 from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
@@ -37,13 +37,16 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @click.option(
     "--spec", metavar="FILE", help="A file that describes the task, or a list of tasks; `-` is standard input."
 )
+@click.option("--prd", metavar="FILE", help="The stories of a PRD, JSON, each in steps.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
 @click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @json_option
 @quiet_option
-def make(task: str | None, spec: str | None, output: str | None, *, as_json: bool, **options: Any) -> int:
+def make(
+    task: str | None, spec: str | None, prd: str | None, output: str | None, *, as_json: bool, **options: Any
+) -> int:
     """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
     if task is not None:
         check_task(task, yes=False)
@@ -51,8 +54,11 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
     if place is not None:
         # Before planning, which costs money.
         _refuse_to_replace(place)
-    if task is None and spec is not None and spec != STDIN:
-        tasks = _tasks_of(spec)
+    if prd is not None and (task is not None or spec is not None):
+        raise UsageError("a task cannot be combined with a PRD", "Pass only one of them.")
+    given = prd or spec
+    if task is None and given is not None and given != STDIN:
+        tasks = _found_in(given, find_stories if prd else find_tasks)
         if tasks is not None:
             return _write_tasks(tasks, place, as_json=as_json, tell=note_printer(quiet=options["quiet"]))
     request = read_request(task, spec, sys.stdin)
@@ -64,9 +70,9 @@ def make(task: str | None, spec: str | None, output: str | None, *, as_json: boo
 add_global_options(make)  # it is no command of the group, but what the group calls for a task
 
 
-def _tasks_of(spec: str) -> TaskSource | None:
+def _found_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
     try:
-        return find_tasks(spec)
+        return find(spec)
     except PlanInvalid as error:
         print_findings(error.findings, spec)
         raise

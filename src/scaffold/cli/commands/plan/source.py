@@ -74,7 +74,7 @@ def check_plan_file(file: str) -> CheckedPlan:
         text = source.decode()
         if Path(name).name == PROMPT_FILE:
             return _checked_prompt(name, text)
-        tasks = tasks_in(text, name, with_stories=True)
+        tasks = tasks_in(text, name)
         if tasks is not None:
             return _checked_tasks(name, tasks)
         if name.endswith(MARKDOWN):

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
-from scaffold.cli.commands.run.work_input import QUICK_TIER, may_replan, read_input
+from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
@@ -52,11 +52,12 @@ CONFIRMATION = "Start?"
 )
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
 @click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, in their order.")
+@click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
 @shared_options
-def run(task: str | None, spec: str | None, tasks_path: str | None, **options: Any) -> int:
+def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: str | None, **options: Any) -> int:
     """Plan TASK and execute it: agents work in parallel, each result is checked, and what passes lands.
 
     Pass a long task with `--spec` or on standard input. With `--plan`, or `--tasks` and a list of objects with a
@@ -65,7 +66,7 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, **options: A
     decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
     checkout is not touched, and nothing is pushed.
     """
-    given = read_input(task, spec, tasks_path, flags_of(options))
+    given = read_input(GivenInput(task=task, spec=spec, tasks=tasks_path, prd=prd_path), flags_of(options))
     if given is None:
         if options["as_json"]:
             print_json({"type": "result", "run": None})
@@ -128,7 +129,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
         click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
-        print_result(context, run.id, as_json=flags.as_json)
+        await print_result(context, run.id, as_json=flags.as_json)
         return OK
     interrupted = asyncio.Event()
     handle_interrupts(interrupted.set)
@@ -139,7 +140,7 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     if interrupted.is_set():
         print_text(STOPPED_WATCHING, err=True)
         return INTERRUPTED
-    return None if is_interrupted(ended) else print_end(context, ended, as_json=flags.as_json)
+    return None if is_interrupted(ended) else await print_end(context, ended, as_json=flags.as_json)
 
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
@@ -156,7 +157,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     if not flags.yes and not _confirmed():
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
-        print_result(context, run.id, as_json=flags.as_json)
+        await print_result(context, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(context, run.id, flags)
 

@@ -2,15 +2,17 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from scaffold.cli.lazy_commands import VISIBLE
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import note_printer, print_findings
 from scaffold.cli.request import STDIN, read_request
-from scaffold.cli.specification import TaskSource, find_tasks, free_text_note
+from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.config.run_settings import RunFlags
 from scaffold.core.errors import PlanInvalid, UsageError
@@ -26,26 +28,34 @@ QUICK_TIER = "quick"
 """The tier that runs without a planner."""
 
 
-def read_input(
-    task: str | None, spec: str | None, tasks_path: str | None, flags: RunFlags
-) -> tuple[RunInput, RunFlags] | None:
+class GivenInput(Struct, frozen=True, kw_only=True):
+    """What the user passed besides a plan."""
+
+    task: str | None = None
+    spec: str | None = None
+    tasks: str | None = None
+    prd: str | None = None
+
+
+def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
     """Return what to do, and the flags with the path of the plan or list of tasks; None if nothing is left to do.
 
     Raises UsageError for input that cannot be combined or read, PlanInvalid after printing the findings.
     """
-    if tasks_path is not None and flags.plan_path is not None:
-        raise UsageError("a plan and a list of tasks cannot be combined", "Pass only one of them.")
-    given = tasks_path or flags.plan_path
-    if given is None:
-        return _from_request(task, spec, flags)
-    if task is not None or spec is not None:
-        raise UsageError("a task cannot be combined with a plan or a list of tasks", "Pass only one of them.")
-    if tasks_path is None:
+    files = [path for path in (flags.plan_path, asked.tasks, asked.prd) if path is not None]
+    if len(files) > 1:
+        raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
+    if not files:
+        return _from_request(asked.task, asked.spec, flags)
+    if asked.task is not None or asked.spec is not None:
+        raise UsageError("a task cannot be combined with a plan, tasks or a PRD", "Pass only one of them.")
+    (given,) = files
+    if flags.plan_path is not None:
         text, plan = _read_valid_plan(given, planner=may_replan(flags))
-    elif (source := _tasks_of(tasks_path)) is not None:
+    elif (source := _found_in(given, find_stories if asked.prd else find_tasks)) is not None:
         return _from_tasks(source, flags)
     else:
-        text, plan = _read_task_list(tasks_path)
+        text, plan = _read_task_list(given)
     return RunInput(request=_short_path(given), source=text, plan=plan), _with_path(flags, given)
 
 
@@ -64,7 +74,7 @@ def _from_request(task: str | None, spec: str | None, flags: RunFlags) -> tuple[
     if task is not None:
         reject_command(task, "scaffold", VISIBLE)
         check_task(task, yes=flags.yes or flags.dry_run)
-    elif spec is not None and spec != STDIN and (source := _tasks_of(spec)) is not None:
+    elif spec is not None and spec != STDIN and (source := _found_in(spec, find_tasks)) is not None:
         return _from_tasks(source, flags)
     request = read_request(task, spec, sys.stdin)
     if spec is not None and spec != STDIN:
@@ -72,9 +82,9 @@ def _from_request(task: str | None, spec: str | None, flags: RunFlags) -> tuple[
     return RunInput(request=request, source=request), flags
 
 
-def _tasks_of(path: str) -> TaskSource | None:
+def _found_in(path: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
     try:
-        return find_tasks(path)
+        return find(path)
     except PlanInvalid as error:
         raise tell_findings(error, path) from error
 
