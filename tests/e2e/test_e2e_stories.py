@@ -99,3 +99,28 @@ def test_an_unworkable_prd_is_refused_before_anything_happens(scenario, given, s
     done = scenario.call([*scenario.request_command(*prd(scenario, given)), "--yes"])
     assert (done.returncode, said in done.stderr) == (4, True), done.stderr
     assert scenario.status()["run"] is None
+
+
+@pytest.mark.slow
+def test_a_story_stands_for_the_step_that_lands_it(scenario):
+    """DR-8: `diff`, `logs`, `review`, `revert` and `land --only` take a story by its id."""
+    story = {"id": "US-001", "title": "Add two"}
+    code = {"name": "shell", "args": {"command": "echo two >> list"}}
+    scenario.replies(
+        {"when": {"action": "US-001/step-005", "turn": 1}, "tool_calls": [code]},
+        *({"when": {"role": each}, "text": DONE} for each in STEP_TYPES),
+    )
+    done = scenario.call([*scenario.request_command(*prd(scenario, {"userStories": [story]})), "--yes"])
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "landed 1 actions, 1 facts with evidence"), (
+        done.stderr
+    )
+    assert "+two" in scenario.scaffold("diff", "US-001").stdout
+    assert "US-001/step-007" in scenario.scaffold("logs", "US-001").stdout
+    assert "shown by" not in scenario.scaffold("tasks").stdout.partition("step-002")[2].partition("step-003")[0]
+    assert scenario.scaffold("revert", "US-001").returncode == 0
+    branch = scenario.status()["run"]["session_branch"]
+    assert "list" not in scenario.git("ls-tree", "--name-only", branch).splitlines()
+    assert scenario.scaffold("resume").returncode == 0
+    assert "two" in scenario.git("show", f"{branch}:list")
+    assert scenario.scaffold("land", "--only", "US-001").returncode == 0
+    assert "two" in (scenario.repo / "list").read_text()

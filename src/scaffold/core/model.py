@@ -327,6 +327,11 @@ class Fact(Struct, frozen=True, kw_only=True):
     """True if a second reviewer or a human agreed to the work in spite of the doubts."""
 
     @property
+    def only_orders(self) -> bool:
+        """Whether it orders the steps of a compound, and says nothing about the branch."""
+        return any(each.kind == "step" for each in self.evidence)
+
+    @property
     def strength(self) -> Strength:
         """How much its evidence says."""
         return strength_of(self.doubts, reviewed=self.reviewed)

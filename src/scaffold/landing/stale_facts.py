@@ -16,7 +16,7 @@ from scaffold.core.model import Action, Fact, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.evidence import evidence_of
-from scaffold.landing.staleness import ProvenFacts, group_by_action, only_orders
+from scaffold.landing.staleness import ProvenFacts, group_by_action
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.store.database import Store
 
@@ -75,7 +75,7 @@ def mark_stale(store: Store, group: ProvenFacts) -> None:
 
     Those of steps stay: they order the steps of a compound, and say nothing about the branch.
     """
-    facts = [fact for fact in group.facts if not only_orders(fact)]
+    facts = [fact for fact in group.facts if not fact.only_orders]
     if group.recheck == "nothing" or not facts:
         return
     for fact in facts:

@@ -42,11 +42,6 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
         return f"{', '.join(fact.assertion for fact in self.facts)} of {self.action.key}"
 
 
-def only_orders(fact: Fact) -> bool:
-    """Return whether the fact orders the steps of a compound, and says nothing about the branch."""
-    return any(each.kind == "step" for each in fact.evidence)
-
-
 def group_by_action(
     shown: Iterable[tuple[Fact, Action]], *, besides: Collection[ActionId] = ()
 ) -> tuple[ProvenFacts, ...]:

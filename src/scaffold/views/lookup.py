@@ -22,6 +22,13 @@ def action_if_any(context: StoreAccess, run: Run, name: str) -> Action | None:
     return found if found is not None and found.run_id == run.id else None
 
 
+def find_landing_action(context: StoreAccess, run: Run, name: str) -> Action:
+    """Return what `find_action` does; of a compound whose steps share a worktree, the step that lands their work."""
+    found = find_action(context, run, name)
+    steps = (each for each in context.store.actions.children(found.id) if each.workspace == "parent")
+    return next((each for each in steps if not set(found.effects).isdisjoint(each.effects)), found)
+
+
 def find_other_run(context: StoreAccess, run: Run, name: str) -> Run:
     """Return the run whose id starts with `name`, or raise UsageError; `name` is no goal or action of `run`."""
     if not name or context.store.runs.by_prefix(name.removeprefix("session-")):

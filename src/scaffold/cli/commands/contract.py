@@ -26,7 +26,7 @@ from scaffold.verify.contract.review import is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
-from scaffold.views.lookup import find_action
+from scaffold.views.lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
 
 MAX_TESTS = 20
@@ -80,7 +80,7 @@ class ContractView(Struct, frozen=True, kw_only=True):
 
 async def _read(name: str, run_name: str | None) -> ContractView:
     async with context_with_run(run_name) as (context, run):
-        action = find_action(context, run, name)
+        action = find_landing_action(context, run, name)
         attempts = context.store.attempts.of_action(action.id)
         facts = context.store.facts.of_goal(action.goal_id)
         return ContractView(

@@ -95,7 +95,9 @@ async def _of_run(context: RunContext, run: Run) -> DiffRange:
 
 
 async def _of_action(context: RunContext, action: Action) -> DiffRange:
-    attempts = context.store.attempts.of_action(action.id)
+    # Of a compound whose steps share a worktree, the work of all is what the last of them made so far.
+    store = context.store.attempts
+    attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
     landed = next((each for each in reversed(attempts) if each.outcome == "landed" and each.head_sha), None)
     if landed is not None and landed.head_sha is not None:
         base = await resolve(context.git, f"{landed.head_sha}^")

@@ -16,7 +16,7 @@ from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.style import paint
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Action, Run
+from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.assignment import journal_names
@@ -140,9 +140,15 @@ def _each_once(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEnt
             yield entry
 
 
+def _attempts(context: RunContext, only: Action) -> Sequence[Attempt]:
+    """Return the attempts at an action, or at all steps of a compound whose steps share a worktree."""
+    store = context.store.attempts
+    return store.of_workspace(only.id) if only.kind == "compound" else store.of_action(only.id)
+
+
 def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
     """Return the files to read, each once: the journals of goals, and the log files of attempts and turns."""
-    attempts = context.store.attempts.of_action(only.id) if only else context.store.attempts.of_run(run.id)
+    attempts = _attempts(context, only) if only else context.store.attempts.of_run(run.id)
     turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
     named = [Path(name) for name in written if name]
@@ -160,7 +166,8 @@ def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[
         entry = read_entry(line)
         if entry is None or entry.fields.get("run", run.id) != run.id:
             continue
-        if only is None or entry.fields.get("action") == only.key:
+        about = str(entry.fields.get("action"))
+        if only is None or about == only.key or (only.kind == "compound" and about.startswith(f"{only.key}/")):
             yield entry
 
 

@@ -124,6 +124,8 @@ def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: 
     text = f"{status} {action.key} ({action.role}{kind}{word}) {note}"
     yield from layout.wrap(f"{indent}{status_mark(status)} ", text)
     for effect in action.effects:
+        if (fact := facts.get(effect)) is not None and fact.only_orders:
+            continue
         yield from _effect(effect, facts, indent + INDENT * 2, layout)
     if action.result:
         own = indent + INDENT * 2

@@ -45,7 +45,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     attempts = [attempt for own in view.attempts.values() for attempt in own]
     # An action that was reverted has landed twice.
     landed = sum(any(each.outcome == "landed" for each in own) for own in view.attempts.values())
-    facts = sum(fact.state == "holds" for own in view.facts.values() for fact in own)
+    facts = sum(fact.state == "holds" and not fact.only_orders for own in view.facts.values() for fact in own)
     parts = [
         "",
         _head(view, len(attempts), layout),
@@ -141,7 +141,7 @@ def _action(
             if gate.warns:
                 yield from layout.prose(f"      {status_mark('warn')} ", f"{describe_gate(gate)}, {where}")
     for effect in action.effects if done else ():
-        if effect in facts:
+        if effect in facts and not facts[effect].only_orders:
             yield from _fact(facts[effect], layout)
 
 

@@ -244,7 +244,8 @@ def _ended(view: RunView, action: Action, actions: ActionsById) -> str:
 
 def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> str:
     """Return e.g. `attempt 2 of 3`, counting failures only; followed by the attempt's number where that differs."""
-    most = view.run.settings.limits.attempts + action.extra_attempts
+    # A step of a story has one attempt: a failure is the story's.
+    most = (1 if action.method == "story" else view.run.settings.limits.attempts) + action.extra_attempts
     counted = view.failures.get(action.id, 0) + 1
     number = len(view.attempts_of(action)) + upcoming
     return f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")

@@ -22,7 +22,7 @@ from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import LandedAttempt, record_attempt, session_tip
 from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
-from scaffold.landing.staleness import ProvenFacts, only_orders
+from scaffold.landing.staleness import ProvenFacts
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
 from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_change
@@ -204,7 +204,7 @@ def name_of(commit: TakenCommit) -> str:
 def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
     """Let facts that no check can show anew hold at the commit that has their change now."""
     moved = {each.old: each.new for each in move.commits}
-    for fact in [each for each in group.facts if not only_orders(each)]:
+    for fact in [each for each in group.facts if not each.only_orders]:
         store.facts.record(
             fact.goal_id,
             fact.assertion,

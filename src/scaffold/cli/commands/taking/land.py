@@ -27,7 +27,7 @@ from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, requi
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
 from scaffold.orchestrator.owner.session_changes import prove_work
 from scaffold.run.context import RunContext
-from scaffold.views.lookup import find_action
+from scaffold.views.lookup import find_landing_action
 from scaffold.views.store_reader import executing_process
 
 VERBS: Mapping[LandHow, str] = {
@@ -69,7 +69,7 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
             print_note(note)
         _require_at_rest(run)
         await settle_moves(context, run)
-        action = find_action(context, run, only) if only is not None else None
+        action = find_landing_action(context, run, only) if only is not None else None
         wish = await read_wish(context, settings, how, action)
         work = await prepare(context, run, wish)
         if work.is_taken:

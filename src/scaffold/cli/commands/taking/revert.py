@@ -11,7 +11,7 @@ from scaffold.core.printable_text import join_limited
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.revert import Reverted
 from scaffold.orchestrator.owner.session_changes import revert_action
-from scaffold.views.lookup import find_action
+from scaffold.views.lookup import find_landing_action
 
 MAX_NAMES = 8
 
@@ -31,7 +31,7 @@ def revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
 
 async def _revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
-        done = await revert_action(context, run, find_action(context, run, action_name))
+        done = await revert_action(context, run, find_landing_action(context, run, action_name))
         await write_end_report(context, run.id)
         if as_json:
             print_json(_json(run.id, done))
