@@ -114,11 +114,26 @@ def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
 
 
 def undo_action(store: Store, action: Action) -> None:
-    """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch."""
+    """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch.
+
+    Of a compound whose steps made it, all steps are done again.
+    """
+    for step in _steps_beside(store, action):
+        for assertion in step.effects:
+            store.facts.invalidate(step.goal_id, assertion, "refuted")
+        store.actions.move(step.id, Pending())
     for assertion in action.effects:
         store.facts.invalidate(action.goal_id, assertion, "refuted")
     store.actions.reset_failures(action.id)
     reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
+
+
+def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
+    """Return the completed steps whose work the action has landed with its own."""
+    if action.workspace == "own" or action.parent_id is None:
+        return ()
+    steps = store.actions.children(action.parent_id)
+    return tuple(each for each in steps if each.id != action.id and isinstance(each.state, Completed))
 
 
 def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> None:
@@ -134,6 +149,9 @@ def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> 
     reached = isinstance(goal.state, Completed)
     if isinstance(goal.state, Cancelled) or (reached and not undone and not store.goals.unmet(goal.id)):
         return
+    if action.workspace == "parent" and action.parent_id is not None:
+        # What its steps made has landed: whatever is done now begins at the branch's tip.
+        store.attempts.leave_workspace(action.parent_id)
     above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
     # Parents go first: an action below a compound that is not running never becomes ready.
     for compound in reversed(above):

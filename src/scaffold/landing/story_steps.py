@@ -8,18 +8,15 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.plan import ActionSpec
-from scaffold.core.states import Completed, Failed, Pending, Skipped
+from scaffold.core.states import Blocked, Completed, Failed, Pending, Skipped
 from scaffold.git import commits, refs
 from scaffold.landing.evidence import evidence_of
 from scaffold.plan.story.actions import step_actions, step_key
 from scaffold.plan.story.apply_edit import (
-    EditOutcome,
-    EditRequest,
     EditsApplied,
     EditsKnown,
     EditsRejected,
     RestartsExhausted,
-    apply_file,
 )
 from scaffold.plan.story.rebase import with_rebase_step
 from scaffold.plan.story.record import StoryRecord
@@ -29,18 +26,15 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
-from scaffold.views.story_record import step_id, story_record
-
-EDITS_NAME = "workflow_edits"
-"""The folder of edit files, and part of their names in messages."""
+from scaffold.views.story_edits import JudgedEdits, judge_edits
+from scaffold.views.story_record import story_record
 
 
 class _Edited(Struct, frozen=True, kw_only=True):
-    """A story before and after the edits of a step's agent."""
+    """A story, and what becomes of the edits of one of its steps."""
 
     story: Action
-    before: StoryRecord
-    outcome: EditOutcome
+    judged: JudgedEdits
 
 
 async def record_step(context: RunContext, run: Run, attempt: Attempt, action: Action) -> None:
@@ -52,11 +46,12 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
     """
     store = context.store
     with owner_transaction(store, run, durable=True):
-        # Read and judged in the transaction: a user may have skipped or cancelled a step.
+        # First: a user may have stopped it meanwhile. Read and judged in the transaction, as others change the plan.
+        store.attempts.check(attempt.id, fence=attempt.fence)
         edited = _judged(context, attempt, action)
-        outcome = edited.outcome if edited else EditsKnown()
+        outcome = edited.judged.outcome if edited else EditsKnown()
         if edited and isinstance(outcome, EditsApplied):
-            _write_story(context, edited.story, edited.before, outcome.story)
+            _write_story(context, edited.story, edited.judged.before, outcome.story)
         match outcome:
             case RestartsExhausted(error=error):
                 end = AttemptEnd("executor_failed", error, permanent=True)
@@ -65,7 +60,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
                 end = AttemptEnd("restarted", "its agent asked for it")
                 record_attempt_end(store, run, attempt.id, end, head=attempt.head_sha)
             case _:
-                again = _is_pending_again(outcome, action)
+                again = edited is not None and edited.judged.repeats_step
                 if attempt.kind == "step" or again:
                     _record_end(context, run, attempt, action, again=again)
                 else:
@@ -86,7 +81,7 @@ def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
     store = context.store
     action = store.actions.get(attempt.action_id)
     story = store.actions.get(action.parent_id) if action and action.parent_id else None
-    if action is None or story is None or story.method != "story" or not isinstance(action.state, Pending):
+    if action is None or story is None or story.method != "story" or not isinstance(action.state, Pending | Blocked):
         return
     before = story_record(store, story)
     after = with_rebase_step(before, conflict=why.partition("\n")[0], at=context.clock.now())
@@ -125,19 +120,8 @@ def _judged(context: RunContext, attempt: Attempt, action: Action) -> _Edited | 
     story = store.actions.get(action.parent_id) if action.parent_id else None
     if attempt.edits is None or story is None or story.method != "story":
         return None
-    request = EditRequest(
-        step_id=step_id(action),
-        attempt=attempt.id,
-        name=f"{EDITS_NAME}/{story.key}.json",
-        at=context.clock.now(),
-        usage=attempt.usage,
-    )
-    before = story_record(store, story)
-    return _Edited(story=story, before=before, outcome=apply_file(before, request, attempt.edits.encode()))
-
-
-def _is_pending_again(outcome: EditOutcome, action: Action) -> bool:
-    return isinstance(outcome, EditsApplied) and outcome.story.step(step_id(action)).status == "pending"
+    judged = judge_edits(store, story, action, attempt, attempt.edits, context.clock.now())
+    return _Edited(story=story, judged=judged)
 
 
 def _record_end(context: RunContext, run: Run, attempt: Attempt, action: Action, *, again: bool) -> None:
@@ -167,8 +151,13 @@ def _write_story(context: RunContext, story: Action, before: StoryRecord, after:
     stored = {each.key: each for each in store.actions.children(story.id)}
     specs = {spec.key: spec for spec in step_actions(after)}
     keys = [step_key(after.story_id, step.id) for step in after.steps]
-    for replaced in [key for key in stored if key not in keys]:
-        store.actions.remove(stored.pop(replaced))
+    for replaced in [stored.pop(key) for key in [*stored] if key not in keys]:
+        if not isinstance(replaced.state, Pending):
+            continue  # replaced by an earlier edit, and skipped
+        if store.attempts.of_action(replaced.id):
+            store.actions.move(replaced.id, Skipped("replaced by other steps"))
+        else:
+            store.actions.remove(replaced)
     for step in after.steps:
         action = stored.get(step_key(after.story_id, step.id))
         if action is not None and step.status == "skipped" and isinstance(action.state, Pending):

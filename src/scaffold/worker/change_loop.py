@@ -44,9 +44,10 @@ from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
 from scaffold.worker.story.edits import collect_edits
 from scaffold.worker.story.prompt import first_prompt
+from scaffold.worker.story.repeated_step import repeats_step
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in
+from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace import rescue_work
 
 DIFF_BYTES = 128 * 1024
@@ -74,6 +75,12 @@ class IterationResult(Struct, frozen=True, kw_only=True):
     def passed(self) -> bool:
         """Whether the work may land."""
         return self.verification.passed
+
+
+class StepsAdded(Struct, frozen=True):
+    """The last step of a story has added others before itself: its work so far is theirs to go on with."""
+
+    head: Commit
 
 
 class Judges(Struct, frozen=True, kw_only=True):
@@ -151,6 +158,8 @@ class ChangeLoop:
                     return await self._hand_in(self._last.verification)
                 case StopFailed():
                     return await self._failed(move, iteration)
+                case StepsAdded(head=head):
+                    return await hand_in(self._context, step_ended(head, "its agent added steps before it"))
                 case Improve():
                     prompt = await self._next_prompt()
                 case _:
@@ -176,7 +185,7 @@ class ChangeLoop:
         record.enter("executing")
         return None
 
-    async def _iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd:
+    async def _iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
@@ -201,12 +210,17 @@ class ChangeLoop:
             return AttemptEnd("executor_failed", error.in_full)
         return self._context.end_without_progress(finish) if isinstance(finish, NoProgress) else finish
 
-    async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep:
+    async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
         """Commit, verify and criticise the turn's work, and return the next step."""
         record, settings = self._context.record, self._context.task.run.settings
-        record.answered(finish.text, iteration=iteration, edits=await collect_edits(self._context))
+        edits = await collect_edits(self._context)
+        record.answered(finish.text, iteration=iteration, edits=edits)
         self._said = finish.text
         work = await commit_work(self._context)
+        # Before its checks: what they would find is perhaps what the steps are for.
+        if isinstance(work, WorkCommit) and edits is not None and repeats_step(self._context, edits):
+            record.enter("verifying")
+            return StepsAdded(work.head)
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree)

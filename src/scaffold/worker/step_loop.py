@@ -2,12 +2,11 @@
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.contract import Verification
 from scaffold.core.ports import Model
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures
-from scaffold.verify.contract.checks import STEP_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.continued_turn import take_up_turn
@@ -19,7 +18,7 @@ from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint
 from scaffold.worker.story.prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_second_parent
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in
+from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 
 
 class _Answer(Struct, frozen=True):
@@ -56,8 +55,7 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
         if merge is not None and isinstance(work, WorkCommit):
             work = await with_second_parent(context, merge, work)
         if isinstance(work, WorkCommit):
-            ended = CheckResult(name=STEP_CHECK, verdict="pass", detail="its agent ended its turn")
-            return await hand_in(context, Verification(commit=work.head, results=(ended,)))
+            return await hand_in(context, step_ended(work.head, "its agent ended its turn"))
         unusable, prompt = work, failure_prompt(work)
         context.record.enter("executing", verification=work)
     return AttemptEnd("executor_failed", summarize_failures(unusable))

@@ -8,6 +8,7 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
+from scaffold.verify.contract.checks import STEP_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.stray_work import pin_staged
@@ -45,6 +46,11 @@ async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
         return _uncommitted(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
     return _uncommitted(start, f"HEAD does not contain the commit this task starts from. {fix}")
+
+
+def step_ended(head: Commit, detail: str) -> Verification:
+    """Return what is handed in of a step that has ended at `head`: nothing is proven before all of it lands."""
+    return Verification(commit=head, results=(CheckResult(name=STEP_CHECK, verdict="pass", detail=detail),))
 
 
 async def hand_in(context: AttemptContext, verification: Verification) -> CandidateReady:

@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from msgspec import structs
 
+from scaffold.core.contract import Check, Contract
 from scaffold.core.states import Completed, Failed
 from scaffold.orchestrator.owner.control import retry_action
+from scaffold.orchestrator.owner.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s
@@ -202,3 +205,88 @@ async def test_each_step_has_the_time_of_its_type(harness):
     run = await open_stories(harness, story())
     minutes = [attempt_timeout_s(run, harness.action(run, f"US-1/{each}")) / 60 for each in STEPS]
     assert minutes == [15, 10, 10, 10, 30, 5, 20, 10, 10, 15]
+
+
+async def test_a_step_added_after_an_ended_one_is_the_next(harness):
+    """DR-3, DR-10: one step at a time in a story's worktree, whatever its agents edit."""
+    late = edit(
+        {"operation": "add_after", "target_step_id": "step-001", "new_steps": [{"type": "coding", "description": "L"}]}
+    )
+    run = await open_stories(harness, story(), agents=3)
+    script = turns("US-1", "step-011", step_005=f"echo a >> list; {late}", step_011="echo b >> list; sleep 1")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    begun = [each["step_id"] for each in state(harness)["history"] if each["action"] == "step_started"]
+    assert begun == [*STEPS[:5], "step-011", *STEPS[5:]]
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb"
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"operation": "skip", "target_step_id": "step-005"},
+        {
+            "operation": "split",
+            "target_step_id": "step-005",
+            "replacement_steps": [{"type": "coding", "description": each} for each in "xy"],
+        },
+    ],
+    ids=["skip", "split"],
+)
+async def test_a_step_that_begins_again_cannot_be_changed_besides(harness, second):
+    """DR-5: all of it is rejected, and the story goes on."""
+    again = {"operation": "restart", "target_step_id": "step-005", "new_description": "Better."}
+    run = await open_stories(harness, story())
+    script = turns(step_005=f"echo a >> list; {edit(again, second)}")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert [len(harness.attempts(run, f"US-1/{each}")) for each in STEPS] == [1] * 10
+    assert "Use `restart` for your own step" in notes(harness, "scratch_US-1.md")
+
+
+async def test_a_step_that_was_executed_can_be_replaced(harness):
+    """DR-5: it began again behind another one, which replaces it; what it did stays on record."""
+    order = ["step-003", "step-002", *STEPS[3:]]
+    moved = edit(
+        {"operation": "restart", "target_step_id": "step-002", "new_description": "Later."},
+        {"operation": "reorder", "new_order": order},
+    )
+    split = edit(
+        {
+            "operation": "split",
+            "target_step_id": "step-002",
+            "replacement_steps": [{"type": "planning", "description": each} for each in "xy"],
+        }
+    )
+    run = await open_stories(harness, story())
+    script = turns("US-1", "step-011", "step-012", step_002=moved, step_003=split, step_005="echo a >> list")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert [each.outcome for each in harness.attempts(run, "US-1/step-002")] == ["restarted"]
+    assert harness.statuses(run)["US-1/step-002"] == "skipped"
+
+
+async def test_a_final_review_with_failing_checks_can_add_steps(harness):
+    """DR-5: the steps come before its checks."""
+    (harness.repo / "check").write_text("grep -q good list\n")
+    await harness.sh("git add -A; git commit -qm check")
+    more = edit(
+        {"operation": "add_after", "target_step_id": "step-009", "new_steps": [{"type": "coding", "description": "C"}]}
+    )
+    goal = stories_goal("prd", "", [story()])
+    final = structs.replace(goal.actions[-1], contract=Contract(commands=(Check(command="sh check"),)))
+    run = await harness.open_run(structs.replace(goal, actions=(*goal.actions[:-1], final)), **UNSANDBOXED)
+    script = turns("US-1", "step-011", step_005="echo bad >> list", step_011="echo good >> list")
+    script["US-1/step-010"] = [f"grep -q good list || {{ {more}; }}"]
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert [each.outcome for each in harness.attempts(run, "US-1/step-010")] == ["recorded", "landed"]
+
+
+async def test_a_reverted_story_is_worked_again_from_its_first_step(harness):
+    """DR-17: on the branch as it is now, without what was undone, also once git has forgotten that."""
+    run = await open_stories(harness, story())
+    assert (await harness.run_to_end(run, **turns(step_005="echo bad >> list"))).state == Completed()
+    run = harness.store.runs.get(run.id)
+    await revert_action(harness.context, run, harness.action(run, "US-1/step-010"))
+    await harness.sh("git reflog expire --expire=now --all; git gc -q --prune=now")
+    assert set(harness.statuses(run).values()) == {"running", "pending"}
+    ending = await harness.run_to_end(harness.store.runs.get(run.id), **turns(step_005="echo good >> list"))
+    assert ending.state == Completed()
+    assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\ngood"

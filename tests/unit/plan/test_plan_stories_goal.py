@@ -56,3 +56,10 @@ def test_a_type_of_step_is_found_by_its_name():
     assert step_type("coding") == "coding"
     with pytest.raises(LookupError):
         step_type("implementation")
+
+
+def test_an_id_that_is_the_key_of_a_step_is_refused_with_its_position():
+    with pytest.raises(PlanInvalid, match="has the key of a step of another story") as refusal:
+        stories_goal("prd", "", [story("US-1"), story("US-1/step-001")])
+    (finding,) = refusal.value.findings
+    assert (finding.action, finding.line) == ("US-1/step-001", 1)

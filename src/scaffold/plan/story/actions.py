@@ -22,6 +22,8 @@ from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.record import StepId, StepStatus, StoryRecord, StoryStatus
 
+_EXECUTED: tuple[StepStatus, ...] = ("skipped", "completed", "failed", "cancelled", "in_progress", "pending")
+"""The statuses in the order in which steps with them were, are or will be executed."""
 ENDED_FROM_OUTSIDE: frozenset[AttemptOutcome] = frozenset({"timeout", "cancelled"})
 """Outcomes with which a failed step counts as cancelled."""
 
@@ -57,13 +59,14 @@ def story_action(story: SourceTask) -> ActionSpec:
 
 
 def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
-    """Yield the steps as primitives in the story's worktree, in order; each needs the one before it.
+    """Yield the steps as primitives in the story's worktree, each after the one that it needs.
 
-    Their role is their type. Skipped steps are left out: nothing waits for them. The last one, the final review, lands
-    the work of all: it makes `done:<story>` true.
+    Those that have not begun follow each other in their order, and the first of them follows all that have: a step that
+    was added after an ended one is the next. Their role is their type. Skipped steps are left out: nothing waits for
+    them. The last one, the final review, lands the work of all: it makes `done:<story>` true.
     """
     before = None
-    for step in record.steps:
+    for step in sorted(record.steps, key=lambda each: _EXECUTED.index(each.status)):
         if step.status == "skipped":
             continue
         key = step_key(record.story_id, step.id)

@@ -120,22 +120,22 @@ def mandatory_steps_stay(asked: AskedEdit) -> Refusal | None:
 
 def only_pending_steps_change(asked: AskedEdit) -> Refusal | None:
     """Refuse to change a step that has begun; only the current one can be restarted, by its own agent."""
-    target = asked.target
-    if target is None:
+    target, operation = asked.target, asked.edit.operation
+    if target is None or not isinstance(operation, Restart | Split | Skip | EditDescription):
         return None
-    match asked.edit.operation:
-        case Restart():
-            if target.id == asked.asking.id and target.status == "in_progress":
-                return None
-            if target.id == asked.asking.id:
-                return Refusal(f"`{target.id}` is pending again by an edit before this one", "Restart it once only.")
-            fix = f"Restart your own step `{asked.asking.id}`, or use `edit_description` for a pending one."
-            return Refusal(f"`{target.id}` is {target.status} and not the step you work on", fix)
-        case Split() | Skip() | EditDescription() if target.status != "pending":
-            use = "Use `restart` for your own step" if target.id == asked.asking.id else "Add a new step instead"
-            return Refusal(f"`{target.id}` is {target.status}; only pending steps can be changed", f"{use}.")
-        case _:
+    own = target.id == asked.asking.id
+    if isinstance(operation, Restart):
+        if own and target.status == "in_progress":
             return None
+        if own:
+            return Refusal(f"`{target.id}` is pending again by an edit before this one", "Restart it once only.")
+        fix = f"Restart your own step `{asked.asking.id}`, or use `edit_description` for a pending one."
+        return Refusal(f"`{target.id}` is {target.status} and not the step you work on", fix)
+    if not own and target.status == "pending":
+        return None
+    # Its own step may be pending again by a restart before this edit.
+    use = "Use `restart` for your own step" if own else "Add a new step instead"
+    return Refusal(f"`{target.id}` is {target.status}; only pending steps can be changed", f"{use}.")
 
 
 def final_review_stays_last(asked: AskedEdit) -> Refusal | None:

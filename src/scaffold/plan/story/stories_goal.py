@@ -1,11 +1,12 @@
 """A PRD as a goal: each story a compound, its steps the primitives of it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
 from scaffold.core.errors import PlanInvalid
-from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.prd import by_priority
 from scaffold.plan.source.task import SourceTask
@@ -16,7 +17,7 @@ from scaffold.plan.story.record import default_workflow
 def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> GoalSpec:
     """Return the goal that is reached when all stories are done, in the order in which they are to be worked.
 
-    Stories that are done are left out. Raises PlanInvalid if all are.
+    Stories that are done are left out. Raises PlanInvalid if all are, or if an id is that of a step.
     """
     passed = {story.id for story in stories if story.done}
     left = tuple(
@@ -26,12 +27,30 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
     )
     if not left:
         raise PlanInvalid(f"all stories of {name} pass already", "Set `passes` to false for those to be worked again.")
+    actions = tuple(action for story in left for action in _actions(story))
+    if findings := tuple(_steps_with_ids_of_stories(left, actions)):
+        raise PlanInvalid(findings[0].message, findings[0].fix, findings)
     return GoalSpec(
         name=name,
         description=description,
         goal_state=tuple(done_assertion(story.id) for story in left),
-        actions=tuple(action for story in left for action in _actions(story)),
+        actions=actions,
     )
+
+
+def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[ActionSpec]) -> Iterator[Finding]:
+    counts = Counter(action.key for action in actions)
+    for story in stories:
+        if counts[story.id] > 1:
+            yield Finding(
+                code="duplicate-key",
+                severity="error",
+                action=story.id,
+                message=f"the story `{story.id}` has the key of a step of another story",
+                fix="Give it another id.",
+                line=story.position.line,
+                column=story.position.column,
+            )
 
 
 def _actions(story: SourceTask) -> Iterator[ActionSpec]:

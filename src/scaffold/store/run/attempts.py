@@ -103,6 +103,7 @@ HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id 
 MARK_CONFLICT = """
 UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'
 """
+LEAVE_WORKSPACE = "UPDATE attempt SET workspace = '' WHERE workspace = :name"
 FORGET_EDITS = "UPDATE attempt SET edits = NULL WHERE id = :id"
 RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
@@ -292,6 +293,10 @@ class Attempts(RunTableGateway):
         )
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
+
+    def leave_workspace(self, name: str) -> None:
+        """Let the attempts in a shared worktree have shared none: the next one there is the first."""
+        self._connection.write(LEAVE_WORKSPACE, name=name)
 
     def forget_edits(self, attempt_id: AttemptId) -> None:
         """Forget what the attempt asks to change in its story, because it was settled."""
