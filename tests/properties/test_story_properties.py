@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from scaffold.core.plan import TaskText
+from scaffold.plan.story.actions import step_actions, step_key
 from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, EditsRejected, RestartsExhausted, apply_file
 from scaffold.plan.story.guardrails import MAX_STEPS
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
@@ -213,6 +214,14 @@ class WorkOnAStory(RuleBasedStateMachine):
         assert len({step.id for step in self.record.steps}) == len(self.record.steps) <= MAX_STEPS
         assert [step.status for step in self.record.steps].count("in_progress") <= 1
         assert max(step.restart_count for step in self.record.steps) <= MAX_RESTARTS
+
+    @invariant()
+    def its_actions_let_one_step_run_at_a_time(self):
+        specs = {step_key("US-001", step.id): step for step in self.record.steps}
+        actions = [(each, specs[each.key].status) for each in step_actions(self.record)]
+        done = {name for each, status in actions if status == "completed" for name in each.effects}
+        ready = [each.key for each, status in actions if status != "completed" and done.issuperset(each.preconditions)]
+        assert len(ready) == (1 if len(done) < len(actions) else 0), "no two share the worktree, and one always goes on"
 
     @invariant()
     def a_story_in_progress_can_always_go_on(self):
