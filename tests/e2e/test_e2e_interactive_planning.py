@@ -48,6 +48,7 @@ def model(scenario, *said):
 EXECUTE = {"name": "execute_plan", "args": {"plan": "Greet the world in hello.txt."}}
 
 
+@pytest.mark.slow
 def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continues(scenario, terminal):
     """SC-18, SC-8, SC-19: a separate planner makes the plan; /goals and /tasks need no model."""
     screen = terminal("--model", model(scenario, "Shall it be in hello.txt?", EXECUTE, "It is on its way."))

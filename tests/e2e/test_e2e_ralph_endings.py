@@ -97,6 +97,7 @@ def test_what_was_denied_is_in_the_result_and_on_standard_error(scenario):
     assert "denied" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "error"),
     [
@@ -142,6 +143,7 @@ def test_a_local_server_that_is_not_there_is_an_error_soon(scenario):
         assert "Connection refused (tried" in result(done)["error"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".env", ".netrc", "id_rsa", "AGENTS.md", ".scaffold", ".gitignore", "notes"])
 def test_links_that_lead_in_a_circle_are_no_obstacle(scenario, name):
     """RA-4, RA-14: at the top of the folder, in PATH, and as what a tool is given."""

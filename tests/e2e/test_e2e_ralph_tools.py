@@ -75,6 +75,7 @@ def wheel(folder, name):
         made.writestr(f"{info}/RECORD", "")
 
 
+@pytest.mark.slow
 def test_every_tool_does_what_it_says(scenario):
     """RA-4, RA-5, RA-19: one session uses each of them, and the files are there afterwards."""
     wheel(scenario.home / "wheels", "alpha_pure")

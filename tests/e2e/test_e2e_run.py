@@ -82,6 +82,7 @@ def test_status_json_shows_the_run_its_goals_actions_facts_and_evidence(scenario
     assert api["attempts"][0]["head_sha"] == fact["commit"]
 
 
+@pytest.mark.slow
 def test_a_dirty_checkout_is_not_changed(scenario):
     """BX-9: the user's files, index and branch are untouched, whatever lands."""
     two_goals(scenario)
@@ -102,6 +103,7 @@ def test_a_run_can_start_from_a_detached_head(scenario):
     assert scenario.status()["run"]["base_branch"] is None
 
 
+@pytest.mark.slow
 def test_a_failed_contract_is_returned_to_the_same_attempt(scenario):
     """AL-6: the agent reads the failure, and fixes it."""
     scenario.plan(plan_of(g=[action("half", effects=["whole"], check="grep -q two notes.txt")]))
@@ -319,6 +321,7 @@ def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 
+@pytest.mark.slow
 def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_continues_it(scenario):
     """AL-21, BX-11: no request starts beyond the budget; the work is pinned, the action pending again."""
     scenario.plan(plan_of(g=[action("dear", effects=["x"], check="test -f b")]))

@@ -108,6 +108,7 @@ async def ralph(scenario, server, *args, piped=b""):
     return process.returncode, out, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["text", "stream-json"])
 async def test_an_agent_that_prints_every_reachable_secret_learns_none(scenario, output):
     """BX-9, RA-14: not in a request, a store, a log or on the screen; its output was redacted."""

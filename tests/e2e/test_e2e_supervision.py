@@ -133,6 +133,7 @@ def expect_the_end(scenario):
     scenario.git("fsck", "--connectivity-only")
 
 
+@pytest.mark.slow
 def test_a_request_becomes_two_goals_that_land(scenario):
     """SC-1, SC-5, SC-8, SC-14, SC-21: planned, broken down just in time, replanned once, landed."""
     shop_and_docs(scenario, pause="0")

@@ -108,6 +108,7 @@ async def test_a_bad_edit_changes_nothing_and_its_reason_is_in_the_notes(harness
     assert {each["status"] for each in state(harness)["steps"]} == {"completed"}
 
 
+@pytest.mark.slow
 async def test_a_step_begins_again_without_what_it_changed(harness):
     """DR-4, DR-9: its work is pinned and kept as a patch; the fourth restart fails the story."""
     run = await open_stories(harness, story())
@@ -131,6 +132,7 @@ async def test_a_fourth_restart_fails_the_story(harness):
     assert [state(harness, key)["status"] for key in ("US-1", "US-2")] == ["failed", "blocked"]
 
 
+@pytest.mark.slow
 async def test_a_final_review_that_adds_steps_runs_again_after_them(harness):
     """DR-5: what it changed stays."""
     more = edit(
@@ -145,6 +147,7 @@ async def test_a_final_review_that_adds_steps_runs_again_after_them(harness):
     assert len(await harness.landed(run)) == 1
 
 
+@pytest.mark.slow
 async def test_a_conflict_inserts_a_step_that_resolves_it(harness):
     """DR-11: before the final review, which runs again on what was resolved."""
     run = await open_stories(harness, story(), story("US-2"), agents=2)
@@ -162,6 +165,7 @@ async def test_a_conflict_inserts_a_step_that_resolves_it(harness):
     assert await harness.sh("git for-each-ref refs/scaffold") == ""
 
 
+@pytest.mark.slow
 async def test_agents_share_notes_and_each_story_has_its_own(harness):
     """DR-7: lines of all agents are kept, and are in the prompts of the steps after them."""
     run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))
@@ -188,6 +192,7 @@ async def test_a_failed_step_fails_its_story_and_the_others_go_on(harness):
     assert (harness.context.projections / "failures" / "US-1-step-005.diff").is_file()
 
 
+@pytest.mark.slow
 async def test_a_failed_story_goes_on_at_the_step_that_failed(harness):
     """DR-17: with what was recorded before it."""
     run = await open_stories(harness, story(), iterations=1)
@@ -207,6 +212,7 @@ async def test_each_step_has_the_time_of_its_type(harness):
     assert minutes == [15, 10, 10, 10, 30, 5, 20, 10, 10, 15]
 
 
+@pytest.mark.slow
 async def test_a_step_added_after_an_ended_one_is_the_next(harness):
     """DR-3, DR-10: one step at a time in a story's worktree, whatever its agents edit."""
     late = edit(
@@ -220,6 +226,7 @@ async def test_a_step_added_after_an_ended_one_is_the_next(harness):
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "second",
     [
@@ -242,6 +249,7 @@ async def test_a_step_that_begins_again_cannot_be_changed_besides(harness, secon
     assert "Use `restart` for your own step" in notes(harness, "scratch_US-1.md")
 
 
+@pytest.mark.slow
 async def test_a_step_that_was_executed_can_be_replaced(harness):
     """DR-5: it began again behind another one, which replaces it; what it did stays on record."""
     order = ["step-003", "step-002", *STEPS[3:]]
@@ -263,6 +271,7 @@ async def test_a_step_that_was_executed_can_be_replaced(harness):
     assert harness.statuses(run)["US-1/step-002"] == "skipped"
 
 
+@pytest.mark.slow
 async def test_a_final_review_with_failing_checks_can_add_steps(harness):
     """DR-5: the steps come before its checks."""
     (harness.repo / "check").write_text("grep -q good list\n")
@@ -279,6 +288,7 @@ async def test_a_final_review_with_failing_checks_can_add_steps(harness):
     assert [each.outcome for each in harness.attempts(run, "US-1/step-010")] == ["recorded", "landed"]
 
 
+@pytest.mark.slow
 async def test_a_reverted_story_is_worked_again_from_its_first_step(harness):
     """DR-17: on the branch as it is now, without what was undone, also once git has forgotten that."""
     run = await open_stories(harness, story())
