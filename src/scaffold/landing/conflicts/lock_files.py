@@ -7,9 +7,10 @@ that the tool finds the versions of both sides in it and needs no index; the too
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -26,7 +27,15 @@ LOCK_FILES = frozenset({
 PACKAGE = "[[package]]\n"
 _INDENT = re.compile(r"\A\{\n([ \t]+)")
 
-Versions = Mapping[str, frozenset[str]]
+CONTENTS = ("source", "resolved", "integrity", "checksum", "sdist", "wheels")
+"""The fields of an entry that say what one version of a package is, and where it comes from."""
+LOCAL_SOURCES = frozenset({"virtual", "editable"})
+"""Where uv says that a package is part of the repository itself."""
+
+_Entry: TypeAlias = dict[str, Any]
+Fields = Mapping[str, frozenset[str]]
+"""For each of CONTENTS its values, as text, in all entries of one version; empty text where it is absent."""
+Versions = Mapping[str, Mapping[str, Fields]]
 """The versions of each package, by its name."""
 
 
@@ -73,7 +82,8 @@ def lock_tool(path: str) -> LockTool | None:
 def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
     """Return the lock file with the packages of both sides, for its tool; raise NotMergeable if a side is no such file.
 
-    Of a package that both sides changed, it has what landed first.
+    Of a package that both sides changed, it has what landed first. An entry is merged by its fields only if both sides
+    have the same version of a package: what belongs to one version says nothing about another.
     """
     _versions_of_sides(versions, tool)
     sides = versions.base, versions.ours, versions.theirs
@@ -89,21 +99,45 @@ def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
 def require_versions(versions: FileVersions, tool: LockTool, made: str) -> None:
     """Raise NotMergeable if a file that its tool made has other versions of packages than the sides.
 
-    A version that only one side changed must be there, and there is none that neither side has.
+    Each version that a side added, or that both have, must be there: nothing here can tell whether the merged manifest
+    still needs it. There is none that neither side has, and each is what the sides say that it is.
     """
     base, ours, theirs = _versions_of_sides(versions, tool)
     now = _versions(made, tool)
     for name in sorted({**base, **ours, **theirs, **now}):
-        was, mine, other = (each.get(name, frozenset()) for each in (base, ours, theirs))
-        decided = mine if other in (was, mine) else other if mine == was else frozenset()
-        found = now.get(name, frozenset())
-        if not decided <= found or not found <= mine | other:
-            wanted = decided or mine | other
-            raise NotMergeable(f"it would have {name} {_shown(found)}, and not {_shown(wanted)}")
+        was, mine, other, found = (each.get(name, {}) for each in (base, ours, theirs, now))
+        wanted, allowed = _wanted(was.keys(), mine.keys(), other.keys()), mine.keys() | other.keys()
+        if not wanted <= found.keys() <= allowed:
+            raise NotMergeable(f"it would have {name} {_shown(found)}, and not {_shown(wanted or allowed)}")
+        for version in sorted(found):
+            _require_contents(name, version, was, (mine, other), found[version])
 
 
-def _shown(found: frozenset[str]) -> str:
-    return ", ".join(sorted(found)) or "in no version"
+def _wanted(was: AbstractSet[str], mine: AbstractSet[str], other: AbstractSet[str]) -> AbstractSet[str]:
+    """Return what must be in a merge of two sides: what a side added, and what both have."""
+    return (mine & other) | (mine - was) | (other - was)
+
+
+def _require_contents(
+    name: str,
+    version: str,
+    base: Mapping[str, Fields],
+    sides: tuple[Mapping[str, Fields], Mapping[str, Fields]],
+    found: Fields,
+) -> None:
+    """Raise NotMergeable if a version is not what the sides that have it say that it is."""
+    having = [each[version] for each in sides if version in each]
+    for field in CONTENTS:
+        values = [each[field] for each in having]
+        was = base[version][field] if len(having) > 1 and version in base else frozenset()
+        wanted, allowed = _wanted(was, values[0], values[-1]), values[0] | values[-1]
+        if not wanted <= found[field] <= allowed:
+            having_it = f"{name} {version} with {field} {_shown(found[field])}"
+            raise NotMergeable(f"it would have {having_it}, and not {_shown(wanted or allowed)}")
+
+
+def _shown(found: Iterable[str]) -> str:
+    return ", ".join(each or "none" for each in sorted(found)) or "in no version"
 
 
 def _versions_of_sides(versions: FileVersions, tool: LockTool) -> tuple[Versions, Versions, Versions]:
@@ -112,26 +146,48 @@ def _versions_of_sides(versions: FileVersions, tool: LockTool) -> tuple[Versions
 
 
 def _versions(text: str, tool: LockTool) -> Versions:
-    pairs = (_npm_pairs if tool.format == "npm" else _toml_pairs)(text)
-    found: dict[str, set[str]] = {}
-    for name, version in pairs:
-        found.setdefault(name, set()).add(version)
-    return {name: frozenset(each) for name, each in found.items()}
+    entries = (_npm_entries if tool.format == "npm" else _toml_entries)(text)
+    found: dict[str, dict[str, Fields]] = {}
+    for name, entry in entries:
+        known = found.setdefault(name, {})
+        version = entry.get("version", "")
+        fields = known.get(version, dict.fromkeys(CONTENTS, frozenset()))
+        known[version] = {each: fields[each] | {_value(entry, each)} for each in CONTENTS}
+    return found
 
 
-def _npm_pairs(text: str) -> Iterator[tuple[str, str]]:
+def _value(entry: _Entry, field: str) -> str:
+    return json.dumps(entry[field], sort_keys=True, default=str) if field in entry else ""
+
+
+def _npm_entries(text: str) -> Iterator[tuple[str, _Entry]]:
     packages = _json(text).get("packages", {} if not text else None)
     if not isinstance(packages, dict):
         raise NotMergeable("it has no `packages`: its format is older than npm 7")
     for path, entry in packages.items():
-        if path and isinstance(entry, dict):
-            yield str(entry.get("name") or path.rpartition("node_modules/")[2]), str(entry.get("version", ""))
+        known = _entry(entry)
+        if path:
+            yield known.get("name") or path.rpartition("node_modules/")[2], known
 
 
-def _toml_pairs(text: str) -> Iterator[tuple[str, str]]:
+def _toml_entries(text: str) -> Iterator[tuple[str, _Entry]]:
     packages = _toml(text).get("package", [])
-    for entry in packages if isinstance(packages, list) else ():
-        yield str(entry.get("name")), str(entry.get("version", ""))
+    if not isinstance(packages, list):
+        raise NotMergeable("it is no lock file: `package` is no list of tables")
+    for entry in packages:
+        known = _entry(entry)
+        if "name" not in known:
+            raise NotMergeable("it is no lock file: a package has no name")
+        yield known["name"], known
+
+
+def _entry(value: Any) -> _Entry:
+    """Return the entry of a package; raise NotMergeable if it has not the form of one."""
+    if not isinstance(value, dict):
+        raise NotMergeable("it is no lock file: a package is no table")
+    if any(not isinstance(value.get(key, ""), str) for key in ("name", "version")):
+        raise NotMergeable("it is no lock file: the name or version of a package is no text")
+    return value
 
 
 def _json(text: str) -> dict[str, Any]:
@@ -156,15 +212,32 @@ def _merged(base: Any, ours: Any, theirs: Any) -> Any:
     """Return a value with the changes of both sides; of what both changed, ours, and the items of both lists."""
     if isinstance(ours, list) and isinstance(theirs, list):
         return _merged_list(base if isinstance(base, list) else [], ours, theirs)
-    if not isinstance(ours, dict) or not isinstance(theirs, dict):
-        return theirs if ours == base else ours
     was = base if isinstance(base, dict) else {}
+    if not isinstance(ours, dict) or not isinstance(theirs, dict) or _is_another(ours, theirs):
+        return theirs if ours == base or _only_theirs(was, ours, theirs) else ours
     merged = {}
     for key in {**ours, **theirs}:
         value = _merged(was.get(key), ours.get(key), theirs.get(key))
         if value is not None:
             merged[key] = value
     return merged
+
+
+def _is_another(ours: _Entry, theirs: _Entry) -> bool:
+    """Return whether two values are entries of different versions of a package that is not part of the repository."""
+    return ours.get("version") != theirs.get("version") and not (_is_local(ours) and _is_local(theirs))
+
+
+def _is_local(entry: _Entry) -> bool:
+    source = entry.get("source", {})
+    return isinstance(source, dict) and source.keys() <= LOCAL_SOURCES and entry.keys().isdisjoint(CONTENTS[1:])
+
+
+def _only_theirs(base: Any, ours: Any, theirs: Any) -> bool:
+    """Return whether only the second of two entries has another version than before."""
+    if not isinstance(ours, dict) or not isinstance(theirs, dict):
+        return False
+    return bool(base.get("version") == ours.get("version") != theirs.get("version"))
 
 
 def _merged_list(base: list[Any], ours: list[Any], theirs: list[Any]) -> list[Any]:
@@ -186,7 +259,7 @@ def _blocks(text: str) -> dict[str, str]:
     found = {"": head.removeprefix("\n").rstrip("\n") + "\n\n" if head.strip() else ""}
     for each in packages:
         block = f"{PACKAGE}{each.rstrip()}\n\n"
-        name = next(_toml_pairs(block), ("", ""))[0]
+        name = next((name for name, _ in _toml_entries(block)), "")
         found[name] = found.get(name, "") + block
     return found
 
