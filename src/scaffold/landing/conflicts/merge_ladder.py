@@ -29,8 +29,14 @@ class HelpersAnswer(Struct, frozen=True):
 
 
 AskAgent = Callable[[Sequence[ReadFile]], Awaitable[HelpersAnswer]]
+"""Asks about files; raises NotMergeable if there is no answer."""
 MakeLockFiles = Callable[[TreeId, Sequence[ReadFile]], Awaitable[HelpersAnswer]]
-"""Makes lock files anew for a tree in which all else is merged."""
+"""Makes lock files anew for a tree in which all else is merged; raises NotMergeable if they cannot be made."""
+FAILURES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What a helper raises that fails over the contents of files, which agents wrote, or over an answer of a model.
+
+Not those of the machine, of the store and of the lease: they say nothing about the candidate, and go to the owner.
+"""
 
 
 class Integration(Struct, frozen=True, kw_only=True):
@@ -101,11 +107,22 @@ def _helpers(found: Resolution) -> frozenset[Helper]:
 async def _helped(integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution) -> Resolution:
     """Ask the agent about texts, then have lock files made for what all others are now."""
     if found.left and integration.ask_agent is not None:
-        found = _with_answers(found, await integration.ask_agent(found.left))
+        found = _with_answers(found, await _answer(integration.ask_agent(found.left), found.left))
     if found.locks and not found.left and integration.make_lock_files is not None:
         tree = await tree_of_resolution(index, merged, found.files)
-        found = _with_answers(found, await integration.make_lock_files(tree, found.locks))
+        found = _with_answers(found, await _answer(integration.make_lock_files(tree, found.locks), found.locks))
     return found
+
+
+async def _answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -> HelpersAnswer:
+    """Return what a helper answers; one that fails costs its candidate this step of the ladder, and not the run."""
+    try:
+        return await helper
+    except NotMergeable as refused:
+        why = str(refused)
+    except FAILURES as error:
+        why = f"merging it failed: {type(error).__name__}: {error}"
+    return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", why) for each in files))
 
 
 async def _rebased(integration: Integration, found: Resolution, *, tip: Commit, head: Commit) -> TreeMerged | None:

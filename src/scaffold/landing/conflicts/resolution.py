@@ -49,7 +49,7 @@ class ReadFile(Struct, frozen=True):
         return self.versions.path
 
     def written(self, text: str) -> NewFile:
-        """Return what is to be written for a merged text."""
+        """Return what is to be written for a merged text; raise NotMergeable if it cannot be written."""
         return NewFile(self.mode, write_text(text, self.form))
 
 
@@ -119,8 +119,11 @@ def resolve_versions(conflicted: Conflicted, versions: Versions, *, is_union: Is
         readable.append(file)
         match merge_file(file.versions, union=file.union):
             case FileResolved(text=text, how=how):
-                files[each.path] = file.written(text)
-                told.append(resolved(each.path, how))
+                try:
+                    files[each.path] = file.written(text)
+                    told.append(resolved(each.path, how))
+                except NotMergeable as refused:
+                    told.append(FileMerge(each.path, "refused", str(refused)))
             case FileRefused(why=why):
                 told.append(FileMerge(each.path, "refused", why))
     return Resolution(files, tuple(told), tuple(readable), tuple(locks))

@@ -38,9 +38,12 @@ def read_text(data: bytes, limit: int = MAX_BYTES) -> tuple[str, TextForm]:
 
 
 def write_text(text: str, form: TextForm) -> bytes:
-    """Return the bytes of a text in this form."""
+    """Return the bytes of a text in this form; raise NotMergeable if UTF-8 cannot write it: JSON can name such text."""
     lines = text if form.ended else text.removesuffix("\n")
-    return ((MARK if form.mark else "") + (lines.replace("\n", "\r\n") if form.crlf else lines)).encode()
+    try:
+        return ((MARK if form.mark else "") + (lines.replace("\n", "\r\n") if form.crlf else lines)).encode()
+    except UnicodeEncodeError as error:
+        raise NotMergeable("it would have characters that UTF-8 cannot write") from error
 
 
 def merged_form(base: TextForm | None, ours: TextForm, theirs: TextForm) -> TextForm:

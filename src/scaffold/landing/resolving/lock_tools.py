@@ -50,15 +50,12 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
     attempt_id: AttemptId
 
     async def make(self, tip: Commit, tree: TreeId, files: Sequence[ReadFile]) -> HelpersAnswer:
-        """Return the files as their tools make them for a tree on `tip` in which all else is merged, or why not.
+        """Return the files as their tools make them for a tree on `tip` in which all else is merged, or NotMergeable.
 
         What a tool made counts only if it changed no other file. It runs as a check does: in the sandbox, if there is
         one, and without a network.
         """
-        try:
-            made = await self._made(tip, tree, files)
-        except NotMergeable as refused:
-            return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", str(refused)) for each in files))
+        made = await self._made(tip, tree, files)
         told = tuple(FileMerge(each.path, "resolved", f"by its tool: {_told(each.path)}") for each in files)
         return HelpersAnswer({each.path: made[each.path] for each in files}, told)
 
