@@ -112,6 +112,7 @@ class BatchVerifier:
     async def _request(self, batch: Sequence[ProvenAlone]) -> ProofRequest:
         """Return the request for the gates of all: what one candidate declared, or was agreed to, counts for its part.
 
+        If one of them needs all tests, all run.
         That no candidate changes what it may not is part of its own proof.
         """
         requests = [
@@ -123,6 +124,7 @@ class BatchVerifier:
         return msgspec.structs.replace(
             requests[0],
             contract=None,
+            focused=not any(each.candidate.needs_all_tests for each in batch),
             files=tuple(dict.fromkeys(path for each in requests for path in each.files)),
             granted=tuple(dict.fromkeys(path for each in requests for path in each.granted)),
             accepted_losses=frozenset().union(*(each.accepted_losses for each in requests)),

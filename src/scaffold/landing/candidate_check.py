@@ -21,6 +21,7 @@ from scaffold.run.failure_summary import RefusalReason, describe_refusals, refus
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import During
 from scaffold.verify.proof import proof_key, prove_candidate
+from scaffold.verify.request import ProofRequest
 
 CHECKING = Work(label="checks what would land", is_whole=False, surrounds=True)
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
@@ -43,7 +44,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     merged: tuple[FileMerge, ...] = ()
     """What became of each file that it and what has landed both changed, if one was in conflict."""
     needs_all_tests: bool = False
-    """Whether every gate has to pass completely: an agent decided what both sides' changes mean."""
+    """Whether every gate has to pass completely: an agent or a lock tool decided what both sides' changes mean."""
 
 
 class CandidateResult(Struct, frozen=True, kw_only=True):
@@ -103,9 +104,13 @@ class CandidateVerifier:
 
     async def _key(self, candidate: Candidate) -> str:
         agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.base)
-        baseline, accepted = self._setup.gate_baseline, agreed.accepted if agreed else ()
-        request = await self._setup.request(candidate.action, candidate.attempt, baseline, accepted)
+        request = await self._request(candidate, agreed.accepted if agreed else ())
         return await proof_key(request, self._context.git, candidate.base, candidate.commit)
+
+    async def _request(self, candidate: Candidate, accepted: Collection[str]) -> ProofRequest:
+        setup = self._setup
+        request = await setup.request(candidate.action, candidate.attempt, setup.gate_baseline, accepted)
+        return msgspec.structs.replace(request, focused=not candidate.needs_all_tests)
 
     async def _verified(self, candidate: Candidate, during: During, *, with_gates: bool) -> Verification:
         agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.base)
@@ -124,8 +129,7 @@ class CandidateVerifier:
         result stands.
         """
         setup, git = self._setup, self._context.git
-        request = await setup.request(candidate.action, candidate.attempt, setup.gate_baseline, accepted)
-        request = msgspec.structs.replace(request, focused=not candidate.needs_all_tests)
+        request = await self._request(candidate, accepted)
         proven = candidate.attempt.verification
         if proven and proven.proof_key == await proof_key(request, git, candidate.base, candidate.commit):
             return msgspec.structs.replace(proven, commit=candidate.commit)

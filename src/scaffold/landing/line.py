@@ -77,7 +77,7 @@ class Line:
 
     async def _prove(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
         # On the branch's own tip, what the worker has proven may be exactly what lands.
-        if alone or candidate.needs_all_tests or (first and await self._verifier.is_known(candidate)):
+        if alone or (first and await self._verifier.is_known(candidate)):
             return LaneProof(result=await self._verifier.whole(candidate), whole=True)
         verification = await self._verifier.own(candidate)
         return LaneProof(result=CandidateResult(verification=verification), whole=False)
