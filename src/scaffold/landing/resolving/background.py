@@ -60,13 +60,15 @@ class BackgroundMerges:
     async def merge(self, action: Action, attempt: Attempt, base: Commit) -> Integrated | IntegrationConflict:
         """Return a candidate merged into `base`: as helpers have done, or as far as it goes without them.
 
-        Raises what went wrong while helpers were asked; they are then asked again.
+        Raises what went wrong while helpers were asked, whatever base they were asked about; they are then asked again.
         """
         known = self._merges.get(attempt.id)
-        if known is None or known.base != base or not known.task.done():
+        if known is None or not known.task.done():
             return await self._integrated(action, attempt, base)
         if known.task.exception() is not None:
             del self._merges[attempt.id]
+        elif known.base != base:
+            return await self._integrated(action, attempt, base)
         return known.task.result()
 
     def begin(
