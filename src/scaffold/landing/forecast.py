@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
 
@@ -25,17 +26,20 @@ Pair = frozenset[Commit]
 
 
 class Forecaster:
-    """Merges each pair of commits once, and keeps the last MAX_KNOWN results.
+    """Merges each pair of commits once, and keeps the `most` results that were asked for last.
 
     File by file, which programs do in Python, only a few are merged at a time: until it is their turn, they conflict.
     """
 
-    def __init__(self, git: Git, *, folder: Path, is_union: IsUnion, rebased: bool = False) -> None:
+    def __init__(
+        self, git: Git, *, folder: Path, is_union: IsUnion, rebased: bool = False, most: int = MAX_KNOWN
+    ) -> None:
         """`folder` is for a temporary index; `is_union` says whether the settings take a path for a union.
 
         `rebased`: the run was carried over to another base, so that not all work has the same one.
         """
         self._rebased = rebased
+        self._most = most
         self._git = git
         self._folder = folder
         self._is_union = is_union
@@ -49,8 +53,8 @@ class Forecaster:
     ) -> Conflicts:
         """Return for each candidate the others that it conflicts with, and in which paths, if both land on `tip`.
 
-        What programs of the queue resolve is no conflict. Candidates are compared with `running` attempts, too, as far
-        as these are committed, but those not with each other.
+        What programs of the queue resolve is no conflict; a pair that git cannot merge is one. Candidates are compared
+        with `running` attempts, too, as far as these are committed, but those not with each other.
         """
         waiting = {each.id for each in candidates}
         heads = {each.id: each.head_sha for each in (*candidates, *running) if each.head_sha is not None}
@@ -62,32 +66,40 @@ class Forecaster:
         found = await self._forecast([(heads[one], heads[other], bases[one]) for one, other in pairs], tip)
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
         for one, other in pairs:
-            if in_conflict := found[frozenset((heads[one], heads[other]))]:
+            shared = tuple(sorted(paths[one] & paths[other] or paths[one] | paths[other]))
+            if in_conflict := found.get(frozenset((heads[one], heads[other])), shared):
                 result[one][other] = result[other][one] = in_conflict
         return result
 
     async def between(self, one: Commit, other: Commit, tip: Commit, *, base: Commit) -> tuple[str, ...]:
         """Return the paths in which two commits conflict, `one` of which was made on `base`.
 
-        Empty if they merge, or programs can resolve it.
+        Empty if they merge, programs can resolve it, or one of them is gone: what did not land may have been purged.
         """
-        return (await self._forecast([(one, other, base)], tip))[frozenset((one, other))]
+        return (await self._forecast([(one, other, base)], tip)).get(frozenset((one, other)), ())
 
     async def _forecast(
         self, pairs: Sequence[tuple[Commit, Commit, Commit]], tip: Commit
     ) -> Mapping[Pair, tuple[str, ...]]:
-        """Return the paths in which the first two of each three conflict; the third is the base of the first."""
+        """Return the paths in which the first two of each three conflict; the third is the base of the first.
+
+        Pairs that git cannot merge are left out: objects of them may be missing, which is found out when they land.
+        """
         new = [each for each in pairs if frozenset(each[:2]) not in self._known]
-        merged = {frozenset((one, other)): await self._merged(one, other, base) for one, other, base in new}
+        merged: dict[Pair, Merged | Conflicted] = {}
+        for one, other, base in new:
+            with suppress(GitError):
+                merged[frozenset((one, other))] = await self._merged(one, other, base)
         conflicted = {pair: each for pair, each in merged.items() if isinstance(each, Conflicted)}
         self._known |= {pair: conflicted[pair].paths if pair in conflicted else () for pair in merged}
         self._by_git_alone |= {pair: each for pair, each in conflicted.items() if each.files}
-        wanted = [frozenset(each[:2]) for each in pairs]
+        wanted = [pair for each in pairs if (pair := frozenset(each[:2])) in self._known]
         self._known |= await self._left(
             {pair: self._by_git_alone[pair] for pair in wanted if pair in self._by_git_alone}, tip
         )
-        found = {pair: self._known[pair] for pair in wanted}
-        for oldest in [*self._known][:-MAX_KNOWN]:
+        found = {pair: self._known.pop(pair) for pair in dict.fromkeys(wanted)}
+        self._known |= found  # at the end: what is not asked about any more is forgotten first
+        for oldest in [*self._known][: -self._most]:
             del self._known[oldest]
             self._by_git_alone.pop(oldest, None)
         return found
@@ -101,8 +113,11 @@ class Forecaster:
         if not conflicted:
             return {}
         files = [file for each in conflicted.values() for file in each.files]
-        async with private_index(self._git, self._folder) as index:
-            versions = await read_versions(self._git, index, files, tip=tip)
+        try:
+            async with private_index(self._git, self._folder) as index:
+                versions = await read_versions(self._git, index, files, tip=tip)
+        except GitError:  # an object of one of them is missing: git's conflicts stand
+            return {}
         merged_bytes = 0
         found: dict[Pair, tuple[str, ...]] = {}
         for pair, each in conflicted.items():
