@@ -54,20 +54,22 @@ def arrange(
     *,
     started: Sequence[AttemptId] = (),
     most: int = MAX_LANES,
+    closed: bool = False,
 ) -> Arrangement:
     """Return the order of the candidates, which are given oldest first.
 
     `started` are those that are being proven already, in their order: they keep their places. The others follow: those
     that were overtaken too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
     fact with one in a lane, or will conflict with it, waits for that. No candidate joins
-    the lanes any more while one waits that was overtaken too often.
+    the lanes any more while one waits that was overtaken too often, or if they are `closed`, because such a one is set
+    aside.
     """
     known = {each.id: each for each in candidates}
     order = [known[each] for each in started if each in known]
     order += sorted((each for each in candidates if each.id not in started), key=lambda each: _rank(each, conflicts))
     lanes = list[QueuedCandidate]()
     waiting = dict[AttemptId, tuple[AttemptId, ...]]()
-    is_full = False
+    is_full = closed
     for each in order:
         ahead = tuple(other.id for other in lanes if each.barred or _meet(each, other, conflicts))
         if each.id in started or not (ahead or is_full):

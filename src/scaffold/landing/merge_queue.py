@@ -216,14 +216,14 @@ class MergeQueue:
                 if await self._has_work(attempt, tip):
                     raise
                 return self._end(attempt, CandidateRefused("lost", WORK_GONE))
-            if self._merges.begin(action, attempt, base, merged, first=not self._line.lanes):
-                self._rearranged = True
-            elif self._line.lanes:
-                self._order.postpone(attempt.id, self._line.ids())
-            elif await self._order.must_wait(attempt, tip):
-                self._rearranged = True
-            else:
-                return await self._refuse(attempt, tip, CandidateRefused("conflict", merged.why, merged.told))
+            if not self._merges.begin(action, attempt, base, merged, first=not self._line.lanes):
+                if self._line.lanes:
+                    self._order.postpone(attempt.id, self._line.ids())
+                elif not await self._order.must_wait(attempt, tip):
+                    return await self._refuse(attempt, tip, CandidateRefused("conflict", merged.why, merged.told))
+            # Whether the others may join the line without it is decided anew.
+            self._rearranged = True
+            break
         return None
 
     async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:

@@ -7,14 +7,22 @@ from functools import partial
 
 from msgspec import structs
 
-from scaffold.core.errors import GitError, StoreError
+from scaffold.core.errors import StoreError
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git import refs
-from scaffold.landing.arrangement import MAX_LANES, Arrangement, Conflicts, QueuedCandidate, arrange, count_apart
+from scaffold.landing.arrangement import (
+    MAX_LANES,
+    MOST_OVERTAKEN,
+    Arrangement,
+    Conflicts,
+    QueuedCandidate,
+    arrange,
+    count_apart,
+)
 from scaffold.landing.forecast import Forecaster
 from scaffold.landing.line import Lane
 from scaffold.landing.places import QueueState, places_of
@@ -79,20 +87,24 @@ class QueueOrder:
     ) -> list[tuple[Action, Attempt]]:
         """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
 
-        Those that are `merging` are set aside: somebody is asked about their conflicts.
+        Those that are `merging` are set aside: somebody is asked about their conflicts. While one of them was overtaken
+        too often, no other joins the line: each landing would make the answer useless.
         """
         self._by_age = {each.id: each for each in waiting}
+        self._overtaken = Counter({each: self._overtaken[each] for each in self._by_age if each in self._overtaken})
+        self._conflicting = {each: at for each, at in self._conflicting.items() if each in self._by_age}
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
         if self._alone in self._by_age and self._alone not in merging:
             return [] if started else [self._with_action(self._by_age[self._alone])]
         await self._hold(tip)
         aside = {*self._held, *merging}
         able = [each for each in waiting if each.id in started or each.id not in aside]
-        looked_at = ([each.id for each in able], [*started], [*self._postponed], tip)
+        closed = any(self._overtaken[each] >= MOST_OVERTAKEN for each in merging)
+        looked_at = ([each.id for each in able], [*started], [*self._postponed], tip, closed)
         # Most of what wakes the queue does not change its order.
         if looked_at != self._looked_at:
             self._looked_at = looked_at
-            await self._arrange(able, started, tip)
+            await self._arrange(able, started, tip, closed=closed)
         return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
 
     async def _hold(self, tip: Commit) -> None:
@@ -110,10 +122,7 @@ class QueueOrder:
     async def _conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
         if one.head_sha is None:
             return False
-        try:
-            return bool(await self._forecaster.between(one.head_sha, other.head, tip, base=one.base_sha))
-        except GitError:  # what did not land may have been purged since
-            return False
+        return bool(await self._forecaster.between(one.head_sha, other.head, tip, base=one.base_sha))
 
     async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
         """Return whether a candidate that conflicts with the tip is held before its action is done again.
@@ -178,13 +187,15 @@ class QueueOrder:
             self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
         self._shown = places
 
-    async def _arrange(self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit) -> None:
+    async def _arrange(
+        self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit, *, closed: bool
+    ) -> None:
         running = await self._running_attempts()
         self._running = {each.id: self._keys.get(each.id) or self._key(each) for each in running}
         self._conflicts = {}
         if len(able) > 1 or running:
             self._conflicts = await self._forecaster.conflicts(able, tip, running=running)
-        if len(able) > 1:
+        if len(able) > 1 or closed:
             queued = [await self._queued(each) for each in able]
             self._paths = {each.id: each.paths for each in queued}
             # What runs may change: it does not decide who lands first.
@@ -192,7 +203,7 @@ class QueueOrder:
                 each: {other: paths for other, paths in found.items() if other not in self._running}
                 for each, found in self._conflicts.items()
             }
-            self._arranged = arrange(queued, waiting, started=started, most=self._lanes)
+            self._arranged = arrange(queued, waiting, started=started, most=self._lanes, closed=closed)
         else:
             self._arranged = Arrangement(tuple(each.id for each in able), {})
 

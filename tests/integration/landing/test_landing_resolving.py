@@ -7,8 +7,13 @@ import shutil
 import pytest
 
 from scaffold.core.conflict import MergedCode
+from scaffold.core.errors import StaleFence
+from scaffold.landing.checkouts import Checkouts
+from scaffold.landing.integration import IntegrationConflict
 from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.order import QueueOrder
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
+from scaffold.landing.resolving.background import BackgroundMerges
 from support.conflict_race import ScriptedMerger, race, told
 from support.harness import UNSANDBOXED, act, goal, poll_until
 
@@ -80,6 +85,30 @@ async def test_what_a_tool_does_not_make_as_it_must_is_left_to_a_new_attempt(loc
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
 
 
+HOSTILE = {
+    "another form": ("uv.lock", LOCK, add("a"), "echo 'package = [\"x\"]' > uv.lock", "a package is no table"),
+    "no text": (
+        "package-lock.json",
+        '{"packages": {"": {"name": "x"}}}\n',
+        """echo '{"packages": {"": {"name": "y"}}}' > package-lock.json""",
+        """printf '%s\\n' '{"packages": {"": {"name": "x", "license": "\\ud800"}}}' > package-lock.json""",
+        "UTF-8 cannot write",
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "before", "left", "right", "why"), HOSTILE.values(), ids=HOSTILE)
+async def test_a_file_that_an_agent_wrote_by_hand_costs_its_candidate_and_not_the_run(
+    lock_tool, harness, path, before, left, right, why
+):
+    """AL-13: whatever it has instead of a lock file."""
+    lock_tool("true")
+    run, step = await race(harness, {path: before}, left, right, **UNSANDBOXED)
+    assert isinstance(step, CandidateRefused)
+    assert (step.outcome, harness.statuses(run)) == ("conflict", {"a": "completed", "b": "pending"})
+    assert why in step.why
+
+
 NPM_ADD = """\
 import json
 for path in ("package.json", "package-lock.json"):
@@ -124,6 +153,23 @@ BUY, SELL = "sed -i 's/return 1/return 1 + 2/' shop.py", "sed -i 's/sell()/sell(
 ANSWER = MergedCode({"shop.py": APART.replace("return 1", "return 1 + 2").replace("sell()", "sell(n=0)")})
 
 
+class FailingMerger:
+    """A merge agent that fails."""
+
+    def __init__(self, error):
+        self.error = error
+
+    async def merge(self, question, check):
+        raise self.error
+
+
+async def test_a_merge_agent_that_fails_over_the_files_costs_their_candidate_and_not_the_run(harness):
+    """AL-13: the candidate is left to the next step, with the reason."""
+    _, step = await race(harness, {"shop.py": APART}, BUY, SELL, merger=FailingMerger(KeyError("shop")))
+    assert isinstance(step, CandidateRefused)
+    assert "shop.py: merging it failed: KeyError: 'shop'" in step.why
+
+
 class SlowMerger(ScriptedMerger):
     """A merge agent that answers once it may."""
 
@@ -147,7 +193,7 @@ async def asked(harness):
     """A queue whose merge agent is asked about the work of `b`, while that of `c` waits, too."""
     (harness.repo / "shop.py").write_text(APART)
     await harness.sh("git add --all; git commit -qm before")
-    run = await harness.own(goal("g", *(act(key) for key in "abc")), agents=3)
+    run = await harness.own(goal("g", *(act(key) for key in "abcdefg")), agents=3)
     merger = SlowMerger(ANSWER)
     queue = MergeQueue(harness.context, run, merger=merger)
     for key in "ab":
@@ -202,3 +248,84 @@ async def test_nobody_is_asked_any_more_about_a_candidate_that_was_cancelled(har
         harness.store.attempts.end(attempts["b"].id, outcome="cancelled", fence=attempts["b"].fence)
     assert await queue.step() == QueueIdle()
     assert merger.cancelled == 1
+
+
+async def test_a_candidate_that_is_merged_with_help_is_not_overtaken_for_ever(harness, asked):
+    """BX-6: each landing makes the answer useless, so that no other joins the line once it was overtaken too often."""
+    run, _, _, attempts = asked
+    order, tip = QueueOrder(harness.context, run), await harness.tip(run)
+    waiting = harness.store.attempts.waiting_to_land(run.id)
+    aside = {"merging": [attempts["b"].id]}
+    for landed in range(5):
+        chosen = await order.next_to_prove(waiting, [], tip, **aside)
+        assert [attempt.id for _, attempt in chosen] == ([attempts["c"].id] if landed < 4 else [])
+        order.count_overtaken([attempts["c"].id])
+    chosen = await order.next_to_prove(waiting, [], tip)
+    assert chosen[0][1].id == attempts["b"].id
+
+
+async def test_an_error_of_a_merge_with_help_is_raised_whatever_the_tip_is_now(harness, asked):
+    """AL-13, SC-16: an owner whose lease is gone must stop."""
+    run, _, _, attempts = asked
+    merger = FailingMerger(StaleFence("the run has another owner", "stop"))
+    merges = BackgroundMerges(harness.context, run, Checkouts(harness.context, run, ["x"]), merger)
+    action, attempt = harness.action(run, "b"), harness.attempt(attempts["b"].id)
+    tip, older = await harness.tip(run), run.base_sha
+    conflict = await merges.merge(action, attempt, tip)
+    assert isinstance(conflict, IntegrationConflict)
+    assert merges.begin(action, attempt, tip, conflict, first=True)
+    await asyncio.wait(merges.tasks)
+    with pytest.raises(StaleFence):
+        await merges.merge(action, attempt, older)
+    await merges.close()
+
+
+@pytest.mark.slow
+async def test_a_merge_with_help_that_is_proven_behind_another_does_not_break_its_facts(lock_tool, harness, tmp_path):
+    """AL-13, BX-6: the facts of others are checked on the tree that lands, once what is ahead has landed."""
+    places = {name: tmp_path / name for name in ("asked", "go", "proving")}
+    until = "for i in $(seq 400); do test -e '{0}' && break; sleep 0.02; done"
+    lock_tool(f"test -e {places['asked']} && exit 0; touch {places['asked']}; {until.format(places['go'])}")
+    (harness.repo / "uv.lock").write_text(LOCK)
+    (harness.repo / "list").write_text("".join(f"{number}\n" for number in range(20)))
+    await harness.sh("git add --all; git commit -qm before")
+    in_work = 'test -n "$SCAFFOLD_ATTEMPT"'
+    checks = {
+        "b": f"{in_work} || touch {places['proving']}",
+        # Its proof lets the tool of `b` end, and ends once `b` is proven behind it.
+        "c": f"! grep -q B list && {{ {in_work} || {{ touch {places['go']}; {until.format(places['proving'])}; }}; }}",
+    }
+    actions = (act("a"), act("b", check=checks["b"]), act("c", check=checks["c"]))
+    run = await harness.own(goal("g", *actions), agents=3, **UNSANDBOXED)
+    arrived = asyncio.Event()
+    queue = MergeQueue(harness.context, run, lambda: arrived)
+    attempts = {key: await harness.queue(run, key) for key in "abc"}
+    await harness.run_attempt(attempts["a"], {"a": [add("a")]})
+    await harness.run_attempt(attempts["b"], {"b": [f"{add('z')}; sed -i 's/^1$/B/' list"]})
+    assert isinstance(await queue.step(), BatchLanded)
+    step = asyncio.create_task(queue.step())
+    await poll_until(places["asked"].exists)
+    await harness.run_attempt(attempts["c"], {"c": ["sed -i 's/^19$/C/' list"]})
+    arrived.set()
+    assert (await step).attempts == (attempts["c"].id,)
+    assert places["proving"].exists(), "it was proven behind the other one"
+    refused = await queue.step()
+    await queue.close()
+    assert isinstance(refused, CandidateRefused)
+    assert "c_done" in refused.why
+    assert harness.facts(run) == {"a_done", "c_done"}
+
+
+@pytest.mark.slow
+async def test_what_was_overtaken_too_often_lands_before_what_arrives_while_it_is_merged_again(harness, asked):
+    """BX-6: its answer was for an older tip, and none joins the line while helpers are asked about the new one."""
+    run, queue, merger, attempts = asked
+    assert (await queue.step()).attempts == (attempts["c"].id,)
+    for key in "def":
+        attempts[key] = await harness.queue(run, key)
+        await harness.run_attempt(attempts[key], {key: [f"echo x > {key}"]})
+        assert (await queue.step()).attempts == (attempts[key].id,)
+    attempts["g"] = await harness.queue(run, "g")
+    await harness.run_attempt(attempts["g"], {"g": ["echo x > g"]})
+    merger.may_answer.set()
+    assert (await queue.step()).attempts == (attempts["b"].id, attempts["g"].id)
