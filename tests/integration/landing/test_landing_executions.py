@@ -7,9 +7,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import machine_sandbox
+from scaffold.core.contract import Verification
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed
+from scaffold.landing.batch_check import BatchVerifier, ProvenAlone
+from scaffold.landing.candidate_check import Candidate
+from scaffold.landing.checkouts import Checkouts
+from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.proof_setup import ProofSetup
 from scaffold.landing.queue_steps import BatchLanded
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.worker.attempt_record import CandidateReady
@@ -152,6 +158,26 @@ async def test_with_another_contract_all_tests_run_before_the_run_and_at_its_end
     assert suite.whole == 2, suite.executed
     # on the base and with the work as a check, and as the focused gate
     assert len(suite.executed) == suite.whole + (3 if check else 1), suite.executed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("helped", [False, True])
+async def test_all_tests_run_on_what_lands_with_a_merge_that_helpers_decided(suite, helped):
+    """AL-13: what both sides mean was decided by more than programs of the queue."""
+    harness = suite.harness
+    run = await harness.own(goal("g", act("a")), **suite.settings_with(PYTEST))
+    await ensure_baseline(harness.context, run)
+    await harness.work(run, "a", edits("a"))
+    (attempt,) = harness.attempts(run, "a")
+    setup, checkouts = ProofSetup(harness.context, run), Checkouts(harness.context, run, ["landing"])
+    refresher = FactRefresher(harness.context, run, checkouts, lambda: setup.baseline)
+    verifier = BatchVerifier(harness.context, run, setup, checkouts, refresher)
+    action, commit = harness.action(run, "a"), attempt.head_sha
+    candidate = Candidate(action=action, attempt=attempt, base=run.base_sha, commit=commit, needs_all_tests=helped)
+    proven = ProvenAlone(candidate=candidate, verification=Verification(commit=commit, results=()))
+    found = await verifier.together([proven])
+    await checkouts.close()
+    assert [gate.focused for gate in found.verification.gates] == [not helped]
 
 
 @pytest.mark.slow
