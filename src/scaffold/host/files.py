@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -13,7 +14,7 @@ import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.folder_tree import remove_tree
+from scaffold.host.folder_tree import OPENING, remove_tree
 from scaffold.host.identity import own_identity
 from scaffold.host.leftovers import own_mark
 
@@ -56,11 +57,29 @@ def delete_folder_if_possible(path: Path) -> None:
         delete_path(path)
 
 
-def read_untrusted(path: Path, most_bytes: int) -> bytes | str:
-    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...)."""
+@contextlib.contextmanager
+def open_below(trusted: Path, *names: str) -> Iterator[int]:
+    """Yield the open folder `trusted/name/...`, where untrusted code could put links, which are not followed.
+
+    Nobody else may write in the parent of `trusted`. OSError if there is no such folder.
+    """
+    with contextlib.ExitStack() as opened:
+        folder = os.open(trusted, OPENING)
+        opened.callback(os.close, folder)
+        for name in names:
+            folder = os.open(name, OPENING, dir_fd=folder)
+            opened.callback(os.close, folder)
+        yield folder
+
+
+def read_untrusted(path: Path | str, most_bytes: int, *, folder: int | None = None) -> bytes | str:
+    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...).
+
+    A name alone is that of a file in the open `folder`.
+    """
     try:
         # A link could lead to a file of the user's; opening a named pipe would block for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
         return "the file is missing"
     except OSError as error:

@@ -1,6 +1,7 @@
 """Notes that agents share, in the projections: `scratch.md` of all, and one file for each story."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,42 +29,54 @@ def notes_of_story(story: ActionKey) -> str:
 
 
 async def add_notes(context: RunContext, name: str, text: str) -> str | UnusableNotes:
-    """Add lines of our own at the end of a file of notes, unless they are in it."""
-    return await merge_notes(context, name, "", text)
+    """Add lines of our own at the end of a file of notes, unless they are in it; return all, or why that failed."""
+    return await _add(context, name, context.redactor.clean(text), once=True)
 
 
 async def merge_notes(context: RunContext, name: str, given: str, written: str) -> str | UnusableNotes:
-    """Write notes that were `given` and have been changed to `written`; return them, or why they were not written.
+    """Add the lines to a file of notes that `written` has and `given` does not; return all, or why that failed.
 
-    Others may have written meanwhile: their lines stay, and the new ones are added.
+    What is there stays: others may have written meanwhile, and a copy may have been emptied.
     """
+    return await _add(context, name, context.redactor.clean(_new_lines(given, written)))
+
+
+async def _add(context: RunContext, name: str, added: str, *, once: bool = False) -> str | UnusableNotes:
     target = context.projections / name
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
-        now = read_notes(target)
-        if isinstance(now, UnusableNotes):
+        now = read_notes(target) or ""
+        if isinstance(now, UnusableNotes) or not added or (once and f"\n{added}\n" in f"\n{now}\n"):
             return now
-        text = (written if now == given else _with_new_lines(now, given, written)).encode()
-        if len(text) > MAX_BYTES:
+        text = f"{now}\n{added}\n" if now and not now.endswith("\n") else f"{now}{added}\n"
+        if len(text.encode()) > MAX_BYTES:
             return UnusableNotes(f"with them the file has more than {MAX_BYTES} bytes; shorten it")
         try:
-            write_atomic(target, text)
+            write_atomic(target, text.encode())
         except OSError as error:
             return UnusableNotes(str(error))
-    return written
+    return text
 
 
-def _with_new_lines(now: str, given: str, written: str) -> str:
-    """Return the text `now` with the lines that were added to `given` at its end."""
-    known = {*given.splitlines(), *now.splitlines()}
-    added = [line for line in written.splitlines() if line not in known]
-    return "\n".join([now.rstrip("\n"), *added, ""]) if added else now
+def _new_lines(given: str, written: str) -> str:
+    """Return the lines of `written` that `given` does not have, or has less often."""
+    known, added = Counter(given.splitlines()), []
+    for line in written.splitlines():
+        if known[line]:
+            known[line] -= 1
+        else:
+            added.append(line)
+    return "\n".join(added).strip("\n")
 
 
-def read_notes(path: Path) -> str | UnusableNotes:
-    """Return the text of a file of notes, empty if there is none."""
-    if not os.path.lexists(path):
-        return ""
-    content = read_untrusted(path, MAX_BYTES)
+def read_notes(path: Path | str, *, folder: int | None = None) -> str | UnusableNotes | None:
+    """Return the text of a file of notes, None if there is none; a name alone is that of a file in an open `folder`."""
+    try:
+        os.stat(path, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return UnusableNotes(str(error))
+    content = read_untrusted(path, MAX_BYTES, folder=folder)
     if isinstance(content, str):
         return UnusableNotes(content)
     try:

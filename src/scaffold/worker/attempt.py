@@ -45,7 +45,7 @@ from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
 from scaffold.worker.shared_folder import merge_shared_folder, open_shared_folder
 from scaffold.worker.step_loop import run_step
-from scaffold.worker.story.edits import keep_unused_edits
+from scaffold.worker.story.edits import collect_left_edits, keep_edits_of_failed
 from scaffold.worker.workspace import (
     AttemptWorkspace,
     give_back_shared,
@@ -113,6 +113,9 @@ class Worker:
             fence=attempt.fence,
         )
         await write_rescue_diff(run_context, attempt.id)
+        ended = run_context.store.attempts.get(attempt.id)
+        if ended is not None and ending.outcome != "waiting":
+            keep_edits_of_failed(run_context, self._task, ended)
         action = run_context.store.actions.get(attempt.action_id)
         if action is not None and isinstance(action.state, Failed):
             await give_back_shared(run_context, attempt)
@@ -168,12 +171,13 @@ class Worker:
             )
             await provision_checkout(environment, workspace.path)
             grant_approved_requests(context)
+            ending = None
             try:
                 ending = await self._execute(context)
             finally:
                 await merge_shared_folder(self._run_context, task, shared)
-            if isinstance(ending, AttemptEnd):
-                keep_unused_edits(context)
+                if not isinstance(ending, CandidateReady):
+                    await collect_left_edits(context)
             return ending
 
     async def _execute(self, context: AttemptContext) -> CandidateReady | AttemptEnd:

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
@@ -24,6 +24,7 @@ from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
+from scaffold.worker.asked_edits import AskedEdits
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.inbox_approval import InboxApprover
@@ -52,6 +53,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """What the attempt has for itself on this machine."""
     shared: SharedFolder | None = None
     """Where its agent shares notes with others; None for checks alone."""
+    asked_edits: AskedEdits = field(default_factory=AskedEdits)
+    """What its agent asks to change in its story by the tool."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -41,6 +41,11 @@ class AttemptRecorder:
                 attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration, edits)
             )
 
+    def asked(self, edits: str) -> None:
+        """Record edits of its story's steps that the agent asked for in a turn that did not end."""
+        with self._context.store.transaction():
+            self._context.store.attempts.keep_edits(self._attempt.id, edits, fence=self._attempt.fence)
+
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
         """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""
         store, attempt = self._context.store, self._attempt

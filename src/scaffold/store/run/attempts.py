@@ -104,6 +104,7 @@ MARK_CONFLICT = """
 UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'
 """
 LEAVE_WORKSPACE = "UPDATE attempt SET workspace = '' WHERE workspace = :name"
+KEEP_EDITS = "UPDATE attempt SET edits = :edits WHERE id = :id"
 FORGET_EDITS = "UPDATE attempt SET edits = NULL WHERE id = :id"
 RELOCATE = "UPDATE attempt SET head_sha = :head_sha WHERE id = :id AND outcome = 'landed'"
 ADVANCE = """
@@ -297,6 +298,11 @@ class Attempts(RunTableGateway):
     def leave_workspace(self, name: str) -> None:
         """Let the attempts in a shared worktree have shared none: the next one there is the first."""
         self._connection.write(LEAVE_WORKSPACE, name=name)
+
+    def keep_edits(self, attempt_id: AttemptId, edits: str, *, fence: int) -> None:
+        """Store what a running attempt asks to change in its story, in place of what it asked for before."""
+        self._fenced(attempt_id, fence, "claimed")
+        self._connection.write(KEEP_EDITS, id=attempt_id, edits=edits)
 
     def forget_edits(self, attempt_id: AttemptId) -> None:
         """Forget what the attempt asks to change in its story, because it was settled."""

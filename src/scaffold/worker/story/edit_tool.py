@@ -19,13 +19,17 @@ NAME = "edit_workflow"
 
 def edit_workflow(context: AttemptContext) -> Tool | None:
     """Return the tool; None if the attempt is at no step that may edit its story."""
-    folder, story = edit_folder(context), context.task.parent
+    story = context.task.parent
     role = context.task.action.role
-    if folder is None or story is None or not any(each == role and STEP_TYPES[each].may_edit for each in STEP_TYPES):
+    if (
+        edit_folder(context) is None
+        or story is None
+        or not any(each == role and STEP_TYPES[each].may_edit for each in STEP_TYPES)
+    ):
         return None
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        content = msgspec.json.encode(args["operations"])
+        content = msgspec.json.encode(context.run_context.redactor.clean_all(args["operations"]))
         request = EditRequest(
             step_id=step_id(context.task.action),
             attempt=context.task.attempt.id,
@@ -37,8 +41,7 @@ def edit_workflow(context: AttemptContext) -> Tool | None:
         outcome = apply_file(story_record(context.run_context.store, story), request, content)
         if not isinstance(outcome, EditsApplied | EditsKnown):
             return failed_answer(outcome.feedback)
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.own.write_bytes(content)
+        context.asked_edits.ask(content.decode())
         return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
 
     return Tool(

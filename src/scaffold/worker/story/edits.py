@@ -1,77 +1,148 @@
-"""What a step's agent asks to change in the steps of its story: a file in its shared folder."""
+"""What a step's agent asks to change in the steps of its story: by a tool, or by a file in its shared folder."""
 
 import contextlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
-from scaffold.host.files import read_untrusted, write_atomic
+from scaffold.core.model import Attempt
+from scaffold.core.printable_text import utf8_safe
+from scaffold.host.files import read_untrusted
 from scaffold.plan.story.apply_edit import foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
-from scaffold.run.context import safe_file_name
-from scaffold.run.shared_notes import add_notes, notes_of_story
+from scaffold.run.assignment import Assignment
+from scaffold.run.context import RunContext, safe_file_name
+from scaffold.run.edit_files import EDITS, edit_file_name, keep_edits, keep_unused_edits, keep_unused_file
+from scaffold.run.notices import warn
+from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.shared_folder import SharedFolder
 
-EDITS = "workflow_edits"
-"""The folder for the files, in the shared folder and in the projections."""
-FAILED = "failed"
-"""The folder for those that were not used, in the other one."""
+MAX_FOREIGN = 20
+"""Files for other stories that are looked at and kept each time; the others stay where they are."""
 
 
 class EditFolder(Struct, frozen=True, kw_only=True):
-    """The folder in which a step's agent asks for edits of its story."""
+    """The folder in which a step's agent asks for edits of its story; its commands may replace it by a link."""
 
-    path: Path
+    shared: SharedFolder
     story: ActionKey
 
     @property
     def own(self) -> Path:
-        """The file of the agent's own story."""
-        return self.path / f"{safe_file_name(self.story)}.json"
+        """The file of the agent's own story, for the agent."""
+        return self.shared.path / EDITS / edit_file_name(self.story)
+
+
+class _Found(Struct, frozen=True, kw_only=True):
+    """What was in the folder; the files are removed from it."""
+
+    own: bytes | str | None = None
+    """The content of the own file, or why it is not read; None if there is none."""
+    foreign: tuple[tuple[str, bytes | str], ...] = ()
+    """The same of other files, by names that are safe."""
+    problem: str = ""
+    """Why the folder is not used."""
 
 
 def edit_folder(context: AttemptContext) -> EditFolder | None:
     """Return the folder of the attempt, which may not exist; None if it is no step of a story."""
-    shared, story = context.shared, context.task.parent
-    if shared is None or story is None or story.method != "story":
-        return None
-    return EditFolder(path=shared.path / EDITS, story=story.key)
+    story = _story_of(context.task)
+    return None if context.shared is None or story is None else EditFolder(shared=context.shared, story=story)
 
 
 async def collect_edits(context: AttemptContext) -> str | None:
-    """Return the text of the edits that the agent has written since the last call; None without any.
+    """Return the text of the edits that the agent has asked for since the last call; None without any.
 
-    A file that is not text, or of another story, is kept and not used; the story's notes say so.
+    Those of the tool come before a file. A file that is not used is kept, and the story's notes say why.
     """
     folder = edit_folder(context)
-    if folder is None or not folder.path.is_dir():
+    if folder is None:
         return None
-    written = sorted(each.name for each in folder.path.iterdir() if each.suffix == ".json")
-    refused = [f"{each.what}. {each.fix}" for each in foreign_files(written, folder.own.name)]
-    text, why = _text_of(folder.own) if folder.own.name in written else (None, "")
+    found, own, clean = _take_files(folder), edit_file_name(folder.story), context.run_context.redactor.clean
+    text, why = context.asked_edits.take(), found.problem
+    if found.own is not None:
+        if text is None:
+            text, why = _text_of(found.own)
+        else:
+            why = "the tool `edit_workflow` was called, which counts"
+    refused = [f"{each.what}. {each.fix}" for each in foreign_files([name for name, _ in found.foreign], own)]
     if why:
-        refused.append(f"the edit file `{folder.own.name}` is not used: {why}.")
+        refused.append(f"the edit file `{own}` is not used: {why}.")
     await _note(context, folder.story, refused)
-    for name in written:
-        used = text is not None and name == folder.own.name
-        _keep(context, folder.path / name, name if used else _failed_name(context, name))
-        with contextlib.suppress(OSError):
-            (folder.path / name).unlink()
+    unused = [*found.foreign, *([(own, found.own)] if why and found.own is not None else [])]
+    for name, content in unused:
+        if isinstance(content, bytes):
+            keep_unused_file(context.run_context, context.task.attempt.id, clean(name), _cleaned(context, content))
+    if text is None:
+        return None
+    text = clean(text)
+    keep_edits(context.run_context, folder.story, text)
     return text
 
 
-def keep_unused_edits(context: AttemptContext) -> None:
-    """Keep the edits of a step that has failed, which are not applied, beside those that were refused."""
-    folder = edit_folder(context)
-    if folder is not None:
-        _keep(context, folder.own, _failed_name(context, folder.own.name))
+async def collect_left_edits(context: AttemptContext) -> None:
+    """Store the edits that the agent asked for in a turn that did not end."""
+    text = await collect_edits(context)
+    if text is not None:
+        context.record.asked(text)
 
 
-def _text_of(file: Path) -> tuple[str | None, str]:
+def keep_edits_of_failed(context: RunContext, task: Assignment, attempt: Attempt) -> None:
+    """Keep the edits of an attempt that has failed, which are not applied, with those that were refused."""
+    story = _story_of(task)
+    if story is not None and attempt.edits is not None:
+        keep_unused_edits(context, attempt.id, story, attempt.edits)
+
+
+def _story_of(task: Assignment) -> ActionKey | None:
+    return task.parent.key if task.parent is not None and task.parent.method == "story" else None
+
+
+def _take_files(folder: EditFolder) -> _Found:
+    """Read the edit files and remove them, without following a link of the agent."""
+    own = edit_file_name(folder.story)
+    try:
+        with folder.shared.opened(EDITS) as opened:
+            names = [own, *sorted(islice(_foreign_names(opened, own), MAX_FOREIGN))]
+            content = {
+                name: read_untrusted(name, MAX_EDIT_BYTES, folder=opened) for name in names if _is_in(opened, name)
+            }
+            for name in content:
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=opened)
+    except FileNotFoundError:
+        return _Found()
+    except OSError as error:
+        return _Found(problem=f"its folder cannot be opened ({error.strerror})")
+    foreign = tuple((_safe(name), each) for name, each in content.items() if name != own)
+    return _Found(own=content.get(own), foreign=foreign)
+
+
+def _foreign_names(folder: int, own: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        yield from (each.name for each in entries if each.name.endswith(".json") and each.name != own)
+
+
+def _is_in(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _safe(name: str) -> str:
+    """Return the name of a foreign file, which may be no text, as one that can be shown and written."""
+    return f"{safe_file_name(utf8_safe(name.removesuffix('.json')))}.json"
+
+
+def _text_of(content: bytes | str) -> tuple[str | None, str]:
     """Return the text of an edit file, or None and why it is not used."""
-    content = read_untrusted(file, MAX_EDIT_BYTES)
     if isinstance(content, str):
         return None, content
     try:
@@ -81,19 +152,22 @@ def _text_of(file: Path) -> tuple[str | None, str]:
     return (None, "it contains NUL") if "\0" in text else (text, "")
 
 
+def _cleaned(context: AttemptContext, content: bytes) -> bytes:
+    """Return the content of any file without secrets."""
+    text = content.decode("utf-8", "surrogateescape")
+    return context.run_context.redactor.clean(text).encode("utf-8", "surrogateescape")
+
+
 async def _note(context: AttemptContext, story: ActionKey, refused: Sequence[str]) -> None:
-    if refused:
-        lines = [f"- {context.task.action.key}: {each}" for each in refused]
-        await add_notes(context.run_context, notes_of_story(story), "\n".join(lines))
-
-
-def _failed_name(context: AttemptContext, name: str) -> str:
-    return f"{FAILED}/{context.task.attempt.id}-{safe_file_name(name)}"
-
-
-def _keep(context: AttemptContext, file: Path, name: str) -> None:
-    """Copy an edit file into the projections, for people; a checkout that cannot be written is left alone."""
-    content = read_untrusted(file, MAX_EDIT_BYTES)
-    if isinstance(content, bytes):
-        with contextlib.suppress(OSError):
-            write_atomic(context.run_context.projections / EDITS / name, content)
+    """Say in the story's notes what is not used, or in a warning if they cannot be written."""
+    if not refused:
+        return
+    key = context.task.action.key
+    written = await add_notes(
+        context.run_context, notes_of_story(story), "\n".join(f"- {key}: {each}" for each in refused)
+    )
+    if isinstance(written, UnusableNotes):
+        text = (
+            f"{key} wrote edits that are not used, and its story's notes do not say why ({written.why}): {refused[0]}"
+        )
+        warn(context.run_context, context.task.run.id, text)
