@@ -175,6 +175,8 @@ class ChangeLoop:
             record.answered(before.result or "", iteration=before.iteration)
             record.enter("verifying")
             verification = await self._second_reviewed(await self._verified(work.head))
+            if verification.passed and before.edits is not None:
+                record.asked(before.edits)
             if lost := blocking_losses(verification):
                 return await self._left_to_human(verification, lost)
             if verification.passed:

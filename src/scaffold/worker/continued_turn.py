@@ -13,6 +13,8 @@ from scaffold.git import commits, refs
 from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.run.notices import inform
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.shared_folder import SHARED
+from scaffold.worker.story.rebase_step import REBASE_STEP
 
 MAX_PATHS = 20
 """How many changed files the agent is told by name."""
@@ -45,6 +47,8 @@ async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
     with store.transaction(durable=True):
         store.attempts.check(attempt.id, fence=attempt.fence)
         store.waiting_turns.keep(attempt.id, turn)
+        if before.edits is not None:
+            store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
     inform(context.run_context, attempt.run_id, f"{key} continues where attempt {before.number} waited for you.")
     return turn
 
@@ -66,6 +70,8 @@ async def _restore(context: AttemptContext, before: Attempt) -> str | _Impossibl
     git, base, now = context.workspace.git, context.workspace.base, context.task.attempt
     if before.model != now.model:
         return _Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
+    if now.kind == "step" and context.task.action.role == REBASE_STEP:
+        return _Impossible("the merge that it resolves is made again, with what has landed by now")
     head = before.head_sha or await refs.resolve(context.run_context.git, refs.rescue_ref(before.id))
     if head is not None:
         if await refs.resolve(context.run_context.git, head) is None:
@@ -95,17 +101,26 @@ async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> st
 
 
 def _moved(message: Message, before: Attempt, context: AttemptContext) -> Message:
-    """Return the message with this attempt's worktree in place of the earlier one, except in what a model signed."""
+    """Return the message with this attempt's folders in place of the earlier one's, except in what a model signed."""
     old = context.run_context.worktree_of(before)
-    folders = {str(path) for path in (old, old.resolve(), Path(before.worktree or old))}
-    escaped = sorted((re.escape(_escaped(folder)) for folder in folders), key=len, reverse=True)
-    new = _escaped(str(context.workspace.path))
-    pattern = re.compile(rf"(?:{'|'.join(escaped)})(?![\w.-])")
+    moves = [(_pattern({old, old.resolve(), Path(before.worktree or old)}), context.workspace.path)]
+    if context.shared is not None:
+        temporary = context.run_context.temporary(before.run_id, before.id)
+        # A sandbox has a folder of its own in it.
+        moves.append((_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), context.shared.path))
 
     def moved(part: object) -> object:
-        return part if isinstance(part, Thinking) else _with(part, pattern, new)
+        for pattern, new in moves:
+            part = part if isinstance(part, Thinking) else _with(part, pattern, _escaped(str(new)))
+        return part
 
     return msgspec.structs.replace(message, parts=tuple(map(moved, message.parts)))
+
+
+def _pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
+    """Return what finds one of the folders in JSON, or what the pattern `below` finds in one."""
+    escaped = sorted((re.escape(_escaped(str(folder))) for folder in folders), key=len, reverse=True)
+    return re.compile(rf"(?:{'|'.join(escaped)}){below}(?![\w.-])")
 
 
 def _escaped(path: str) -> str:

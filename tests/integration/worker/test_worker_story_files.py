@@ -1,11 +1,14 @@
 """What a step's agent writes into its shared folder or asks for by the tool: not trusted, and not lost."""
 
 import json
+import os
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
-from integration.worker.test_worker_approvals import carried_out
+from integration.worker.test_worker_approvals import carried_out, decide
 from scaffold.core.states import Running
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.shared_notes import MAX_BYTES
@@ -18,9 +21,10 @@ DONE = CassetteEntry(text="done\n\nSUMMARY\na\nb\nc")
 SKIP = [{"operation": "skip", "target_step_id": "step-004", "reason": f"no need of {TOKEN}"}]
 EDIT = ("edit_workflow", {"operations": SKIP})
 ASK = ("ask_human", {"question": "Which word?"})
+ROLES = ("planning", "architecture", "coding", "review", "final_review")
 
 
-async def begin(harness, first="planning", **settings):
+async def begin(harness, roles=ROLES, **settings):
     """Own a run with a story that has begun; its first step may edit the others."""
     steps = [
         act(
@@ -31,8 +35,9 @@ async def begin(harness, first="planning", **settings):
             parent="US-1",
             method="story",
             workspace="parent",
+            files=("login.sql", "list"),
         )
-        for number, role in enumerate((first, "architecture", "coding", "review", "final_review"), 1)
+        for number, role in enumerate(roles, 1)
     ]
     story = act("US-1", kind="compound", method="story", effects=("done:US-1",))
     run = await harness.own(goal("g", story, *steps, wants=["done:US-1"]), **(UNSANDBOXED | settings))
@@ -149,3 +154,49 @@ async def test_edits_of_a_step_that_failed_are_kept_apart(harness):
     (attempt,) = harness.attempts(run, KEY)
     assert list(kept(harness)) == [f"failed/{attempt.id}-US-1.json"]
     assert "step-004" in attempt.edits
+
+
+async def test_a_turn_that_waited_keeps_its_edits_and_its_shared_folder(harness):
+    """BX-13, DR-6: the next attempt has them, and reads its own folder's path in the conversation."""
+    run = await begin(harness, yolo=False, inbox_wait_s=0.05)
+    first = await harness.queue(run, KEY)
+    model = RecordingModel(cassette_model(call_entry(1, EDIT), call_entry(2, ASK)))
+    ending = await carried_out(harness, first, model)
+    assert ending.outcome == "waiting", ending.error
+    assert list(kept(harness)) == ["US-1.json"]
+    decide(harness, ending.item, "answered", answer="made")
+    second = await harness.queue(run, KEY)
+    model = RecordingModel(cassette_model(DONE))
+    assert isinstance(await carried_out(harness, second, model), CandidateReady)
+    assert harness.attempt(second.id).edits == harness.attempt(first.id).edits is not None
+    old, new = (os.fspath(harness.context.temporary(run.id, each.id)) for each in (first, second))
+    told = repr(model.requests[0].messages)
+    assert f"{new}/shared/scratch.md" in told
+    assert f"{old}/shared" not in told
+
+
+async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
+    """BX-13, DR-11: its second parent and its check for conflict markers belong to what has landed by then."""
+    run = await begin(harness, ("rebase_resolve", "final_review"), yolo=False, inbox_wait_s=0.05)
+    ending = await carried_out(
+        harness, await harness.queue(run, KEY), RecordingModel(cassette_model(call_entry(1, ASK)))
+    )
+    decide(harness, ending.item, "answered", answer="made")
+    model = RecordingModel(cassette_model(DONE))
+    ending = await carried_out(harness, await harness.queue(run, KEY), model)
+    assert isinstance(ending, CandidateReady)
+    assert "# The merge" in repr(model.requests[0].messages)
+    assert await harness.sh(f"git log -1 --format=%s {ending.head}") == f"Merge what landed into {KEY}"
+    assert any("starts over after attempt 1: the merge" in each for each in notices(harness, run))
+
+
+async def test_a_change_that_waited_for_approval_keeps_its_edits(harness):
+    """AL-9, DR-6: nothing is asked of the agent again, so they are taken from the attempt that waited."""
+    run = await begin(harness, ("final_review",), yolo=False, planner=True, allow=("shell:cp",), inbox_wait_s=0.0)
+    ending = await harness.work(run, KEY, "cp README login.sql")
+    assert ending.outcome == "waiting", ending.error
+    with closing(sqlite3.connect(harness.repo / ".git/scaffold/state.db")) as raw, raw:
+        raw.execute("UPDATE attempt SET edits = '[]'")
+    decide(harness, ending.item, "approved")
+    assert isinstance(await harness.work(run, KEY), CandidateReady)
+    assert [each.edits for each in harness.attempts(run, KEY)] == ["[]", "[]"]
