@@ -131,6 +131,13 @@ def describe_failed_checks(verification: Verification) -> str:
     return _paragraphs(refusals_of(verification), FAILURES_CHARS)
 
 
+def first_failure(reason: str) -> str:
+    """Return a reason up to the first line that says what failed, as one line: one that ends in a colon does not."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    end = next((number for number, line in enumerate(lines, 1) if not line.endswith(":")), len(lines))
+    return " ".join(lines[:end])
+
+
 def clip(text: str, limit: int) -> str:
     """Return `text` within `limit` characters; the middle is left out and replaced by a note."""
     if len(text) <= limit:

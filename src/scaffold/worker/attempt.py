@@ -25,9 +25,11 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.attempt_resources import held_resources
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
+from scaffold.run.failure_summary import first_failure
+from scaffold.run.notices import warn
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
-from scaffold.run.shared_notes import SCRATCH, add_notes
+from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
 from scaffold.run.steps import StepRecorder
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
@@ -120,8 +122,10 @@ class Worker:
         if action is not None and isinstance(action.state, Failed):
             await give_back_shared(run_context, attempt)
             if action.method == "story":
-                why = action.state.reason.partition("\n")[0]
-                await add_notes(run_context, SCRATCH, f"- {action.key} failed: {why}")
+                text = f"{action.key} failed: {first_failure(action.state.reason)}"
+                written = await add_notes(run_context, SCRATCH, f"- {text}")
+                if isinstance(written, UnusableNotes):
+                    warn(run_context, run.id, f"{text}. The notes of all agents do not say so: {written.why}.")
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()

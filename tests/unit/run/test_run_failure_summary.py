@@ -12,6 +12,7 @@ from scaffold.run.failure_summary import (
     NAMED_REMEDIES,
     describe_failed_checks,
     describe_refusals,
+    first_failure,
     refusals_by_others,
     summarize_failures,
 )
@@ -249,3 +250,10 @@ def test_an_agent_that_may_change_nothing_is_told_what_fails_alone():
     failed = CheckResult(name="make", verdict="fail", exit_code=1, detail=f"Expected exit code 0.\n{END}")
     text = describe_failed_checks(Verification(commit="c", results=(failed,)))
     assert text == f"The check `make` failed. Expected exit code 0.\nThe end of its output:\n{END}"
+
+
+def test_the_first_failure_is_named_where_its_introduction_ends():
+    """DR-9: a line of notes about a failed step names the test, not only that there is one."""
+    reason = "failed: the tests:\n1 test is worse:\n\n  - test_b fails: assert 0\n  - test_c fails"
+    assert first_failure(reason) == "failed: the tests: 1 test is worse: - test_b fails: assert 0"
+    assert [first_failure(each) for each in ("one\ntwo", "only:", "")] == ["one", "only:", ""]
