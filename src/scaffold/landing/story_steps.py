@@ -22,6 +22,7 @@ from scaffold.plan.story.rebase import with_rebase_step
 from scaffold.plan.story.record import StoryRecord
 from scaffold.run.attempt_end import AttemptEnd, block_unreachable_actions, record_attempt_end
 from scaffold.run.context import RunContext
+from scaffold.run.edit_files import keep_unused_edits
 from scaffold.run.lease import owner_transaction
 from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
@@ -66,6 +67,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
                 else:
                     store.attempts.forget_edits(attempt.id)
     if edited and isinstance(outcome, EditsRejected | RestartsExhausted):
+        keep_unused_edits(context, attempt.id, edited.story.key, attempt.edits or "")
         written = await add_notes(context, notes_of_story(edited.story.key), outcome.feedback)
         text = f"{action.key} asked for changes of its story's steps that were rejected."
         more = f" Its notes do not say why: {written.why}." if isinstance(written, UnusableNotes) else ""

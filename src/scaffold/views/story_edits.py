@@ -8,11 +8,9 @@ from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import Action, Attempt
 from scaffold.plan.story.apply_edit import EditOutcome, EditRequest, EditsApplied, EditsRejected, apply_file
 from scaffold.plan.story.record import StoryRecord
+from scaffold.run.edit_files import EDITS
 from scaffold.store.database import Store
 from scaffold.views.story_record import step_id, story_record
-
-EDITS_NAME = "workflow_edits"
-"""The folder of edit files, and part of their names in messages."""
 
 
 class JudgedEdits(Struct, frozen=True, kw_only=True):
@@ -32,7 +30,7 @@ class JudgedEdits(Struct, frozen=True, kw_only=True):
 def judge_edits(store: Store, story: Action, step: Action, attempt: Attempt, text: str, at: datetime) -> JudgedEdits:
     """Return what becomes of edits that an attempt at `step` of `story` asks for; nothing is stored."""
     request = EditRequest(
-        step_id=step_id(step), attempt=attempt.id, name=f"{EDITS_NAME}/{story.key}.json", at=at, usage=attempt.usage
+        step_id=step_id(step), attempt=attempt.id, name=f"{EDITS}/{story.key}.json", at=at, usage=attempt.usage
     )
     before = story_record(store, story)
     try:

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.plan.story.apply_edit import EditRequest, EditsApplied, EditsKnown, apply_file
+from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown
 from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
-from scaffold.views.story_record import step_id, story_record
+from scaffold.views.story_edits import judge_edits
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.story.edits import edit_folder
 
@@ -29,19 +29,13 @@ def edit_workflow(context: AttemptContext) -> Tool | None:
         return None
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        content = msgspec.json.encode(context.run_context.redactor.clean_all(args["operations"]))
-        request = EditRequest(
-            step_id=step_id(context.task.action),
-            attempt=context.task.attempt.id,
-            name="operations",
-            at=context.run_context.clock.now(),
-            usage=context.task.attempt.usage,
-        )
+        text = msgspec.json.encode(context.run_context.redactor.clean_all(args["operations"])).decode()
+        store, task, now = context.run_context.store, context.task, context.run_context.clock.now()
         # Judged now, so that the agent can correct itself; what counts is the same at the end of the step.
-        outcome = apply_file(story_record(context.run_context.store, story), request, content)
+        outcome = judge_edits(store, story, task.action, task.attempt, text, now).outcome
         if not isinstance(outcome, EditsApplied | EditsKnown):
             return failed_answer(outcome.feedback)
-        context.asked_edits.ask(content.decode())
+        context.asked_edits.ask(text)
         return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
 
     return Tool(
