@@ -60,6 +60,22 @@ def test_a_selection_that_does_not_pass_on_its_own_tree_is_refused_with_the_evid
     assert scenario.git("ls-tree", "--name-only", "main").split() == ["README.md", "second.txt", "test_ours.py"]
 
 
+def test_the_checks_of_an_action_run_although_no_fact_says_that_it_holds(tmp_path):
+    """BX-1: of two actions that make the same fact true only the last has it; one without checks is named."""
+    made = Scenario(tmp_path)
+    made.configure(quality_gates={"test": "true"})
+    actions = [action(key, effects=["done"], check=f"test -f {key}.txt && test ! -f BAD") for key in ("one", "two")]
+    actions.append({**action("bare", effects=["bare_done"]), "contract": None})
+    made.plan(plan_of(both=actions))
+    made.cassette(**{key: [write(f"{key}.txt", "1\n")] for key in ("one", "two", "bare")})
+    assert made.run("--yes", "--agents", "1").returncode == 0
+    commit(made, "BAD")
+    done = made.scaffold("land", "--only", "one")
+    assert (done.returncode, "the checks of one" in done.stderr) == (1, True), done.stderr
+    done = made.scaffold("land", "--only", "bare", "--json")
+    assert (json.loads(done.stdout)["proven"], "no check that could show bare" in done.stderr) == (False, True)
+
+
 def test_an_interrupted_proof_leaves_nothing_behind(scenario):
     """BX-3, SC-16: no worktree, no process, no lease; the same command goes on, and says what it waits for."""
     commit(scenario, "SLOW")

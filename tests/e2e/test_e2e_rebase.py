@@ -63,6 +63,22 @@ def test_work_that_was_not_proven_on_the_new_base_is_not_called_proven(scenario)
     assert not json.loads(scenario.scaffold("land", "--json").stdout)["proven"]
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_only_gates_showed_is_called_proven_once_they_ran_on_the_new_base(tmp_path, resumed):
+    """BX-1, BX-2: a fact that no check shows is carried over, and is no proof of a tree on which nothing ran."""
+    made = Scenario(tmp_path)
+    made.configure(quality_gates={"test": "test ! -f BROKEN"})
+    made.plan(plan_of(both=[{**action("first", effects=["first_done"]), "contract": None}]))
+    made.cassette(first=[write("first.txt", "1\n")])
+    assert made.run("--yes").returncode == 0
+    move_on(made)
+    assert made.scaffold("rebase").returncode == 0
+    if resumed:
+        resume(made)
+    work = json.loads(made.scaffold("land", "--json").stdout)
+    assert (work["taken"], work["proven"]) == (True, resumed)
+
+
 def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
     """BX-2: the others are carried over; the former branch is kept."""
     move_on(scenario, GUIDE_md="their guide\n")

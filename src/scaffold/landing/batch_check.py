@@ -13,6 +13,7 @@ from scaffold.landing.candidate_check import Candidate, CandidateResult, with_fa
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup, with_agreement
+from scaffold.landing.record import record_final_gates
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.steps import StepRecorder
@@ -59,15 +60,22 @@ class BatchVerifier:
         candidates = [each.candidate for each in batch]
         return await with_facts_of_others(self._setup, self._refresher, candidates, verification, during=during)
 
-    async def run_all_gates(self, tip: Commit, *, during: During | None = None) -> tuple[GateResult, ...]:
-        """Run all gates completely at the tip and compare them with the baseline; reuse known results.
+    async def run_final_gates(self, tip: Commit) -> tuple[GateResult, ...]:
+        """Run all gates at the branch's tip as steps of the run.
 
-        `during` shows the gates; by default they are recorded as steps of the run.
+        If they pass, they are the evidence of facts that were carried over to it, and that no check shows.
         """
+        during = StepRecorder(self._context, self._run, stage=FINAL_GATES).during
+        gates = await self.run_all_gates(tip, during=during)
+        if not any(gate.blocks for gate in gates):
+            record_final_gates(self._context, self._run, gates, tip)
+        return gates
+
+    async def run_all_gates(self, tip: Commit, *, during: During) -> tuple[GateResult, ...]:
+        """Run all gates completely at the tip and compare them with the baseline; reuse known results."""
         baseline = await self._setup.gates_at(tip)
         if baseline is None:
             return ()
-        during = during or StepRecorder(self._context, self._run, stage=FINAL_GATES).during
         base, gates = self._run.base_sha, self._run.settings.gates
         found = await environment_at(self._context, self._run, baseline.environment, tip, during=during)
         # The tip may need packages that the base did not.

@@ -130,7 +130,7 @@ class MergeQueue:
         """Return all gates' results at the branch's tip, compared with the baseline."""
         async with self._busy:
             await self._clear()
-            return await self._batch_verifier.run_all_gates(await session_tip(self._context, self._run))
+            return await self._batch_verifier.run_final_gates(await session_tip(self._context, self._run))
 
     def forget_tip(self) -> None:
         """Read branch and candidates before the next landing: others may have recorded what this queue moved it to."""

@@ -5,18 +5,20 @@ from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scaffold.core.contract import Verification
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import ActionLanded, CandidateMerged, NoticeRaised
+from scaffold.core.gates import GateResult
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Completed
 from scaffold.git import commits, refs
 from scaffold.landing.evidence import approvals_of, evidence_of
-from scaffold.landing.stale_facts import RecheckResult, affected_facts, mark_stale, record_recheck
-from scaffold.landing.staleness import shown_before
+from scaffold.landing.stale_facts import RecheckResult, affected_facts, all_facts, mark_stale, record_recheck
+from scaffold.landing.staleness import ran_where_it_holds, shown_before
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end, require_attempt
 from scaffold.run.context import RunContext
@@ -132,6 +134,22 @@ def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit,
         reviewed=attempt.verification.reviewed,
     )
     return action.id
+
+
+def record_final_gates(context: RunContext, run: Run, gates: Sequence[GateResult], tip: Commit) -> None:
+    """Record gates that passed at the branch's tip as evidence of facts of which no check can show anything.
+
+    Only of those about whose commit nothing is known: it was made anew since they were proven.
+    """
+    if not any(gate.counts_for_work for gate in gates):
+        return
+    with owner_transaction(context.store, run, durable=True):
+        for group in all_facts(context.store, run):
+            left = tuple(fact for fact in group.facts if not (fact.only_orders or ran_where_it_holds(fact)))
+            if left and group.recheck == "nothing":
+                carried = replace(group, facts=left)
+                tested = RecheckResult(group=carried, commit=tip, gates=tuple(gates))
+                record_recheck(context.store, tested, context.clock.now())
 
 
 async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:

@@ -12,6 +12,8 @@ from scaffold.verify.contract.review import is_review
 
 Recheck = Literal["contract", "review", "nothing"]
 """How a fact can be re-proven: run its checks again, have it reviewed again, or not at all."""
+RUN_AT_A_COMMIT = frozenset({"contract", "gate", "review"})
+"""The kinds of evidence that are about all of a commit's tree."""
 
 
 class ProvenFacts(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,14 @@ def shown_before(tip: Commit, groups: Sequence[ProvenFacts]) -> tuple[ProvenFact
     # Facts of one action may be proven at different commits, so each fact is judged by itself.
     left = [msgspec.structs.replace(each, facts=tuple(f for f in each.facts if f.commit != tip)) for each in groups]
     return tuple(group for group in left if group.facts)
+
+
+def ran_where_it_holds(fact: Fact) -> bool:
+    """Return whether a check, a gate or a review ran at the very commit at which the fact holds.
+
+    Not so if the commit was made anew: for another base, or by a user who changed the branch.
+    """
+    return any(each.commit == fact.commit and each.kind in RUN_AT_A_COMMIT for each in fact.evidence)
 
 
 def recheckable(groups: Sequence[ProvenFacts]) -> tuple[ProvenFacts, ...]:

@@ -23,6 +23,7 @@ from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
+from scaffold.landing.staleness import ran_where_it_holds
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.remake import (
     CommitStyle,
@@ -141,7 +142,7 @@ async def _doubt(context: RunContext, run: Run, new: Commit, *, head: Commit) ->
         return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
     session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
     # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
-    proven = {fact.commit for fact in _facts(context, run) if fact.state == "holds"}
+    proven = {fact.commit for fact in _facts(context, run) if fact.state == "holds" and ran_where_it_holds(fact)}
     if await tree_of(context.git, new) not in {each.tree for each in session if each.commit in proven}:
         return "nothing was run on this combination of commits: the evidence is about other ones"
     return ""

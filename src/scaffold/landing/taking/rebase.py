@@ -202,7 +202,7 @@ def name_of(commit: TakenCommit) -> str:
 
 
 def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
-    """Let facts that no check can show anew hold at the commit that has their change now."""
+    """Let facts that no check can show anew hold at the commit that has their change now; nothing ran there yet."""
     moved = {each.old: each.new for each in move.commits}
     for fact in [each for each in group.facts if not each.only_orders]:
         store.facts.record(
