@@ -69,6 +69,20 @@ def test_hooks_that_cannot_run_here_are_told_and_refuse_nothing(scenario):
     assert done.stdout.count("are not applicable: `sh -e .husky/pre-commit` could not be run (exit code 127)") == 1
 
 
+@pytest.mark.slow
+def test_hooks_of_a_tool_that_is_missing_are_told_although_those_of_another_run(scenario):
+    """BX-9: husky's hooks judge the change, lefthook is not installed; those below the top are told, too."""
+    (scenario.repo / "lefthook.yml").write_text("pre-commit: {commands: {lint: {run: exit 1}}}\n")
+    (scenario.repo / "web" / ".husky").mkdir(parents=True)
+    (scenario.repo / "web" / ".husky" / "pre-commit").write_text("exit 1\n")
+    scenario.commit("more hooks")
+    scenario.cassette(a=[shell("printf 'x = 2\\n' > a.py")])
+    done = scenario.run("--yes", "--trust-once")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("The commit hooks of lefthook are not applicable: lefthook is not installed") == 1
+    assert done.stdout.count("The commit hooks in web/.husky/pre-commit do not run") == 1
+
+
 WORDS = """#!/bin/sh
 grep -nH forbidden "$@" | sed "s/:forbidden/: W001 forbidden/" | grep . && exit 1 || exit 0
 """

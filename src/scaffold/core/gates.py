@@ -145,6 +145,8 @@ class GateRun(Struct, frozen=True, kw_only=True):
     """The line of each of these messages about a finding."""
     refused: Mapping[str, str] = {}
     """Failed tests that cannot be checked here, with what the sandbox forbids."""
+    absent: Mapping[str, str] = {}
+    """Tools of commit hooks that cannot run here, each with the reason, while others can."""
     replaced: tuple[str, ...] = ()
     """Functions of the test runner or of the language that code in its process replaced, sorted."""
     detail: str = ""

@@ -13,7 +13,7 @@ from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
-from scaffold.verify.gates.hook_tools import hook_gate
+from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
 from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go
 from scaffold.verify.gates.projects.node_project import read_node
 from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, tests_run_by_kind
@@ -55,6 +55,8 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
     """The names of the gates that come from the settings."""
     notes: tuple[str, ...] = ()
     """Notes for the user about what is not checked."""
+    hook_notes: tuple[str, ...] = ()
+    """Those of them that are about commit hooks."""
 
     def command(self, kind: str) -> str | None:
         """Return the command of the first gate of a kind, None if there is none."""
@@ -85,12 +87,14 @@ def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Se
         gates=(*configured, *kept),
         tools={gate.name: detection.tools[gate.name] for gate in kept if gate.name in detection.tools},
         given=frozenset(gate.name for gate in configured),
+        notes=tuple(note for note in detection.notes if "hooks" not in replaced or note not in detection.hook_notes),
     )
 
 
 def detect_gates(files: ProjectFiles) -> DetectedGates:
     """Return the gates of a repository with these files; the last is that of its commit hooks."""
-    found = _detect_projects(files)
+    found, notes = _detect_projects(files), notes_of_hooks(files.paths)
+    found = structs.replace(found, notes=(*found.notes, *notes), hook_notes=notes)
     hooks = hook_gate(files.paths)
     if hooks is None:
         return found

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from scaffold.core.gates import Gate
+from scaffold.core.printable_text import join_limited
 from scaffold.policy.path.globs import matches
 from scaffold.policy.trust import HOOK_FILES
 from scaffold.verify.gates.projects.project import Reason
@@ -50,6 +51,7 @@ HUSKY = HookTool(
     # Before version 9 each hook loads the first, to log and to start itself again.
     ignored=(".husky/_/husky.sh", ".husky/_/h"),
 )
+MAX_NAMES = 3
 TOOLS = (PRE_COMMIT, LEFTHOOK, HUSKY)
 """Several may be in use at once."""
 
@@ -58,6 +60,17 @@ def tools_in(paths: Collection[str]) -> tuple[tuple[HookTool, str], ...]:
     """Return the tools that a repository with these paths uses, each with the file that says so."""
     found = ((tool, next((file for file in tool.files if file in paths), "")) for tool in TOOLS)
     return tuple((tool, file) for tool, file in found if file)
+
+
+def notes_of_hooks(paths: Collection[str]) -> tuple[str, ...]:
+    """Return a note for the user if there are hooks of husky below the top, where no tool of ours looks for them."""
+    below = sorted(path for path in paths if path.endswith(tuple(f"/{file}" for file in HUSKY.files)))
+    if not below:
+        return ()
+    hooks = f"The commit hooks in {join_limited(below, MAX_NAMES)} do not run"
+    return (
+        f"{hooks}: only those at the top of the repository do; `quality_gates.hooks` takes a command that runs them",
+    )
 
 
 def is_hook_file(path: str) -> bool:

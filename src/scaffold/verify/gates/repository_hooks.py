@@ -253,6 +253,7 @@ def _gate_run(gate: Gate, tree: Tree, environment: str, runs: Sequence[_ToolRun]
         exit_code=first.exit_code if first else None,
         problem=result.problem,
         outcomes=result.outcomes,
+        absent=absent if runs else {},
         counts=result.counts,
         messages=result.messages,
         lines=result.lines,

@@ -4,7 +4,7 @@ A gate that cannot judge anything at the base is explained from its output.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct, json, structs
@@ -83,7 +83,7 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """The gates that are not checked, each with its reason."""
     warnings: tuple[str, ...] = ()
-    """Why commit hooks that the repository has are not applicable."""
+    """Why commit hooks that the repository has, or those of one tool, are not applicable."""
 
 
 async def capture_baseline(
@@ -104,7 +104,8 @@ async def capture_baseline(
     tree_id = await commits.tree_of(tree.git, tree.commit)
     for gate in detection.gates:
         stored = inputs.find_gate_run(gate, tree_id, environment.fingerprint)
-        known = stored if stored is not None and stored.problem is None else None  # the problem may be solved by now
+        # A problem may be solved by now, and a tool of hooks may be installed.
+        known = stored if stored is not None and stored.problem is None and not stored.absent else None
         # The stored one may be of another commit with the same tree, which need not exist any more.
         run = structs.replace(
             known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
@@ -123,7 +124,7 @@ async def capture_baseline(
         *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
         *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
     )
-    warnings = tuple(_inapplicable_hooks(run) for run in runs if run.gate.runner == "hooks" and not hooks_apply(run))
+    warnings = tuple(each for run in runs if run.gate.runner == "hooks" for each in _inapplicable_hooks(run))
     return BaselineResult(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes, warnings=warnings)
 
 
@@ -198,10 +199,15 @@ def _unavailable_gate_note(run: GateRun) -> str:
     return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why}){log}"
 
 
-def _inapplicable_hooks(run: GateRun) -> str:
-    why = run.detail.partition("\n")[0].rstrip(".")
-    log = f"; their log: {run.log}" if run.log else ""
-    return f"The commit hooks are not applicable: {why}{log}."
+def _inapplicable_hooks(run: GateRun) -> Iterator[str]:
+    """Yield a warning if no hook can judge changes, else one for each tool whose hooks cannot."""
+    if not hooks_apply(run):
+        why = run.detail.partition("\n")[0].rstrip(".")
+        log = f"; their log: {run.log}" if run.log else ""
+        yield f"The commit hooks are not applicable: {why}{log}."
+        return
+    for tool, why in run.absent.items():
+        yield f"The commit hooks of {tool} are not applicable: {why.rstrip('.')}."
 
 
 def _advisory_note(gate: Gate) -> str:
