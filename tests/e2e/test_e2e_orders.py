@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from e2e.test_e2e_pull_requests import GH, pulls
+from e2e.test_e2e_pull_requests import kill_at, pulls
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
-from support.landed_run import checkout_bytes, landed_run, session_branch, stand_in
+from support.landed_run import checkout_bytes, landed_run, session_branch
+from support.scenario import Scenario, action, plan_of, write
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +56,22 @@ def test_an_order_that_could_not_be_carried_out_is_shown_until_it_is_done_once(s
     assert f"scaffold land {run}" in page.read_text()
 
 
+def test_an_order_that_could_not_be_carried_out_ends_every_command_alike(tmp_path):
+    """AL-12: `run` and `resume` fail, and `resume` needs no name to do it."""
+    made = Scenario(tmp_path)
+    (made.repo / "README.md").write_text("half done\n")
+    made.plan(plan_of(g=[action("one", effects=["x"], check="test -f one.py")]))
+    made.cassette(one=[write("one.py", "x = 1\n")])
+    done = made.run("--yes", "--greenfield")
+    assert (done.returncode, "the work was not taken" in done.stderr) == (1, True)
+    done = made.scaffold("resume")
+    assert (done.returncode, "the work was not taken" in done.stderr) == (1, True)
+    made.git("checkout", "-q", "README.md")
+    assert made.scaffold("resume").returncode == 0
+    assert (made.repo / "one.py").exists()
+    assert made.scaffold("resume").returncode == 64
+
+
 def test_land_by_hand_does_what_was_ordered(scenario):
     """AL-12: the order is done, however the work got there."""
     (scenario.repo / "README.md").write_text("half done\n")
@@ -90,8 +107,7 @@ def test_a_kill_between_the_push_and_the_pull_request_leaves_the_order_open(scen
     """BX-15, AL-14: the repeat finds what was pushed, and opens one pull request."""
     scenario.git("init", "-q", "--bare", str(scenario.home / "remote.git"))
     scenario.git("remote", "add", "origin", str(scenario.home / "remote.git"))
-    stand_in(scenario, "gh", GH)
-    (scenario.home / "kill").touch()
+    kill_at(scenario, "before list")
     assert scenario.scaffold("resume", run_id(scenario), "--pr").returncode == -9
     assert scenario.status()["run"]["open_order"] == "pr"
     assert scenario.scaffold("resume", run_id(scenario)).returncode == 0

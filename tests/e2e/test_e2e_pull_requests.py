@@ -23,12 +23,13 @@ pulls = json.loads(state.read_text()) if state.exists() else []
 args = dict(zip(sys.argv[3::2], sys.argv[4::2]))
 match sys.argv[2]:
     case "list":
-        found = [each for each in pulls if each["head"] == args["--head"]]
+        states = ["OPEN", "CLOSED", "MERGED"] if args["--state"] == "all" else [args["--state"].upper()]
+        found = [each for each in pulls if each["head"] == args["--head"] and each["state"] in states]
         print(json.dumps([{{k: each[k] for k in args["--json"].split(",")}} for each in found]))
     case "create":
         url = f"https://example.invalid/pull/{{len(pulls) + 1}}"
         pulls.append({{"number": len(pulls) + 1, "url": url, "head": args["--head"], "baseRefName": args["--base"],
-                      "title": args["--title"], "body": sys.stdin.read(), "isCrossRepository": False,
+                      "state": "OPEN", "title": args["--title"], "body": sys.stdin.read(), "isCrossRepository": False,
                       "headRepositoryOwner": {{"login": "ada"}}, "headRepository": {{"name": "shop"}},
                       "headRefOid": subprocess.getoutput("git ls-remote origin " + args["--head"])[:40]}})
         state.write_text(json.dumps(pulls))
@@ -37,6 +38,21 @@ match sys.argv[2]:
         pulls[int(sys.argv[4].rpartition("/")[2]) - 1] |= json.load(sys.stdin)
         state.write_text(json.dumps(pulls))
 """
+KILL = f"""#!{sys.executable}
+import os, pathlib, signal, subprocess, sys
+here, when = pathlib.Path(__file__).parent, pathlib.Path(os.environ["HOME"], "kill")
+at = when.read_text() if when.exists() else ""
+if at == "before " + sys.argv[2]:
+    when.unlink()
+    os.kill(os.getppid(), signal.SIGKILL)
+    sys.exit(1)
+done = subprocess.run([here / "real-gh", *sys.argv[1:]]).returncode
+if at == "after " + sys.argv[2]:
+    when.unlink()
+    os.kill(os.getppid(), signal.SIGKILL)
+sys.exit(done)
+"""
+"""Runs the stand-in, and kills the process that called it before or after a subcommand that is named in a file."""
 
 
 class Api(BaseHTTPRequestHandler):
@@ -50,7 +66,8 @@ class Api(BaseHTTPRequestHandler):
         repository = {"id": "R", "name": "shop", "owner": {"login": "ada"}, "defaultBranchRef": {"name": "main"}}
         head = {"headRepositoryOwner": {"id": "U", "login": "ada"}, "headRepository": {"id": "R", "name": "shop"}}
         listed = [
-            {"number": 1, "url": URL, "isCrossRepository": False, "headRefOid": "0" * 40, **head} for _ in self.pulls
+            {"number": 1, "url": URL, "state": "OPEN", "isCrossRepository": False, "headRefOid": "0" * 40, **head}
+            for _ in self.pulls
         ]
         if "createPullRequest" in query:
             self.pulls.append(asked["variables"]["input"])
@@ -159,6 +176,7 @@ def test_only_the_pull_request_of_the_pushed_commit_is_changed_and_never_its_bas
     stand_in(scenario, "gh", GH)
     fork = {"number": 1, "url": "u", "head": session_branch(scenario), "body": "theirs", "headRefOid": "0" * 40}
     head = {"isCrossRepository": True, "headRepositoryOwner": {"login": "eve"}, "headRepository": {"name": "shop"}}
+    head["state"] = "OPEN"
     (scenario.home / "pulls.json").write_text(json.dumps([fork | head]))
     assert scenario.scaffold("land", "--pr").returncode == 0
     theirs, ours = pulls(scenario)
@@ -240,12 +258,30 @@ def test_a_kill_at_any_point_is_made_up_for_and_opens_one_pull_request(tmp_path,
     try_every_point(share, trial)
 
 
-def small_run(scenario, *flags):
+def kill_at(scenario, when):
+    """Let the next call of a subcommand of gh kill its caller, e.g. `after create`."""
+    stand_in(scenario, "real-gh", GH)
+    stand_in(scenario, "gh", KILL)
+    (scenario.home / "kill").write_text(when)
+
+
+@pytest.mark.parametrize("state", ["CLOSED", "MERGED"])
+def test_a_pull_request_that_was_opened_before_a_kill_and_is_no_longer_open_is_not_opened_again(scenario, state):
+    """AL-14, BX-15: whoever merged or closed it has decided about this work."""
+    kill_at(scenario, "after create")
+    assert scenario.scaffold("land", "--pr").returncode == -9
+    (pull,) = pulls(scenario)
+    (scenario.home / "pulls.json").write_text(json.dumps([pull | {"state": state}]))
+    done = scenario.scaffold("land", "--pr", "--json")
+    assert (done.returncode, json.loads(done.stdout)["url"], len(pulls(scenario))) == (0, pull["url"], 1)
+
+
+def small_run(scenario, *flags, code=0):
     """Run a plan of one action to its end."""
     scenario.plan(plan_of(docs=[action("page", effects=["page_written"], check="test -s page.md")]))
     scenario.cassette(page=[write("page.md", "# Page\n")])
     done = scenario.run("--yes", *flags)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done
 
 
@@ -271,7 +307,7 @@ def test_greenfield_fast_forwards_the_main_branch_at_the_end_only_when_it_is_cle
     scenario.git("reset", "-q", "--hard", "main^")
     (scenario.repo / "README.md").write_text("half done\n")
     before = checkout_bytes(scenario.repo)
-    told = small_run(scenario, "--greenfield").stderr
+    told = small_run(scenario, "--greenfield", code=1).stderr
     assert "the work was not taken: main is checked out" in told
     assert checkout_bytes(scenario.repo) == before
     assert "exclude each other" in scenario.run("--yes", "--greenfield", "--pr").stderr

@@ -52,7 +52,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False) -> int:
-    """Execute a run until it ends or has to pause; return the exit code."""
+    """Execute a run until it ends or has to pause; return the exit code, FAILED if its order could not be done."""
     relax_gc()
     # Before the claim, so that the event of the claim is shown, too.
     since = last_seq_before(context, run_id)
@@ -71,8 +71,8 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         await write_end_report(context, run_id)
         await print_result(context, run_id, as_json=as_json)
         raise
-    await finish(context, run_id, as_json=as_json)
-    return exit_code_of(ending)
+    is_done = await finish(context, run_id, as_json=as_json)
+    return exit_code_of(ending) if is_done else FAILED
 
 
 async def load_variables(context: RunContext, run: Run, shown: WorkLine) -> None:

@@ -58,10 +58,12 @@ class Named(Struct, frozen=True):
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """An open pull request, with the fields of `gh pr list --json`."""
+    """A pull request, with the fields of `gh pr list --json`."""
 
     number: int
     url: str
+    state: str
+    """OPEN, CLOSED or MERGED."""
     isCrossRepository: bool  # noqa: N815 - the name in GitHub's API
     headRepositoryOwner: Named | None  # noqa: N815
     headRepository: Named | None  # noqa: N815
@@ -235,11 +237,15 @@ async def _push(context: RunContext, work: Work, target: Target, *, force: bool,
 async def _publish(
     context: RunContext, work: Work, target: Target, content: PullRequest, *, known: Collection[str]
 ) -> str:
-    """Return the address of the open pull request of the pushed branch, made now unless there is one."""
+    """Return the address of the open pull request of the pushed branch, made now unless there is one.
+
+    One that is no longer open is returned, too, if it was merged with just this work, or opened for it by a process
+    that was killed before it could record that.
+    """
     body = content.body.encode(errors="replace")
     gh = partial(_gh, context, target)
     printed = await gh(
-        "pr", "list", "--head", target.branch, "--state", "open", "--json", ",".join(Listed.__struct_fields__)
+        "pr", "list", "--head", target.branch, "--state", "all", "--json", ",".join(Listed.__struct_fields__)
     )
     try:
         listed = msgspec.json.decode(printed, type=list[Listed])
@@ -247,7 +253,11 @@ async def _publish(
         raise ScaffoldError(f"`gh pr list` printed no list: {printed[:200]}", "Update `gh`.") from error
     # A fork may have a branch of the same name. Ours is known, or has just what was pushed.
     ours = [each for each in listed if each.is_of(target) and (each.url in known or each.headRefOid == work.new)]
-    found = next(iter(sorted(ours, key=lambda each: each.url not in known)), None)
+    is_open = [each for each in ours if each.state == "OPEN"]
+    found = next(iter(sorted(is_open, key=lambda each: each.url not in known)), None)
+    for each in ours if found is None else ():
+        if each.headRefOid == work.new and (each.state == "MERGED" or each.url not in known):
+            return each.url
     if found is None:
         head = target.branch if target.head is None else f"{target.head.owner}:{target.branch}"
         argv = ("pr", "create", "--head", head, "--base", work.branch, "--title", content.title)

@@ -48,8 +48,8 @@ from scaffold.views.taken import ordered, read_taken
 def resume(name: str | None, *, interrupted: bool, **options: Any) -> int:
     """Continue RUN, or the latest interrupted or paused run; flags override its settings.
 
-    With GOAL, resume a goal of the latest run that you paused, and continue that run. The work of a completed RUN is
-    taken as --greenfield or --pr ask for, if that was not done at its end.
+    With GOAL, resume a goal of the latest run that you paused, and continue that run. The work of a completed RUN, or
+    of the latest, is taken as --greenfield or --pr ask for, if that was not done at its end.
     """
     flags = flags_of(options)
     return run_async(_resume_interrupted(name, flags) if interrupted else _resume(name, flags))
@@ -81,7 +81,7 @@ async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> 
 async def _resume(name: str | None, flags: RunFlags) -> int:
     context = await open_context()
     try:
-        run, goal = (_latest_to_resume(context), None) if name is None else _find_target(context, name)
+        run, goal = (await _latest_to_resume(context), None) if name is None else _find_target(context, name)
         if goal is not None:
             await resume_goal(context, run, goal)
         if goal is not None and is_executed(run):
@@ -132,11 +132,14 @@ def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
     return (find_other_run(context, latest, name), None) if goal is None else (latest, goal)
 
 
-def _latest_to_resume(context: RunContext) -> Run:
+async def _latest_to_resume(context: RunContext) -> Run:
+    """Return the latest run that is interrupted or paused, else the latest of all if its work is still to be taken."""
     for run in context.store.runs.all():
         if is_interrupted(run) or (isinstance(run.state, Paused) and not is_executed(run)) or _is_pausing(run):
             return run
     latest = latest_run(context.store)
+    if latest and isinstance(latest.state, Completed) and (await read_taken(context.git, context.store, latest)).order:
+        return latest
     saved = next((run for run in context.store.runs.all() if isinstance(run.state, Saved)), None)
     executed = " and goes on by itself" if latest and is_executed(latest) else ""
     about = f"the latest, {latest.id}, is {status_of(latest.state)}{executed}" if latest else "there is no run"
