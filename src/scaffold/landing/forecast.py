@@ -11,6 +11,7 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt
 from scaffold.git import commits
 from scaffold.git.command import Git
+from scaffold.git.commits import is_contained
 from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.git.private_index import private_index
 from scaffold.landing.arrangement import Conflicts
@@ -23,6 +24,8 @@ MAX_BYTES = 500_000
 """Of pairs whose files in conflict are larger in all, git's conflicts stand."""
 
 Pair = frozenset[Commit]
+Bases = tuple[Commit, Commit]
+"""The commits on which the first and the second of a pair were made."""
 
 
 class Forecaster:
@@ -63,7 +66,9 @@ class Forecaster:
         touching = (each for each in combinations(heads, 2) if not waiting.isdisjoint(each))
         pairs = [each for each in touching if _may_conflict(*(paths[one] for one in each))]
         bases = {each.id: each.base_sha for each in (*candidates, *running)}
-        found = await self._forecast([(heads[one], heads[other], bases[one]) for one, other in pairs], tip)
+        found = await self._forecast(
+            [(heads[one], heads[other], (bases[one], bases[other])) for one, other in pairs], tip
+        )
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
         for one, other in pairs:
             shared = tuple(sorted(paths[one] & paths[other] or paths[one] | paths[other]))
@@ -71,25 +76,25 @@ class Forecaster:
                 result[one][other] = result[other][one] = in_conflict
         return result
 
-    async def between(self, one: Commit, other: Commit, tip: Commit, *, base: Commit) -> tuple[str, ...]:
-        """Return the paths in which two commits conflict, `one` of which was made on `base`.
+    async def between(self, one: Commit, other: Commit, tip: Commit, *, bases: Bases) -> tuple[str, ...]:
+        """Return the paths in which two commits conflict that were made on `bases`.
 
         Empty if they merge, programs can resolve it, or one of them is gone: what did not land may have been purged.
         """
-        return (await self._forecast([(one, other, base)], tip)).get(frozenset((one, other)), ())
+        return (await self._forecast([(one, other, bases)], tip)).get(frozenset((one, other)), ())
 
     async def _forecast(
-        self, pairs: Sequence[tuple[Commit, Commit, Commit]], tip: Commit
+        self, pairs: Sequence[tuple[Commit, Commit, Bases]], tip: Commit
     ) -> Mapping[Pair, tuple[str, ...]]:
-        """Return the paths in which the first two of each three conflict; the third is the base of the first.
+        """Return the paths in which the commits of each pair conflict, with the bases on which they were made.
 
         Pairs that git cannot merge are left out: objects of them may be missing, which is found out when they land.
         """
         new = [each for each in pairs if frozenset(each[:2]) not in self._known]
         merged: dict[Pair, Merged | Conflicted] = {}
-        for one, other, base in new:
+        for one, other, bases in new:
             with suppress(GitError):
-                merged[frozenset((one, other))] = await self._merged(one, other, base)
+                merged[frozenset((one, other))] = await self._merged(one, other, bases, tip)
         conflicted = {pair: each for pair, each in merged.items() if isinstance(each, Conflicted)}
         self._known |= {pair: conflicted[pair].paths if pair in conflicted else () for pair in merged}
         self._by_git_alone |= {pair: each for pair, each in conflicted.items() if each.files}
@@ -104,9 +109,16 @@ class Forecaster:
             self._by_git_alone.pop(oldest, None)
         return found
 
-    async def _merged(self, one: Commit, other: Commit, base: Commit) -> Merged | Conflicted:
-        target = await on_base(self._git, other, base) if self._rebased else other
-        return await merge_commits(self._git, one, target)
+    async def _merged(self, one: Commit, other: Commit, bases: Bases, tip: Commit) -> Merged | Conflicted:
+        git, (mine, theirs) = self._git, bases
+        # If one contains the base of the other, git finds the base of the merge itself.
+        if self._rebased and not (await is_contained(git, theirs, one) or await is_contained(git, mine, other)):
+            # The branch was rewritten: what was made on the former base is merged on that, as when it lands.
+            if await is_contained(git, mine, tip):
+                one = await on_base(git, one, theirs)
+            else:
+                other = await on_base(git, other, mine)
+        return await merge_commits(git, one, other)
 
     async def _left(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
         """Merge some of the pairs file by file, and return the paths that are still in conflict."""

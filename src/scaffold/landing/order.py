@@ -122,7 +122,7 @@ class QueueOrder:
     async def _conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
         if one.head_sha is None:
             return False
-        return bool(await self._forecaster.between(one.head_sha, other.head, tip, base=one.base_sha))
+        return bool(await self._forecaster.between(one.head_sha, other.head, tip, bases=(one.base_sha, other.base)))
 
     async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
         """Return whether a candidate that conflicts with the tip is held before its action is done again.

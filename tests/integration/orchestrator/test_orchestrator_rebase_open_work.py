@@ -5,6 +5,7 @@ import pytest
 from integration.orchestrator.test_orchestrator_steps import story
 from integration.worker.test_worker_continued_turn import begin, continued, waited
 from scaffold.core.errors import UsageError
+from scaffold.core.ids import Commit
 from scaffold.core.states import Running
 from scaffold.git.commits import changed_paths
 from scaffold.landing.forecast import Forecaster
@@ -136,6 +137,24 @@ async def test_forecasts_compare_changes_and_not_bases(harness):
     forecaster = Forecaster(harness.context.git, folder=folder, is_union=lambda _: False, rebased=True)
     found = await forecaster.conflicts(candidates, await harness.tip(run))
     assert not any(found.values())
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+async def test_a_forecast_takes_no_change_of_the_new_base_for_one_of_the_work(harness, tmp_path, rewritten):
+    """AL-4: one side was made on the former base, the other on the new one, which changed the same lines."""
+
+    async def committed(change, start):
+        await harness.sh(f"git checkout -q --detach {start}; {change}; git add -A; git commit -qm work")
+        return Commit(await harness.sh("git rev-parse HEAD"))
+
+    before = await committed("seq 20 > list", "HEAD")
+    former = await committed("sed -i '10s/.*/X/' list", before)
+    new = await committed("sed -i '10s/.*/Y/' list", before if rewritten else former)
+    old_work, new_work = await committed("echo w > w", former), await committed("sed -i '10s/.*/Z/' list", new)
+    git, bases = harness.context.git, {old_work: former, new_work: new}
+    for one, other in ((old_work, new_work), (new_work, old_work)):
+        forecaster = Forecaster(git, folder=tmp_path, is_union=lambda _: False, rebased=True)
+        assert await forecaster.between(one, other, new, bases=(bases[one], bases[other])) == ()
 
 
 async def test_a_run_without_any_work_is_refused(harness):

@@ -18,7 +18,7 @@ WHERE merge_queue.fence <= excluded.fence
 GET = "SELECT places FROM merge_queue WHERE run_id = :run_id"
 # The last work of each action that conflicted with what had landed, and that is being done again, or can be.
 DONE_AGAIN = """
-SELECT attempt.action_id, action.key, attempt.head_sha
+SELECT attempt.action_id, action.key, attempt.head_sha, attempt.base_sha
 FROM attempt JOIN action ON action.id = attempt.action_id JOIN goal ON goal.id = action.goal_id
 WHERE attempt.run_id = :run_id AND attempt.outcome = 'conflict' AND attempt.head_sha IS NOT NULL
       AND (action.status IN ('running', 'verifying', 'landing') OR (action.status = 'pending' AND action.unmet = 0))
@@ -36,6 +36,8 @@ class WorkDoneAgain(Struct, frozen=True):
     action_id: ActionId
     key: ActionKey
     head: Commit
+    base: Commit
+    """The commit on which it was made."""
 
 
 class MergeQueues(TableGateway):
@@ -57,4 +59,4 @@ class MergeQueues(TableGateway):
         paused.
         """
         rows = self._connection.rows(DONE_AGAIN, run_id=run_id, by_user=PAUSED_BY_USER)
-        return tuple(WorkDoneAgain(row["action_id"], row["key"], row["head_sha"]) for row in rows)
+        return tuple(WorkDoneAgain(row["action_id"], row["key"], row["head_sha"], row["base_sha"]) for row in rows)
