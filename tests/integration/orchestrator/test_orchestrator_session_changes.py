@@ -69,6 +69,15 @@ async def test_work_that_the_new_base_has_already_has_no_commit_of_its_own(harne
     assert [each.action for each in (await prepare(harness.context, run, WISH)).commits] == ["a"]
 
 
+async def test_work_that_other_work_has_already_is_not_told_as_part_of_the_base(harness):
+    """BX-2: what removed it conflicts and is left out, so that it changes nothing; the base never had it."""
+    three = goal("g", *(act(each, check=CHECKED) for each in "abc"))
+    run = await landed(harness, three, a="echo x > x", b="rm x; echo ours > z", c="echo x > x")
+    await commit_on_base(harness, "echo theirs > z")
+    done = await rebase_run(harness.context, run)
+    assert ([each.action for each in done.carried], done.in_base, done.open_again) == (["a"], (), ("b", "c"))
+
+
 async def test_a_base_with_all_of_the_work_is_not_told_as_one_on_which_nothing_landed(harness):
     """BX-2: all of it is taken already."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")

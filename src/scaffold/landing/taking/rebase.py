@@ -68,7 +68,8 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
         return None
     await require_not_checked_out(context, run, f"scaffold rebase {run.id}")
     commits = await commits_between(context.git, context.store, run, old=base, new=tip)
-    onto, tree = base, str(await tree_of(context.git, base))
+    onto, base_tree = base, str(await tree_of(context.git, base))
+    tree = base_tree
     remaker = Remaker(context=context, style=CommitStyle(), earlier={})
     carried: list[TakenCommit] = []
     for each in commits:
@@ -77,11 +78,13 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
             if each.action is None:
                 raise _by_hand(run, branch, each, applied.paths)
             continue
-        # What the base branch has already leaves no commit; in the stored move the base stands for it.
-        is_new = applied != tree
-        if is_new:
-            onto, tree = await remaker.remake(each, applied, [onto]), applied
-        new = onto if is_new else base
+        if applied != tree:
+            new = onto = await remaker.remake(each, applied, [onto])
+            tree = applied
+        elif onto == base or await _applied(context, each, onto=base, tree=base_tree) == base_tree:
+            new = base  # it has the change already, so that no commit is made, and stands for it in the stored move
+        else:
+            continue  # it changes nothing, but the base does not have it: other work does
         carried.append(TakenCommit(old=each.commit, new=new, action=each.action, subject=each.subject))
     return BranchMove(
         id=new_id(12),
