@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -269,6 +269,18 @@ async def merge_base(git: Git, one: Commit, other: Commit) -> Commit | None:
 async def is_contained(git: Git, commit: Commit, tip: Commit) -> bool:
     """Return whether `tip` contains `commit`; False, too, if `commit` is no longer in the repository."""
     return (await git("merge-base", "--is-ancestor", commit, tip, ok=frozenset({0, 1, 128}))).exit_code == 0
+
+
+async def contained(git: Git, wanted: Collection[Commit], tip: Commit) -> frozenset[Commit]:
+    """Return which of the commits `tip` contains, in two calls of git; none that is no longer in the repository."""
+    asked = "\n".join((*wanted, "")).encode()
+    lines = (await git("cat-file", "--batch-check=%(objectname)", stdin=asked)).line.splitlines()
+    there = [Commit(line) for line in lines if not line.endswith(" missing")]
+    if not there:
+        return frozenset()
+    limits = "\n".join((*there, f"^{tip}", "")).encode()
+    beyond = (await git("rev-list", "--stdin", stdin=limits)).line.splitlines()
+    return frozenset(there).difference(map(Commit, beyond))
 
 
 async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:

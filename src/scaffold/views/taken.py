@@ -9,12 +9,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scaffold.core.ids import Commit, RunId
+from scaffold.core.ids import Commit
 from scaffold.core.model import BranchMove, Run
 from scaffold.core.states import Completed
 from scaffold.git import refs
 from scaffold.git.command import Git
-from scaffold.git.commits import is_contained
+from scaffold.git.commits import contained, is_contained
 from scaffold.host.process.async_runner import run_async
 from scaffold.store.database import Store
 from scaffold.views.run_list import ListedRun
@@ -59,18 +59,29 @@ def with_taken_in(folder: Path, store: Store, view: RunView) -> RunView:
 
 
 def runs_with_taken_in(folder: Path, store: Store, listed: Sequence[ListedRun]) -> tuple[ListedRun, ...]:
-    """Return the runs with whether work of them was taken, in the repository around `folder`, outside of a loop."""
-    git = Git(folder, environ=os.environ)
+    """Return the runs with whether work of them was taken, in the repository around `folder`, outside of a loop.
 
-    async def read() -> tuple[ListedRun, ...]:
-        return tuple([replace(each, taken=await _is_taken(git, store, each.id)) for each in listed])
+    Each branch is asked about once, however many runs there are.
+    """
+    recorded = {
+        each.id: [move for move in store.branch_moves.done_of_run(each.id) if move.takes_work] for each in listed
+    }
+    there = run_async(
+        _moves_there(Git(folder, environ=os.environ), [move for each in recorded.values() for move in each])
+    )
+    return tuple(replace(each, taken=any(move.id in there for move in recorded[each.id])) for each in listed)
 
-    return run_async(read())
 
-
-async def _is_taken(git: Git, store: Store, run_id: RunId) -> bool:
-    run = store.runs.get(run_id)
-    return run is not None and bool((await read_taken(git, store, run)).moves)
+async def _moves_there(git: Git, moves: Sequence[BranchMove]) -> frozenset[str]:
+    """Return the ids of the moves whose commit their branch has; a pull request is there."""
+    found = {move.id for move in moves if move.purpose == "pr"}
+    on_branches = [move for move in moves if move.purpose != "pr"]
+    for branch in {move.branch for move in on_branches}:
+        tip = await refs.resolve(git, f"refs/heads/{branch}")
+        here = [move for move in on_branches if move.branch == branch]
+        has = await contained(git, {move.new for move in here}, tip) if tip else frozenset()
+        found.update(move.id for move in here if move.new in has)
+    return frozenset(found)
 
 
 async def _is_at(git: Git, commit: Commit, branch: str | None) -> bool:

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from builders import begin, make_run, submit
-from scaffold.core.model import Usage
+from scaffold.core.model import BranchMove, Usage
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import Completed, Paused
 from scaffold.orchestrator.owner.run_end import save_run
@@ -37,6 +37,27 @@ def test_runs_are_listed_by_what_happened_last(runs, scaffold):
     assert "0/2 landed" in lines[0]
     assert scaffold("runs", "--status", "failed").out == "No run has this status.\n"
     assert scaffold("runs", "--status", "tired").code == 64
+
+
+def test_runs_are_listed_with_whether_their_branches_have_their_work(runs, context, scaffold):
+    """AL-12: what was undone, or deleted since, is not taken; git is asked once for each branch."""
+    at = ("main", runs[0].base_sha), ("gone", runs[0].base_sha), ("main", "1" * len(runs[0].base_sha))
+    with context.store.transaction():
+        for run, (branch, new) in zip(runs, at, strict=True):
+            move = BranchMove(
+                id=f"m{run.id}",
+                run_id=run.id,
+                purpose="ff",
+                branch=branch,
+                head=new,
+                old=None,
+                new=new,
+                created_at=context.clock.now(),
+            )
+            context.store.branch_moves.add(move)
+            context.store.branch_moves.settle(move.id, done=True)
+    listed = {each["id"]: each["taken"] for each in scaffold("runs", "--json").json["runs"]}
+    assert listed == {run.id: run is runs[0] for run in runs}
 
 
 def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffold):

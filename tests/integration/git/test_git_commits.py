@@ -5,6 +5,7 @@ import os
 import pytest
 
 from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.git.commits import (
     batch_contents,
@@ -14,6 +15,7 @@ from scaffold.git.commits import (
     commit_all,
     commit_all_info,
     commit_tree,
+    contained,
     diff_text,
     is_ancestor,
     listed_files,
@@ -51,6 +53,15 @@ async def test_a_commit_has_the_given_author_committer_and_message(place, sh, pe
     assert said.strip() == (
         "Zoë Author|zoe@example.org|Carl Committer|carl@example.org|Größer\n\nBody\n\nScaffold-Action: a1"
     )
+
+
+async def test_which_of_many_commits_a_branch_has_is_asked_at_once(place, sh, head, people):
+    await sh("echo 4 >> a", cwd=place.cwd)
+    later = await commit_all(place, "later", **people)
+    gone = Commit("1" * len(head))
+    assert await contained(place, {head, later, gone}, later) == {head, later}
+    assert await contained(place, {head, later, gone}, head) == {head}
+    assert await contained(place, {gone}, later) == frozenset()
 
 
 async def test_without_a_difference_there_is_no_commit(place, sh, head, people):
