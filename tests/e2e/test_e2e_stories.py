@@ -70,6 +70,7 @@ def test_stories_are_worked_in_steps_and_land_one_after_another(scenario):
     state = json.loads((scenario.repo / ".scaffold" / "workflow_state.json").read_text())
     steps = [each["id"] for each in state["stories"]["US-002"]["steps"]]
     assert steps[4:7] == ["step-005", "step-011", "step-006"]
+    assert state["stories"]["US-002"]["steps"][4]["log_file"] == "logs/US-002/step-005.jsonl"
     assert {each["id"]: each["status"] for each in state["stories"]["US-001"]["steps"]}["step-009"] == "skipped"
     refused = [
         json.loads(line) for line in (scenario.repo / ".scaffold/logs/US-001/step-003.jsonl").read_text().splitlines()

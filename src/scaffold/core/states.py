@@ -169,6 +169,8 @@ AttemptOutcome = Literal[
 """How an attempt ended. `unavailable`: its model's endpoint was away; `no_access`: the endpoint refuses the key, the
 quota or the model; `waiting`: its work is saved until a human decides; `restarted`: its step begins again, as its
 agent asked."""
+ORPHANED_BY_CRASH = "orphaned_by_crash"
+"""The error of an attempt whose run, or worker, died; its outcome is `lost`."""
 COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
     {"contract_failed", "gate_failed", "executor_failed", "timeout"}
 )

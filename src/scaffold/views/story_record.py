@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from msgspec import structs
 
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import NO_USAGE
-from scaffold.core.states import AttemptOutcome, Completed, Running, Skipped, reason_of
+from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, Cancelled, Completed, Running, Skipped, reason_of
 from scaffold.plan.source.dag import done_assertion
-from scaffold.plan.story.actions import step_status, story_status
+from scaffold.plan.story.actions import ENDED_FROM_OUTSIDE, step_status, story_status
 from scaffold.plan.story.history import story_entry
 from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord
 from scaffold.plan.story.step_type import step_type
 from scaffold.plan.story.summary import find_summary, last_words
+from scaffold.plan.story.transitions import ORPHANED, reset
 from scaffold.store.database import Store
 
 RESTARTS: frozenset[AttemptOutcome | None] = frozenset({"restarted", "lost"})
@@ -33,7 +35,7 @@ def story_record(store: Store, story: Action) -> StoryRecord:
     """Return the record of a story, which is a compound with the method `story`."""
     attempts = {each: store.attempts.of_action(each.id) for each in store.actions.children(story.id)}
     steps = tuple(_step(action, tried) for action, tried in attempts.items())
-    begun = [step.started_at for step in steps if step.started_at is not None]
+    begun = [each.started_at for tried in attempts.values() for each in tried if each.started_at is not None]
     ended = [step.completed_at for step in steps if step.completed_at is not None]
     record = StoryRecord(
         story_id=story.key,
@@ -47,17 +49,24 @@ def story_record(store: Store, story: Action) -> StoryRecord:
     executed = [entry for action, tried in attempts.items() for entry in _entries(action, tried)]
     edits = store.story_histories.of_story(story.id)
     # In this order where they happened at the same time.
-    happened = [*_claimed(record), *executed, *edits, *_completed(record)]
+    happened = [*_claimed(record), *executed, *edits, *_completed(record), *_failed(story, record, executed)]
     return structs.replace(record, history=tuple(sorted(happened, key=lambda entry: entry.timestamp)))
 
 
-def all_stories(store: Store, run: Run) -> tuple[StoryRecord, ...]:
-    """Return the records of all stories of a run, in plan order, with numbers for those that were claimed."""
-    stories = [each for each in store.actions.of_run(run.id) if each.method == "story" and each.kind == "compound"]
-    records = [story_record(store, each) for each in stories]
+def has_stories(store: Store, run: Run) -> bool:
+    """Return whether the run's plan has a story."""
+    return any(map(_is_story, store.actions.of_run(run.id)))
+
+
+def all_stories(store: Store, run: Run, folder: Path) -> tuple[StoryRecord, ...]:
+    """Return the records of all stories of a run, in plan order, with numbers for those that were claimed.
+
+    Paths of log files are relative to `folder`, where they are in it.
+    """
+    records = [story_record(store, each) for each in store.actions.of_run(run.id) if _is_story(each)]
     claimed = sorted((each for each in records if each.claimed_at), key=lambda each: str(each.claimed_at))
     numbers = {each.story_id: number for number, each in enumerate(claimed, 1)}
-    return tuple(structs.replace(each, agent_id=numbers.get(each.story_id)) for each in records)
+    return tuple(_numbered(each, numbers.get(each.story_id), folder) for each in records)
 
 
 def step_id(step: Action) -> StepId:
@@ -70,6 +79,24 @@ def notes_of(answer: str | None) -> str | None:
     return None if answer is None else (find_summary(answer) or last_words(answer)).notes
 
 
+def _is_story(action: Action) -> bool:
+    return action.method == "story" and action.kind == "compound"
+
+
+def _numbered(story: StoryRecord, number: int | None, folder: Path) -> StoryRecord:
+    """Return the story as worked by the agent with this number, with paths relative to `folder`."""
+    return structs.replace(
+        story,
+        agent_id=number,
+        steps=tuple(structs.replace(step, log_file=_within(folder, step.log_file)) for step in story.steps),
+        history=tuple(structs.replace(entry, agent_id=number) for entry in story.history),
+    )
+
+
+def _within(folder: Path, path: str | None) -> str | None:
+    return str(Path(path).relative_to(folder)) if path and Path(path).is_relative_to(folder) else path
+
+
 def _claimed(story: StoryRecord) -> Iterator[HistoryEntry]:
     if story.claimed_at is not None:
         yield story_entry(story, "story_claimed", story.claimed_at)
@@ -80,14 +107,31 @@ def _completed(story: StoryRecord) -> Iterator[HistoryEntry]:
         yield story_entry(story, "story_completed", story.completed_at)
 
 
+def _failed(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:
+    """Yield that a story has failed, with the first step that did; it is the last that happened."""
+    if record.status == "failed":
+        step = next((each for each in record.steps if each.status in {"failed", "cancelled"}), None)
+        why = f"{step.id}: {step.error or step.status}" if step else reason_of(story.state) or ""
+        at = max((story.updated_at, *(entry.timestamp for entry in executed)))
+        yield story_entry(record, "story_failed", at, error=why)
+
+
 def _entries(step: Action, attempts: Sequence[Attempt]) -> Iterator[HistoryEntry]:
     """Yield what the attempts at a step say: when each began, and how it ended."""
     for attempt in attempts:
         if attempt.started_at is not None:
             yield _entry(step, "step_started", attempt.started_at)
         if attempt.ended_at is not None and attempt.outcome in ENDINGS:
-            error = {"error": attempt.error} if attempt.error else {}
+            error = {"error": _error(attempt)} if attempt.error else {}
             yield _entry(step, ENDINGS[attempt.outcome], attempt.ended_at, **error)
+    # A step that waited when the user stopped it has no attempt that says so.
+    if isinstance(step.state, Cancelled) and (not attempts or attempts[-1].outcome not in ENDED_FROM_OUTSIDE):
+        yield _entry(step, "step_cancelled", step.updated_at)
+
+
+def _error(attempt: Attempt) -> str:
+    error = attempt.error or ""
+    return ORPHANED if error == ORPHANED_BY_CRASH else error
 
 
 def _entry(step: Action, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
@@ -98,7 +142,7 @@ def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
     last = attempts[-1] if attempts else None
     usage = sum((each.usage for each in attempts), NO_USAGE)
     begun = [each.started_at for each in attempts if each.started_at is not None]
-    return StepRecord(
+    record = StepRecord(
         id=step_id(action),
         type=step_type(action.role),
         status=step_status(action.state, last.outcome if last else None),
@@ -107,7 +151,7 @@ def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
         completed_at=last.ended_at if last else None,
         git_sha_at_start=last.start if last else None,
         notes=notes_of(action.result),
-        error=last.error if last else None,
+        error=_error(last) if last and last.error else None,
         skip_reason=reason_of(action.state) if isinstance(action.state, Skipped) else None,
         restart_count=sum(each.outcome in RESTARTS for each in attempts),
         cost_usd=usage.cost_usd if begun else None,
@@ -115,3 +159,4 @@ def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
         output_tokens=usage.output_tokens if begun else None,
         log_file=last.log_file if last else None,
     )
+    return reset(record) if record.status == "pending" else record

@@ -1,18 +1,20 @@
 """Stories in steps: what one leaves for the next, edits of the steps by their agents, conflicts of whole stories."""
 
+import asyncio
 import json
 
 import pytest
 from msgspec import structs
 
 from scaffold.core.contract import Check, Contract
-from scaffold.core.states import Completed, Failed
-from scaffold.orchestrator.owner.control import retry_action
+from scaffold.core.states import Completed, Failed, Running
+from scaffold.orchestrator.owner.control import halt_run, retry_action
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s
-from support.harness import UNSANDBOXED
+from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, poll_until
 
 SUMMARY = "SUMMARY\nlooked\nat\nit"
 STEPS = [f"step-{number:03d}" for number in range(1, 11)]
@@ -59,7 +61,70 @@ async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     assert coding["notes"].startswith("(The step wrote no summary; this is the end of its answer.)")
     happened = [each["action"] for each in found["history"]]
     assert (happened[0], happened[-1], happened.count("step_completed")) == ("story_claimed", "story_completed", 10)
+    assert {each["agent_id"] for each in found["history"]} == {1}
     assert (harness.context.projections / "logs" / "US-1" / "step-005.jsonl").is_file()
+
+
+def ends(harness, key="US-1"):
+    """Return the history of a story without the beginnings of its steps: action and step."""
+    entries = [each for each in state(harness, key)["history"] if each["action"] != "step_started"]
+    return [(each["action"], each["step_id"]) for each in entries]
+
+
+async def begun(harness, run):
+    """Return an attempt at the first step of a run that is owned now."""
+    run = await harness.take(run)
+    with harness.store.transaction():
+        harness.store.actions.move(harness.action(run, "US-1").id, Running())
+    return await harness.queue(run, "US-1/step-001")
+
+
+@pytest.mark.parametrize("alive", [False, True])
+async def test_the_state_says_that_a_run_was_cancelled(harness, alive):
+    """DR-8: written after the end, by the owner or by the command in its place; a step that never began says so."""
+    run = await open_stories(harness, story())
+    if alive:
+        owner = await harness.recover_owner(run, {"US-1/step-001": ["sleep 30"]})
+        ends_when = asyncio.create_task(owner.execute())
+        await poll_until(lambda: [each.phase for each in harness.attempts(run, "US-1/step-001")] == ["executing"])
+        owner.request_stop("cancelled")
+        await ends_when
+    else:
+        await begun(harness, run)
+        await halt_run(harness.context, harness.orphan(run), "cancel", timeout_s=0.1)
+    found = state(harness)
+    assert found["status"] == "failed"
+    assert {each["status"] for each in found["steps"]} == {"cancelled"}
+    assert ends(harness)[-1] == ("story_failed", None)
+    assert [step for action, step in ends(harness) if action == "step_cancelled"] == STEPS
+
+
+async def test_a_lost_step_fails_in_the_history_and_is_as_new_until_it_begins_again(harness):
+    """DR-8, DR-12: with the error of the founding document; a pending step has nothing of its last attempt."""
+    run = await open_stories(harness, story())
+    attempt = await begun(harness, run)
+    with harness.store.transaction():
+        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="", log_file="x")
+    run = await harness.take(harness.orphan(run))
+    await recover_run(harness.context, run)
+    await halt_run(harness.context, harness.orphan(run), "stop", timeout_s=0.1)
+    first = state(harness)["steps"][0]
+    assert (first["status"], first["restart_count"]) == ("pending", 1)
+    kept = ("started_at", "completed_at", "git_sha_at_start", "error", "log_file", "notes")
+    assert {first[name] for name in kept} == {None}
+    assert state(harness)["claimed_at"] is not None
+    assert state(harness)["history"][-1]["details"] == {"error": "orchestrator restart — agent not found"}
+
+
+async def test_the_file_is_that_of_the_newest_run_with_stories(harness):
+    """DR-8: an older one, and one without stories, leave it alone."""
+    old = await open_stories(harness, story())
+    new = await open_stories(harness, story("US-9"))
+    await harness.open_run(goal("plain", act("a")))
+    await halt_run(harness.context, new, "cancel", timeout_s=0.1)
+    assert state(harness, "US-9")["status"] == "failed"
+    await halt_run(harness.context, old, "cancel", timeout_s=0.1)
+    assert state(harness, "US-9")["status"] == "failed"
 
 
 async def test_agents_add_skip_reorder_and_split_steps(harness):

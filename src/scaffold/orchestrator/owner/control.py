@@ -31,6 +31,7 @@ from scaffold.orchestrator.owner.recovery.reopening import reopen_failed, reopen
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
+from scaffold.orchestrator.owner.workflow_state import write_workflow_state
 from scaffold.run.context import RunContext
 from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
@@ -51,6 +52,13 @@ async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeo
     mine = await _asked_or_taken(context, run, request, timeout_s)
     if not isinstance(mine, Run):
         return mine
+    state = await _halt_owned(context, mine, request)
+    await write_workflow_state(context, mine)
+    return state
+
+
+async def _halt_owned(context: RunContext, mine: Run, request: HaltRequest) -> RunState:
+    """End a run that this process owns and does not execute, and release it."""
     outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
     # Before the run is released: a worker of the dead owner may still be writing into its worktree.
     await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
@@ -186,6 +194,7 @@ async def submit_control_request(context: RunContext, run: Run, request: Control
         await recover_run(context, mine)
         await apply_control_requests(context, mine, None)
         release_run(context.store, mine)
+        await write_workflow_state(context, mine)
 
 
 def _has_live_owner(store: Store, run_id: RunId) -> bool:

@@ -1,13 +1,14 @@
 """Continue a run whose owner died, or clear it if it will not be continued."""
 
 from scaffold.core.model import Run
-from scaffold.core.states import AttemptOutcome, RunState
+from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, RunState
 from scaffold.git import worktree
 from scaffold.host.identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import describe_exit_code
 from scaffold.orchestrator.owner.processes.supervisor_pool import end_orphaned_supervisors
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.orchestrator.owner.workflow_state import write_workflow_state
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.sandbox import stop_leftover_services
@@ -30,7 +31,7 @@ async def continue_after_death(context: RunContext, run: Run, code: int) -> None
 
 
 async def clear_run(
-    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
+    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = ORPHANED_BY_CRASH
 ) -> None:
     """Recover a run that this process owns and does not execute, and remove what only its execution needs."""
     await end_orphaned_supervisors(context, run)
@@ -42,4 +43,6 @@ async def clear_run(
 async def give_up_restarts(context: RunContext, run: Run) -> RunState:
     """Pause an owned run whose owners died too often without progress; return its state."""
     await clear_run(context, run)
-    return finish_run(context.store, run, "deaths")
+    state = finish_run(context.store, run, "deaths")
+    await write_workflow_state(context, run)
+    return state

@@ -135,11 +135,14 @@ class RunOwner:
         """
         try:
             await self._run_until_done()
-            return await self._end()
+            ending = await self._end()
+            # The end changes stories, too. By now another process may own the run; both write what the store says.
+            await self._workflow_state.write()
         except OSError as error:
             raise ScaffoldError(
                 f"run {self.run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
             ) from error
+        return ending
 
     async def _run_until_done(self) -> None:
         self._activate()
@@ -433,7 +436,6 @@ class RunOwner:
         if paused and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
-        await self._workflow_state.write()
         cause = unfinished_cause(self._cause)
         if cause == "cancelled":
             cancel_attempts(store, self.run)

@@ -1,4 +1,4 @@
-"""`workflow_state.json` in the projections: what the store says of stories, written by the run's owner alone."""
+"""`workflow_state.json` in the projections: what the store says of the stories of the newest run that has any."""
 
 import contextlib
 
@@ -7,14 +7,14 @@ from scaffold.core.model import Run
 from scaffold.host.files import FileLock, write_atomic
 from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
 from scaffold.run.context import RunContext
-from scaffold.views.story_record import all_stories
+from scaffold.views.story_record import all_stories, has_stories
 
 NAME = "workflow_state.json"
 LOCK_TIMEOUT_S = 60.0
 
 
 class WorkflowStateFile:
-    """The file of one run; a run whose plan has no story has none."""
+    """The file, as one run writes it: only the newest run with stories does, whose file it is."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -27,14 +27,17 @@ class WorkflowStateFile:
 
         A file that cannot be written is left as it is: the store is what counts.
         """
-        # A plan gets its stories at once, so that other runs are asked for them only once.
+        # A plan gets its stories at once, so that runs without any are asked only once.
         if self._has_stories is None:
-            self._has_stories = bool(all_stories(self._context.store, self._run))
+            self._has_stories = has_stories(self._context.store, self._run)
         if not self._has_stories:
             return
         lock = self._context.repository.common_dir / "scaffold" / f"{NAME}.lock"
         async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
-            stories = all_stories(self._context.store, self._run)
+            store = self._context.store
+            if store.runs.latest_with_method("story") != self._run.id:
+                return
+            stories = all_stories(store, self._run, self._context.projections)
             state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
             text = encode_state(state, self._given())
             with contextlib.suppress(OSError):
@@ -46,3 +49,8 @@ class WorkflowStateFile:
         with contextlib.suppress(PlanInvalid, OSError, UnicodeDecodeError):
             return read_state(self._path.read_text("utf-8"), name=NAME).given
         return None
+
+
+async def write_workflow_state(context: RunContext, run: Run) -> None:
+    """Write the file as `WorkflowStateFile.write` does, after a change of a run that no process executes."""
+    await WorkflowStateFile(context, run).write()

@@ -7,7 +7,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import WORKER_PHASES, AttemptOutcome
+from scaffold.core.states import ORPHANED_BY_CRASH, WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree, worktree_pool
 from scaffold.git.worktree_metadata import unfinished_registrations
 from scaffold.host.process.child import kill_orphan
@@ -42,7 +42,7 @@ async def ensure_session_branch(context: RunContext, run: Run) -> None:
 
 
 async def recover_run(
-    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = "orphaned_by_crash"
+    context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = ORPHANED_BY_CRASH
 ) -> int:
     """Resolve interrupted landings, close open turns and release attempts without a live worker; return their number.
 
