@@ -1,5 +1,6 @@
 """The runs of a repository as a list, for people and as JSON."""
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
 
@@ -24,8 +25,9 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     goals: int
     actions: int
+    """Without the steps of compounds, which land as one."""
     landed: int
-    """How many of its actions are completed."""
+    """How many of these are completed."""
     taken: bool = False
     """Whether its base branch has work of it that was taken, or a pull request shows it, as `views/taken.py` says."""
     tokens: int
@@ -42,7 +44,7 @@ def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[List
 def _listed(reader: StoreAccess, run: Run) -> ListedRun:
     store, spent = reader.store, reader.store.runs.spent(run.id)
     goals = store.goals.of_run(run.id)
-    tallies = [store.actions.tally(goal.id) for goal in goals]
+    tallies = [Counter(store.actions.tally(goal.id)) - Counter(store.actions.tally_steps(goal.id)) for goal in goals]
     return ListedRun(
         id=run.id,
         request=run.request,
@@ -53,8 +55,8 @@ def _listed(reader: StoreAccess, run: Run) -> ListedRun:
         created_at=run.created_at,
         updated_at=run.updated_at,
         goals=len(goals),
-        actions=sum(sum(tally.values()) for tally in tallies),
-        landed=sum(tally.get("completed", 0) for tally in tallies),
+        actions=sum(tally.total() for tally in tallies),
+        landed=sum(tally["completed"] for tally in tallies),
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
     )

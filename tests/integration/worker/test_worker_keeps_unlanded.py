@@ -165,6 +165,19 @@ async def test_staged_versions_and_abandoned_commits_are_pinned(harness):
     assert not path.exists()
 
 
+async def test_work_that_changed_nothing_is_not_listed(harness):
+    """DR-9: the last step of a story pins its commit, whatever it did."""
+    run = await ready(harness)
+    attempt, path = await begun(harness, run)
+    await refs.pin(harness.context.git, refs.work_ref(attempt.id), attempt.base_sha)
+    assert await list_unlanded(harness.context.git, harness.store) == ()
+    await harness.sh("echo new > n; git add n; git commit -qm n", path)
+    head = await harness.sh("git rev-parse HEAD", path)
+    await refs.pin(harness.context.git, refs.work_ref(attempt.id), head)
+    (work,) = await list_unlanded(harness.context.git, harness.store)
+    assert work.files == ("n",)
+
+
 async def test_the_agents_own_commits_are_in_the_history_of_what_is_pinned(harness):
     """BX-3, DR-9: the patch against the base has them, and new files, too."""
     run = await ready(harness)

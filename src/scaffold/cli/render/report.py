@@ -13,6 +13,7 @@ from scaffold.cli.render.status_text import (
     failure_lines,
     next_lines,
     status_reason,
+    step_name,
     strength_suffix,
 )
 from scaffold.cli.render.style import heading, status_mark
@@ -109,9 +110,16 @@ def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
     lines = [*map(heading, names), *_titled(heading(last), reason_of(goal.state), layout)]
     actions = {action.id: action for action in view.actions_of(goal)}
     for action in actions.values():
-        if action.kind == "primitive" or isinstance(action.state, Failed):
+        if _is_told(action, view.attempts_of(action)):
             lines += _action(action, view.attempts_of(action), facts, actions, layout)
     return "\n".join(lines)
+
+
+def _is_told(action: Action, attempts: Sequence[Attempt]) -> bool:
+    """Return whether an action has a line of its own: of a story, those steps that landed or did not go well."""
+    if action.workspace == "parent":
+        return any(each.outcome != "recorded" for each in attempts)
+    return action.kind == "primitive" or action.method == "story" or isinstance(action.state, Failed)
 
 
 def _action(
@@ -128,7 +136,9 @@ def _action(
     if any(attempt.error and attempt.error in reason for attempt in attempts):
         reason = ""  # told below
     where = where_landed(done) if done else f"{status}{_reason_suffix(reason)}"
-    yield from layout.prose(f"  {status_mark(status)} ", f"{action.key}  {where}", hang=6)
+    name = step_name(action)
+    what = f"{name}, {where}" if name else where
+    yield from layout.prose(f"  {status_mark(status)} ", f"{action.key}  {what}", hang=6)
     for attempt in attempts:
         if attempt.outcome not in SUCCESSFUL_OUTCOMES:
             error = f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}"

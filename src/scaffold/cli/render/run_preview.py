@@ -1,6 +1,8 @@
 """A run before it starts: its goals and actions, a recommended number of agents, its estimated cost."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
@@ -52,7 +54,7 @@ class RunPreview(Struct, frozen=True):
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
             report = lint(self.plan)
-            chain = " -> ".join(report.critical_path) or "none"
+            chain = _chain(report.critical_path, self.plan)
             yield from layout.wrap("  ", f"at most {report.width} in parallel, longest chain {chain}", hang=4)
             yield from self._advice(layout)
 
@@ -71,19 +73,33 @@ class RunPreview(Struct, frozen=True):
 
 
 def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
-    """Yield the indentation and the text of each action, children below their compound."""
+    """Yield the indentation and the text of each action, children below their compound; steps are only counted."""
+    steps = Counter(action.parent for action in goal.actions if action.workspace == "parent")
 
     def below(parent: ActionKey | None, indent: str) -> Iterable[tuple[str, str]]:
         for action in goal.actions:
             if action.parent == parent:
-                yield indent, f"{action.key}{_kind(action)} -> {', '.join(action.effects) or 'nothing'}"
-                yield from below(action.key, f"{indent}  ")
+                yield (
+                    indent,
+                    f"{action.key}{_kind(action, steps[action.key])} -> {', '.join(action.effects) or 'nothing'}",
+                )
+                if not steps[action.key]:
+                    yield from below(action.key, f"{indent}  ")
 
     yield from below(None, "  ")
 
 
-def _kind(action: ActionSpec) -> str:
+def _kind(action: ActionSpec, steps: int) -> str:
+    if steps:
+        return f" ({', '.join([*filter(None, [action.title]), count_of(steps, 'step')])})"
     return " (compound)" if action.kind == "compound" else ""
+
+
+def _chain(path: Sequence[ActionKey], plan: Plan) -> str:
+    """Return the keys of a path through the plan; steps that follow each other are counted at their compound."""
+    parents = {action.key: action.parent for action in plan.actions if action.workspace == "parent"}
+    parts = [(key, len(list(steps))) for key, steps in groupby(path, key=lambda each: parents.get(each) or each)]
+    return " -> ".join(f"{key} ({count} steps)" if count > 1 else key for key, count in parts) or "none"
 
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:

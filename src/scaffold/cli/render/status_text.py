@@ -1,6 +1,6 @@
 """A run on one screen: what needs a human, what failed, each goal, and the next commands."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
@@ -16,8 +16,11 @@ from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
     PRIMITIVE_TRANSITIONS,
+    Cancelled,
     Completed,
+    Failed,
     Paused,
+    Running,
     awaited_inbox_id,
     reason_of,
     status_of,
@@ -58,7 +61,7 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
 
     `latest` is whether commands without a name are about this run.
     """
-    failed = [action for action in view.actions if status_of(action.state) == "failed"]
+    failed = failed_actions(view)
     of = "" if latest else f" --run {view.run.id}"
     parts = [
         _head(view, layout, named=bool(failed)),
@@ -130,11 +133,11 @@ def _needs_you(view: RunView, layout: Layout) -> str:
 
 
 def _failed_actions(view: RunView, failed: Sequence[Action], layout: Layout, *, of: str) -> str:
-    lines = [heading("Needs attention")]
+    lines, by_id = [heading("Needs attention")], {action.id: action for action in view.actions}
     for action in failed[:MAX_ACTIONS]:
         lines += layout.wrap(f"  {status_mark('failed')} ", f"{action.key} failed", hang=4)
         command = f"scaffold contract {quote(action.key)}{of}"
-        lines += failure_lines(reason_of(action.state), view.attempts_of(action), command, layout)
+        lines += failure_lines(status_reason(action, by_id), view.attempts_of(action), command, layout)
     if len(failed) > MAX_ACTIONS:
         lines.append(f"  and {len(failed) - MAX_ACTIONS} more")
     return "\n".join(lines)
@@ -179,15 +182,33 @@ def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
     shown_held = [f"{name}{suffixes.get(name, '')}" for name in held]
     lines += [*_assertion_lines("holds", shown_held, layout), *_assertion_lines("missing", missing, layout)]
     actions = view.actions_of(goal)
-    shown = _most_relevant(actions)
     by_id = {action.id: action for action in actions}
+    unfolded = [action for action in actions if not _is_folded(action, by_id)]
+    shown = _most_relevant(unfolded)
     wide = max((cell_len(printable(action.key)) for action in shown), default=0)
     key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
     for action in shown:
-        lines += _action(action, action_note(view, action, holding, by_id), key_cells, layout)
-    if len(shown) < len(actions):
-        lines.append(f"    and {len(actions) - len(shown)} more: `scaffold tasks`")
+        notes = (step_name(action), action_note(view, action, holding, by_id))
+        lines += _action(action, ", ".join(filter(None, notes)), key_cells, layout)
+    if len(shown) < len(unfolded):
+        lines.append(f"    and {len(unfolded) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
+
+
+def _is_folded(action: Action, actions: ActionsById) -> bool:
+    """Return whether the line of its compound stands for a step: nobody works on these steps."""
+    return action.workspace == "parent" and not isinstance(_parent_of(action, actions).state, Running)
+
+
+def _parent_of(step: Action, actions: ActionsById) -> Action:
+    return actions[step.parent_id] if step.parent_id else step
+
+
+def step_name(action: Action) -> str:
+    """Return the title of a story, or the type of a step of it; empty for other actions."""
+    if action.method != "story":
+        return ""
+    return action.title if action.kind == "compound" else action.role
 
 
 def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Iterator[str]:
@@ -216,6 +237,9 @@ def action_note(view: RunView, action: Action, holding: frozenset[Assertion], ac
     match status_of(action.state):
         case "pending":
             return _waits_for(view, action, holding, actions)
+        case "completed" if action.method == "story" and action.kind == "compound":
+            steps = [each for each in actions.values() if each.parent_id == action.id]
+            return _landed(view.attempts_of(steps[-1])) if steps else ""
         case "running" | "verifying" | "landing" | "completed" if action.kind == "compound":
             return _progress(view, action)
         case "running" | "verifying" | "landing":
@@ -307,12 +331,33 @@ def _running_note(view: RunView, action: Action) -> str:
 def status_reason(action: Action, actions: ActionsById) -> str:
     """Return the reason for an action's state, with other actions by their keys; empty if there is none."""
     reason = reason_of(action.state) or ""
+    if isinstance(action.state, Failed) and (step := failed_step(action, actions.values())) is not None:
+        return (
+            f"its step {step.key} {status_of(step.state)}"
+            if isinstance(step.state, Failed)
+            else f"its step {step.key} was stopped"
+        )
     if (item := awaited_inbox_id(action.state)) is not None:
         return f"waits for you: {item} in the inbox"
     if reason.startswith(DEPENDENCY_FAILED):
         root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
         return f"needs {actions[root].key if root in actions else root}, which failed"
     return reason
+
+
+def failed_step(story: Action, actions: Iterable[Action]) -> Action | None:
+    """Return the step that failed a story, or that the user stopped; None if none did, and for other actions."""
+    if story.method != "story" or story.kind != "compound":
+        return None
+    steps = (each for each in actions if each.parent_id == story.id)
+    return next((each for each in steps if isinstance(each.state, Failed | Cancelled)), None)
+
+
+def failed_actions(view: RunView) -> Sequence[Action]:
+    """Return the actions that failed; a step stands for its story."""
+    failed = [action for action in view.actions if isinstance(action.state, Failed)]
+    by_step = {action.parent_id for action in failed if action.method == "story"}
+    return [action for action in failed if action.id not in by_step]
 
 
 def _queue(view: RunView, layout: Layout) -> str:
@@ -325,7 +370,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
     `lasting` ones always name the run: they may be read when it is not the latest any more.
     """
     named, of = (f" {view.run.id}", f" --run {view.run.id}") if lasting else ("", "")
-    run, failed = view.run, [action for action in view.actions if status_of(action.state) == "failed"]
+    run, failed = view.run, failed_actions(view)
     hints = {f"scaffold logs {quote(action.key)}{of}": "what its agents said and did" for action in failed[:2]}
     if view.summary.inbox:
         hints = {"scaffold inbox": "what is waiting for you, in full"} | hints

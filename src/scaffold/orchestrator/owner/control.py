@@ -262,6 +262,18 @@ def retry_run(store: Store, run: Run) -> None:
             store.runs.move(run.id, Paused(RETRIED))
 
 
+def stopped_for_good(store: Store, run: Run) -> tuple[Action, ...]:
+    """Return the actions that the user stopped, which no retry does again, and which unfinished ones still need."""
+    found: list[Action] = []
+    for goal in store.goals.of_run(run.id):
+        actions = store.actions.of_goal(goal.id)
+        needed = {need for each in actions if isinstance(each.state, Pending | Blocked) for need in each.preconditions}
+        made = {effect for each in actions if not isinstance(each.state, Cancelled) for effect in each.effects}
+        missing = needed - made
+        found += [each for each in actions if isinstance(each.state, Cancelled) and missing & set(each.effects)]
+    return tuple(found)
+
+
 def _require_failed(state: ActionState | GoalState | RunState, name: str) -> None:
     if not isinstance(state, Failed):
         fix = "Only failed work can be retried; use `scaffold resume` for interrupted or paused work."

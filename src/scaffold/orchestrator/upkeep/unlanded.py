@@ -52,7 +52,10 @@ class UnlandedWork(Struct, frozen=True, kw_only=True):
 
 
 async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ...]:
-    """Return all pinned work that has not landed, latest first; without a store, all pinned work."""
+    """Return all pinned work that has not landed, latest first; without a store, all pinned work.
+
+    Work that changed nothing is left out: a step pins the commit at which it ended, whatever it did.
+    """
     found = []
     also = await refs.list_refs(git, refs.keep_ref(AttemptId("")))
     for prefix in REF_PREFIXES:
@@ -66,7 +69,12 @@ async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ..
     for ref, commit in also.items():
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
         found.append(await _describe(git, store, ref, commit, attempt))
-    return tuple(sorted(found, key=_ended_at_key, reverse=True))
+    kept = [
+        each
+        for each in found
+        if each.files or each.also or each.base is None or each.ref == refs.keep_ref(each.attempt)
+    ]
+    return tuple(sorted(kept, key=_ended_at_key, reverse=True))
 
 
 def list_archived(common_dir: Path, store: Store | None) -> tuple[ArchivedFiles, ...]:

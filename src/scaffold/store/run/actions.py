@@ -82,6 +82,9 @@ RUNNING = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('running', 'verifying', 'landing') AND kind = 'primitive'
 ORDER BY position, id
 """
+STEPS = """
+SELECT status, COUNT(*) AS count FROM action WHERE goal_id = :goal_id AND workspace = 'parent' GROUP BY status
+"""
 RUNNING_COMPOUNDS = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status = 'running' AND kind = 'compound' ORDER BY position, id
 """
@@ -205,6 +208,10 @@ class Actions(RunTableGateway):
     def tally(self, goal_id: GoalId) -> dict[str, int]:
         """Return the number of actions per status; statuses without actions are left out."""
         return self._tally.of_goal(goal_id)
+
+    def tally_steps(self, goal_id: GoalId) -> dict[str, int]:
+        """Return the number of steps per status: of actions that share the worktree of their compound, which lands."""
+        return {row["status"]: int(row["count"]) for row in self._connection.rows(STEPS, goal_id=goal_id)}
 
     def open_compounds(self, goal_id: GoalId) -> tuple[OpenCompound, ...]:
         """Return the running compounds."""

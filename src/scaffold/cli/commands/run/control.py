@@ -20,6 +20,7 @@ from scaffold.orchestrator.owner.control import (
     retry_action,
     retry_goal,
     retry_run,
+    stopped_for_good,
 )
 from scaffold.orchestrator.owner.workflow_state import write_workflow_state
 from scaffold.run.context import RunContext
@@ -149,7 +150,9 @@ async def _retry(target: str | None, run_name: str | None) -> None:
         if is_executed(run):
             print_text(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
         else:
-            print_text(f"{what} will be tried again; `scaffold resume {run.id}` continues the run")
+            without = ", ".join(f"`{action.key}`" for action in stopped_for_good(context.store, run))
+            but = f", except for what needs {without}, which was stopped for good" if without else ""
+            print_text(f"{what} will be tried again{but}; `scaffold resume {run.id}` continues the run")
     finally:
         context.store.close()
 
