@@ -28,7 +28,7 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         run = find_run(reader, run_name)
         action = find_action(reader, run, action_name)
         store = reader.store.attempts
-    attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
+        attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
     folder = _folder(attempts[-1]) if attempts else None
     if folder is None:
         raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts[-1:]))
