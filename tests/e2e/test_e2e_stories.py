@@ -115,6 +115,7 @@ def test_a_story_stands_for_the_step_that_lands_it(scenario):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "landed 1 actions, 1 facts with evidence"), (
         done.stderr
     )
+    assert "1 fact weak:" in map(str.strip, done.stdout.splitlines()), "steps are no facts about the branch"
     assert "+two" in scenario.scaffold("diff", "US-001").stdout
     assert "US-001/step-007" in scenario.scaffold("logs", "US-001").stdout
     assert "shown by" not in scenario.scaffold("tasks").stdout.partition("step-002")[2].partition("step-003")[0]

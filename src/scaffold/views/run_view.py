@@ -214,6 +214,10 @@ class RunView(Struct, frozen=True, kw_only=True):
         """Return the assertions that hold in the goal."""
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
 
+    def facts_of(self, goal: Goal) -> tuple[Fact, ...]:
+        """Return the goal's facts about the branch: without those that only order steps."""
+        return tuple(fact for fact in self.facts[goal.id] if not fact.only_orders)
+
     def asks(self, action: Action, attempt: Attempt) -> bool:
         """Return whether a human must decide before the action's attempt, or the one after it, continues."""
         if attempt.outcome is None:

@@ -84,7 +84,8 @@ def _goal(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
     for assertion in goal.desired:
         yield from _effect(assertion, facts, INDENT, layout)
-    others = sorted(name for name in view.holding(goal) if name not in goal.desired)
+    held = {fact.assertion for fact in view.facts_of(goal) if fact.state == "holds"}
+    others = sorted(held.difference(goal.desired))
     for assertion in others:
         yield from _effect(assertion, facts, INDENT, layout)
 

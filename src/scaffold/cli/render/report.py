@@ -46,7 +46,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     attempts = [attempt for own in view.attempts.values() for attempt in own]
     # An action that was reverted has landed twice.
     landed = sum(any(each.outcome == "landed" for each in own) for own in view.attempts.values())
-    facts = sum(fact.state == "holds" and not fact.only_orders for own in view.facts.values() for fact in own)
+    facts = sum(fact.state == "holds" for goal in view.goals for fact in view.facts_of(goal))
     parts = [
         "",
         _head(view, len(attempts), layout),
@@ -79,7 +79,7 @@ def _titled(title: str, reason: str | None, layout: Layout) -> list[str]:
 
 def _standing(view: RunView, layout: Layout) -> Iterator[str]:
     """Yield how much the evidence of the facts says: first those that are weak, then those reviewed, each with why."""
-    holding = [fact for goal in view.goals for fact in view.facts[goal.id] if fact.state == "holds"]
+    holding = [fact for goal in view.goals for fact in view.facts_of(goal) if fact.state == "holds"]
     by_strength = {strength: [each for each in holding if each.strength == strength] for strength in STRENGTHS}
     lines: list[str] = []
     for strength, facts in by_strength.items():

@@ -80,7 +80,7 @@ def evidence_section(view: RunView, refs: References, texts: LongTexts) -> Eleme
 def _groups(view: RunView) -> Iterator[SameEvidence]:
     for goal in view.goals:
         together: dict[tuple[object, ...], list[Fact]] = {}
-        for fact in view.facts[goal.id]:
+        for fact in view.facts_of(goal):
             same = (fact.state, fact.commit, fact.reviewed, fact.doubts, fact.evidence)
             together.setdefault(same, []).append(fact)
         yield from (SameEvidence(goal, tuple(facts)) for facts in together.values())

@@ -119,7 +119,7 @@ def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     held = sum(goal.held for goal in view.summary.goals)
     desired = sum(goal.desired for goal in view.summary.goals)
     yield "Assertions shown", f"{held} of {desired}", f"in {count_of(len(view.goals), 'goal')}"
-    holding = [fact for facts in view.facts.values() for fact in facts if fact.state == "holds"]
+    holding = [fact for goal in view.goals for fact in view.facts_of(goal) if fact.state == "holds"]
     counts = {strength: sum(fact.strength == strength for fact in holding) for strength in STRENGTHS}
     strengths = [f"{number} {strength}" for strength, number in counts.items() if number]
     yield "Facts", f"{len(holding)}", ", ".join(strengths) or "none yet"
