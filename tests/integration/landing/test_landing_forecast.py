@@ -35,7 +35,7 @@ async def test_a_pair_that_git_cannot_merge_conflicts_and_the_others_are_forecas
     await lose_list(harness, b)
     found = await forecaster.conflicts([a, b, c], tip)
     assert found == {one.id: {other.id: ("list",) for other in (a, b, c) if other.id != one.id} for one in (a, b, c)}
-    assert await forecaster.between(a.head_sha, b.head_sha, tip, base=a.base_sha) == ()
+    assert await forecaster.between(a.head_sha, b.head_sha, tip, bases=(a.base_sha, b.base_sha)) == ()
 
 
 async def test_pairs_that_are_still_asked_about_are_remembered(harness, candidates):
@@ -43,7 +43,7 @@ async def test_pairs_that_are_still_asked_about_are_remembered(harness, candidat
     forecaster, tip, (a, b, c) = candidates
 
     async def between(one, other):
-        return await forecaster.between(one.head_sha, other.head_sha, tip, base=one.base_sha)
+        return await forecaster.between(one.head_sha, other.head_sha, tip, bases=(one.base_sha, other.base_sha))
 
     for pair in ((a, b), (a, c), (a, b), (b, c)):
         assert await between(*pair) == ("list",)
