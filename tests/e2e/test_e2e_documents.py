@@ -29,6 +29,9 @@ FILES = {
     "spec.md": "# Notes\n\nWrite NOTES.md.\n",
     "tasks.json": '[{"description": "Write NOTES.md", "files": ["NOTES.md"]}]\n',
     "error.log": "ImportError: cannot import name 'api'\n",
+    "prd.json": '{"userStories": [{"id": "US-001", "title": "Write NOTES.md"}]}\n',
+    ".taskmaster/tasks/tasks.json": '{"tasks": [{"id": 1, "title": "Write NOTES.md", "status": "pending"}]}\n',
+    "specs/001-shop/tasks.md": "- [ ] T001 Write NOTES.md\n",
     "calls.jsonl": '{"id": 1, "tool": "shell", "args": {"command": "git status"}}\n',
 }
 
@@ -53,6 +56,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     for path in (ROOT / "examples" / "shortener").iterdir():
         shutil.copy(path, scenario.repo)
     for name, text in FILES.items():
+        (scenario.repo / name).parent.mkdir(parents=True, exist_ok=True)
         (scenario.repo / name).write_text(text)
     scenario.commit("files that the pages mention")
     done = scenario.scaffold("run", "--plan", "plan.yaml", "--model", "cassette:replies.yaml", "--yes")
@@ -65,6 +69,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         text_entry("drafter", CONTRACT),
         text_entry("critic", "Good.\n\nTotal: 9/9\nDONE"),
         calls_entry("implementation", write("NOTES.md", "notes\n"), turn=1),
+        calls_entry("coding", write("NOTES.md", "notes\n"), turn=1),
         {"when": {}, "text": "Done."},
         name="any-task.yaml",
     )
