@@ -61,7 +61,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
         return self.state == "waiting_approval"
 
 
-class OpenWork(Struct, frozen=True, kw_only=True):
+class AgentListInput(Struct, frozen=True, kw_only=True):
     """What is open in a run and concerns its agents."""
 
     run: Run
@@ -73,7 +73,7 @@ class OpenWork(Struct, frozen=True, kw_only=True):
     """What is done for each attempt, and by the owner for the run as a whole (None)."""
 
 
-def agent_rows(store: Store, work: OpenWork) -> Iterator[AgentRow]:
+def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     """Yield the rows of a run: owner, planner, supervisors, workers, and agents that ended to wait for a human."""
     if work.run.owner is not None:
         yield _owner(work, work.run.owner)
@@ -103,7 +103,7 @@ def owned_since(store: Store, run: Run) -> datetime | None:
     return None
 
 
-def _owner(work: OpenWork, owner: ProcessIdentity) -> AgentRow:
+def _owner(work: AgentListInput, owner: ProcessIdentity) -> AgentRow:
     step = work.steps.get(None)
     return AgentRow(
         role=ORCHESTRATOR,
@@ -116,7 +116,7 @@ def _owner(work: OpenWork, owner: ProcessIdentity) -> AgentRow:
     )
 
 
-def _planner(store: Store, work: OpenWork, turn: PlanningTurn) -> AgentRow:
+def _planner(store: Store, work: AgentListInput, turn: PlanningTurn) -> AgentRow:
     owner = work.run.owner
     alive = owner is not None and is_alive(owner)
     state: AgentState = "running" if alive else "failed"
@@ -184,7 +184,7 @@ def _attempt_activity(action: Action, attempt: Attempt) -> Activity | None:
     return _log_activity(attempt.log_file, belongs)
 
 
-def _waiting(store: Store, work: OpenWork) -> Iterator[AgentRow]:
+def _waiting(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     """Yield the agents whose attempt has ended until a human decides."""
     shown: set[ActionId] = set()
     for item in work.inbox:

@@ -33,8 +33,8 @@ from scaffold.views.agent_list import (
     MERGE_QUEUE,
     ORCHESTRATOR,
     PLANNER,
+    AgentListInput,
     AgentRow,
-    OpenWork,
     agent_rows,
     owned_since,
 )
@@ -273,7 +273,7 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
     inbox = store.inbox.open_of_run(run.id)
     status = display_status(run)
     steps = store.steps.of_run(run.id, fence=run.fence) if is_executed(run) else ()
-    open_work = OpenWork(
+    open_work = AgentListInput(
         run=run,
         status=status,
         goals={goal.id: goal for goal in goals},

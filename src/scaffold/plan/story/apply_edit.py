@@ -12,7 +12,14 @@ from scaffold.core.errors import IllegalTransition, PlanInvalid
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Usage
 from scaffold.plan.message_text import MAX_LISTED, quoted
-from scaffold.plan.story.guardrails import GUARDRAILS, AskedEdit, Guardrail, Refusal, added_steps, at_most_3_restarts
+from scaffold.plan.story.guardrails import (
+    GUARDRAILS,
+    AskedEdit,
+    EditRefusal,
+    Guardrail,
+    added_steps,
+    at_most_3_restarts,
+)
 from scaffold.plan.story.history import edit_entry, step_entry
 from scaffold.plan.story.record import HistoryEntry, StepId, StepRecord, StoryRecord, next_ids
 from scaffold.plan.story.step_edit import (
@@ -83,7 +90,7 @@ EditOutcome = EditsApplied | EditsKnown | EditsRejected | RestartsExhausted
 
 
 class _Refused(Exception):
-    def __init__(self, refusal: Refusal, rule: Guardrail, edit: StepEdit) -> None:
+    def __init__(self, refusal: EditRefusal, rule: Guardrail, edit: StepEdit) -> None:
         super().__init__(refusal.what)
         self.refusal = refusal
         self.rule = rule
@@ -132,10 +139,10 @@ def apply_edits(story: StoryRecord, request: EditRequest, edits: Iterable[StepEd
     return EditsApplied(edited, resets_worktree=restarted)
 
 
-def foreign_files(found: Iterable[str], own: str) -> tuple[Refusal, ...]:
+def foreign_files(found: Iterable[str], own: str) -> tuple[EditRefusal, ...]:
     """Return a refusal for each edit file that is not the story's own, `found` in its agent's folder for edits."""
     fix = f"An agent edits its own story only, in `{own}`. The file is kept and not read."
-    return tuple(Refusal(f"the edit file `{name}` is for another story", fix) for name in found if name != own)
+    return tuple(EditRefusal(f"the edit file `{name}` is for another story", fix) for name in found if name != own)
 
 
 def _feedback(request: EditRequest, problems: tuple[str, ...], identity: str) -> str:

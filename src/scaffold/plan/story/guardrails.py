@@ -30,7 +30,7 @@ MAX_STEPS = 30
 """Of every status, in one story."""
 
 
-class Refusal(Struct, frozen=True):
+class EditRefusal(Struct, frozen=True):
     """Why an edit is refused, and what to do instead."""
 
     what: str
@@ -56,7 +56,7 @@ class AskedEdit(Struct, frozen=True):
         return added_steps(self.edit.operation)
 
 
-Guardrail = Callable[[AskedEdit], Refusal | None]
+Guardrail = Callable[[AskedEdit], EditRefusal | None]
 
 
 def added_steps(operation: Operation) -> tuple[NewStep, ...]:
@@ -70,30 +70,30 @@ def added_steps(operation: Operation) -> tuple[NewStep, ...]:
             assert_never(operation)
 
 
-def editing_is_permitted(asked: AskedEdit) -> Refusal | None:
+def editing_is_permitted(asked: AskedEdit) -> EditRefusal | None:
     """Refuse every edit from a step whose type does not permit them."""
     if STEP_TYPES[asked.asking.type].may_edit:
         return None
     allowed = quoted_list([each for each, definition in STEP_TYPES.items() if definition.may_edit])
     fix = f"Write what you found into your summary; a later step can edit the workflow ({allowed})."
-    return Refusal(f"a step of type `{asked.asking.type}` may not edit the workflow", fix)
+    return EditRefusal(f"a step of type `{asked.asking.type}` may not edit the workflow", fix)
 
 
-def only_own_story(asked: AskedEdit) -> Refusal | None:
+def only_own_story(asked: AskedEdit) -> EditRefusal | None:
     """Refuse an edit that names another story."""
     if asked.edit.story in {None, asked.story.story_id}:
         return None
     what = f"it is about the story {quoted(str(asked.edit.story))}, and you work on `{asked.story.story_id}`"
-    return Refusal(what, "Edit your own story only; write what others should know into `scratch.md`.")
+    return EditRefusal(what, "Edit your own story only; write what others should know into `scratch.md`.")
 
 
-def target_exists(asked: AskedEdit) -> Refusal | None:
+def target_exists(asked: AskedEdit) -> EditRefusal | None:
     """Refuse an edit about a step that the story does not have."""
     operation = asked.edit.operation
     if isinstance(operation, Reorder) or asked.target is not None:
         return None
     ids = [step.id for step in asked.story.steps]
-    return Refusal(
+    return EditRefusal(
         f"there is no step {quoted(operation.target)}",
         f"{SpellingHints(ids).hint(operation.target)}The steps are {ids[0]} to {ids[-1]}, in their order."
         if ids
@@ -101,16 +101,16 @@ def target_exists(asked: AskedEdit) -> Refusal | None:
     )
 
 
-def mandatory_steps_stay(asked: AskedEdit) -> Refusal | None:
+def mandatory_steps_stay(asked: AskedEdit) -> EditRefusal | None:
     """Refuse to skip or replace a step of a mandatory type."""
     target = asked.target
     if target is None or target.type not in MANDATORY:
         return None
     match asked.edit.operation:
         case Skip():
-            return Refusal(f"`{target.id}` is of type `{target.type}`, which cannot be skipped", "Leave it in.")
+            return EditRefusal(f"`{target.id}` is of type `{target.type}`, which cannot be skipped", "Leave it in.")
         case Split(replacement_steps=steps) if target.type not in {step.type for step in steps}:
-            return Refusal(
+            return EditRefusal(
                 f"`{target.id}` is of type `{target.type}`, and none of its replacements is",
                 "Leave it in, and add other steps before it with `add_after`.",
             )
@@ -118,7 +118,7 @@ def mandatory_steps_stay(asked: AskedEdit) -> Refusal | None:
             return None
 
 
-def only_pending_steps_change(asked: AskedEdit) -> Refusal | None:
+def only_pending_steps_change(asked: AskedEdit) -> EditRefusal | None:
     """Refuse to change a step that has begun; only the current one can be restarted, by its own agent."""
     target, operation = asked.target, asked.edit.operation
     if target is None or not isinstance(operation, Restart | Split | Skip | EditDescription):
@@ -128,43 +128,43 @@ def only_pending_steps_change(asked: AskedEdit) -> Refusal | None:
         if own and target.status == "in_progress":
             return None
         if own:
-            return Refusal(f"`{target.id}` is pending again by an edit before this one", "Restart it once only.")
+            return EditRefusal(f"`{target.id}` is pending again by an edit before this one", "Restart it once only.")
         fix = f"Restart your own step `{asked.asking.id}`, or use `edit_description` for a pending one."
-        return Refusal(f"`{target.id}` is {target.status} and not the step you work on", fix)
+        return EditRefusal(f"`{target.id}` is {target.status} and not the step you work on", fix)
     if not own and target.status == "pending":
         return None
     # Its own step may be pending again by a restart before this edit.
     use = "Use `restart` for your own step" if own else "Add a new step instead"
-    return Refusal(f"`{target.id}` is {target.status}; only pending steps can be changed", f"{use}.")
+    return EditRefusal(f"`{target.id}` is {target.status}; only pending steps can be changed", f"{use}.")
 
 
-def final_review_stays_last(asked: AskedEdit) -> Refusal | None:
+def final_review_stays_last(asked: AskedEdit) -> EditRefusal | None:
     """Refuse steps after the final review, and another one; a running one gets new steps before itself."""
     last = asked.target
     if last is not None and last.type == "final_review" and isinstance(asked.edit.operation, AddAfter):
         before = asked.story.steps[-2:-1]
         where = f"`{before[0].id}`, the step before it" if before else "a step before it"
-        return Refusal(f"nothing comes after the final review `{last.id}`", f"Add the steps after {where}.")
+        return EditRefusal(f"nothing comes after the final review `{last.id}`", f"Add the steps after {where}.")
     wrong = next((step.type for step in asked.added if step.type in NOT_REQUESTED), None)
     if wrong is None:
         return None
     fix = (
         "Add `review` steps for more reviews." if wrong == "final_review" else "Conflicts get their step by themselves."
     )
-    return Refusal(f"a step of type `{wrong}` cannot be added", fix)
+    return EditRefusal(f"a step of type `{wrong}` cannot be added", fix)
 
 
-def ids_are_given_by_us(asked: AskedEdit) -> Refusal | None:
+def ids_are_given_by_us(asked: AskedEdit) -> EditRefusal | None:
     """Refuse new steps with other ids than the next ones."""
     given = zip(asked.added, next_ids(asked.story.steps, len(asked.added)), strict=True)
     wrong = next(((step.id, own) for step, own in given if step.id not in {None, own}), None)
     if wrong is None:
         return None
     what = f"the new step {quoted(str(wrong[0]))} would get the id `{wrong[1]}`"
-    return Refusal(what, "Leave `id` out of new steps: they get the next numbers.")
+    return EditRefusal(what, "Leave `id` out of new steps: they get the next numbers.")
 
 
-def at_most_30_steps(asked: AskedEdit) -> Refusal | None:
+def at_most_30_steps(asked: AskedEdit) -> EditRefusal | None:
     """Refuse more than MAX_STEPS steps of every status."""
     replaced = isinstance(asked.edit.operation, Split)
     steps = len(asked.story.steps) - replaced + len(asked.added)
@@ -172,21 +172,21 @@ def at_most_30_steps(asked: AskedEdit) -> Refusal | None:
         return None
     left = max(0, MAX_STEPS - len(asked.story.steps) + replaced)
     what = f"the workflow would have {steps} steps; the limit is {MAX_STEPS}, completed and skipped ones included"
-    return Refusal(
+    return EditRefusal(
         what, f"Add at most {count_of(left, 'step')} here, or put the work into pending steps' descriptions."
     )
 
 
-def at_most_3_restarts(asked: AskedEdit) -> Refusal | None:
+def at_most_3_restarts(asked: AskedEdit) -> EditRefusal | None:
     """Refuse a further restart of a step that was restarted MAX_RESTARTS times."""
     target = asked.target
     if not isinstance(asked.edit.operation, Restart) or target is None or target.restart_count < MAX_RESTARTS:
         return None
     what = f"`{target.id}` was restarted {MAX_RESTARTS} times already; it fails now, and its story with it"
-    return Refusal(what, "Describe in your answer what stands in the way; a user can retry the story.")
+    return EditRefusal(what, "Describe in your answer what stands in the way; a user can retry the story.")
 
 
-def order_is_complete(asked: AskedEdit) -> Refusal | None:
+def order_is_complete(asked: AskedEdit) -> EditRefusal | None:
     """Refuse an order that is not one of all pending steps, or in which the final review is not the last."""
     if not isinstance(asked.edit.operation, Reorder):
         return None
@@ -196,11 +196,11 @@ def order_is_complete(asked: AskedEdit) -> Refusal | None:
     if unknown or missing:
         not_pending = f"{quoted(unknown[0])} is not pending" if unknown else f"`{missing[0]}` is missing"
         fix = f"Name each of these once: {', '.join(pending) or 'no step is pending'}."
-        return Refusal(f"the order must have all pending steps and no others, and {not_pending}", fix)
+        return EditRefusal(f"the order must have all pending steps and no others, and {not_pending}", fix)
     misplaced = next((each for each in order[:-1] if pending[each].type == "final_review"), None)
     if misplaced is None:
         return None
-    return Refusal(f"the final review `{misplaced}` must be the last step", f"Put `{misplaced}` at the end.")
+    return EditRefusal(f"the final review `{misplaced}` must be the last step", f"Put `{misplaced}` at the end.")
 
 
 GUARDRAILS: tuple[Guardrail, ...] = (
