@@ -23,7 +23,7 @@ TASKS_FILE = "tasks.md"
 """The list of tasks in a folder of spec-kit or Kiro."""
 REQUIREMENTS_FILES = ("requirements.md", "bugfix.md")
 REFERENCE_FILES = ("spec.md", "plan.md", "requirements.md", "bugfix.md", "design.md", "data-model.md")
-"""What agents read beside the list of tasks, as far as it is there."""
+"""Files next to the list of tasks that agents read too, if they exist."""
 MAX_BYTES = 16_000_000
 MAX_SHOWN = 5
 FREE_TEXT = "taken as a free-text specification"
@@ -32,7 +32,7 @@ NO_TASKS = (
     "no list of tasks in a known format",
     "Give an id to each box, such as `- [ ] T001 ...` or `- [ ] 1.2 ...`.",
 )
-"""What a Markdown file is that has no tasks, and how to mend it."""
+"""What to say about a Markdown file without tasks, and how to fix it."""
 
 
 class TaskSource(Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ def _over_limits(tasks: PlannedTasks) -> Iterator[Finding]:
 
 
 def free_text_note(given: str) -> str:
-    """Return what a specification was taken for that is no list of tasks."""
+    """Return a note that says how a specification without a list of tasks is used."""
     name = Path(given).name
     if name == PROMPT_FILE:
         return f"{given} is a prompt for rounds, which are not executed yet; it was {FREE_TEXT}"

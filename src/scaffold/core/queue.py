@@ -25,4 +25,4 @@ class QueuePlace(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """While it is `merging`: who does what, for people."""
     conflicts: Mapping[ActionKey, tuple[str, ...]] = {}
-    """The actions whose candidates, or work as far as it is committed, it will conflict with, and in which paths."""
+    """The actions whose candidates or committed work conflict with it, and the paths of each conflict."""

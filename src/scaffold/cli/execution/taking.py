@@ -62,8 +62,8 @@ async def publish_work(context: RunContext, run: Run, work: Work, target: Target
 async def fulfil_order(context: RunContext, run: Run) -> bool:
     """Take the work of a run as `--greenfield` or `--pr` ask for, if it has completed and that is not done yet.
 
-    Return whether nothing is left to do. What stands in the way is told, and is a warning of the run: its work has
-    landed, and the same call, or `scaffold land`, takes it.
+    Return whether nothing is left to do. If something prevents it, the reason is printed and becomes a warning of
+    the run: its work has landed, and the same call, or `scaffold land`, takes it.
     """
     try:
         told = await _ordered(context, run)

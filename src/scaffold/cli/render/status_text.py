@@ -196,7 +196,7 @@ def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
 
 
 def _is_folded(action: Action, actions: ActionsById) -> bool:
-    """Return whether the line of its compound stands for a step: nobody works on these steps."""
+    """Return whether only the compound is shown instead of the step, because the compound is not running."""
     return action.workspace == "parent" and not isinstance(_parent_of(action, actions).state, Running)
 
 
