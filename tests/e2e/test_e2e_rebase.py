@@ -79,6 +79,23 @@ def test_what_only_gates_showed_is_called_proven_once_they_ran_on_the_new_base(t
     assert (work["taken"], work["proven"]) == (True, resumed)
 
 
+def test_work_whose_checks_pass_on_the_new_base_is_not_proven_if_the_gates_fail_there(tmp_path):
+    """BX-1: neither the whole nor a part of it that has the same tree."""
+    made = Scenario(tmp_path)
+    made.configure(quality_gates={"test": "! { test -f first.txt && test -f THEIRS.md; }"})
+    made.plan(plan_of(both=[action("first", effects=["first_done"], check="test -f first.txt")]))
+    made.cassette(first=[write("first.txt", "1\n")])
+    assert made.run("--yes").returncode == 0
+    move_on(made)
+    assert made.scaffold("rebase").returncode == 0
+    ended = made.scaffold("resume", "--model", f"cassette:{made.home / 'cassette.yaml'}")
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert facts(made) == {"first_done": "holds"}
+    refused = made.scaffold("land", "--only", "first")
+    assert (refused.returncode, "the gate test" in refused.stderr) == (1, True)
+    assert "the gates have not passed on it" in made.scaffold("land").stdout
+
+
 def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
     """BX-2: the others are carried over; the former branch is kept."""
     move_on(scenario, GUIDE_md="their guide\n")

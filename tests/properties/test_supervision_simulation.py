@@ -18,6 +18,11 @@ ROOT = Path(__file__).parents[2]
 REPLAYED = os.environ.get("SCAFFOLD_SEED")
 QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 5) for n in range(0, 15, 5)]
 MANY = [range(n, n + 100) for n in range(1000, 2000, 100)]
+FAILED_ONCE = (
+    "a goal cancelled while its candidate moves the branch",
+    "a revert killed after the run had ended",
+    "a rebase after the last goal",
+)
 MAX_SEEDS = 300
 """How many seeds may pass before a planted bug is found."""
 
@@ -44,7 +49,7 @@ def test_a_simulated_run_ends_and_loses_no_landed_work_whatever_fails(seeds, tmp
     expect_no_violations(seeds, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [2231], ids=["a goal cancelled while its candidate moves the branch"])
+@pytest.mark.parametrize("seed", [2231, 1362, 1928], ids=FAILED_ONCE)
 def test_seeds_that_failed_once_pass(seed, tmp_path):
     """BX-15, SC-17: each of these failed before it was fixed."""
     expect_no_violations(range(seed, seed + 1), tmp_path)
@@ -114,9 +119,9 @@ PLANTED = {
         "",
     ),
     "an action that was reverted counts as done": (
-        "landing/taking/revert.py",
-        ", undone=True)",
-        ")",
+        "landing/stale_facts.py",
+        "facts=()), undone=True)",
+        "facts=()))",
     ),
     "what no check can show again holds at a commit that a rebase left behind": (
         "landing/taking/rebase.py",
@@ -192,16 +197,28 @@ PLANTED = {
 """A file below src/scaffold, its correct text, and the text with the bug."""
 
 
+def _planted(bug: str) -> tuple[str, str]:
+    """Return the file of a planted bug, and its text with the bug."""
+    file, correct, wrong = PLANTED[bug]
+    text = (ROOT / "src" / "scaffold" / file).read_text()
+    assert text.count(correct) == 1, f"{file} has changed: adapt the planted bug"
+    return file, text.replace(correct, wrong)
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_bug_can_still_be_planted(bug):
+    """BX-15: asked of every change to these files, not only when all seeds are tried."""
+    _planted(bug)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug, tmp_path):
     """BX-15: a simulator counts once it has found something."""
-    file, correct, wrong = PLANTED[bug]
+    file, text = _planted(bug)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", ".mypy_cache"))
-    planted = tmp_path / "src" / "scaffold" / file
-    assert planted.read_text().count(correct) == 1, f"{file} has changed: adapt the planted bug"
-    planted.write_text(planted.read_text().replace(correct, wrong))
+    (tmp_path / "src" / "scaffold" / file).write_text(text)
     found = subprocess.run(
         [sys.executable, "-m", "simulator", "0", str(MAX_SEEDS)],
         env={"PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}", "PATH": os.environ["PATH"]},

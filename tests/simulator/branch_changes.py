@@ -6,7 +6,7 @@ from random import Random  # noqa: TID251 - seeded
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.events import ActionReverted, StoredEvent
 from scaffold.core.ids import RunId
-from scaffold.core.model import Action, Fact, Run
+from scaffold.core.model import Action, BranchMove, Fact, Run
 from scaffold.core.states import Cancelled, Completed, Failed, Saved
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
@@ -25,8 +25,10 @@ class BranchChanges:
         self._rng = rng
         self._left = rng.choice(NUMBERS)
 
-    def may_follow(self, run: Run) -> bool:
-        """Return whether the run has ended and its user may still undo something of it."""
+    def may_follow(self, store: Store, run: Run) -> bool:
+        """Return whether the run has ended and its user may still undo something of it, or has to finish that."""
+        if _interrupted(store, run):
+            return True
         if self._left == 0 or not isinstance(run.state, Completed | Failed):
             return False
         if self._rng.random() < 0.3:
@@ -34,7 +36,12 @@ class BranchChanges:
         return self._left > 0
 
     def choose(self, store: Store, run: Run) -> Action | Files | None:
-        """Return the action to undo now, or what others commit to the base branch before a rebase; mostly None."""
+        """Return the action to undo now, or what others commit to the base branch before a rebase; mostly None.
+
+        A user whose command died repeats it, unless someone resumes the run first.
+        """
+        if (move := _interrupted(store, run)) and self._rng.random() < 0.5:
+            return (move.action_id and store.actions.get(move.action_id)) or {}
         if self._left == 0 or isinstance(run.state, Cancelled | Saved) or self._rng.random() < 0.6:
             return None
         if self._rng.random() < 0.4:
@@ -47,6 +54,10 @@ class BranchChanges:
             return None
         self._left -= 1
         return self._rng.choice(actions)
+
+
+def _interrupted(store: Store, run: Run) -> BranchMove | None:
+    return next(iter(store.branch_moves.open_of_run(run.id)), None)
 
 
 async def change_branch(context: RunContext, run_id: RunId, action: Action | None) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.events import NoticeRaised, WorkTaken
 from scaffold.core.ids import Commit
-from scaffold.core.model import Action, BranchMove, Fact, Run, TakenCommit
+from scaffold.core.model import Action, BranchMove, Run, TakenCommit
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import RunIdentity
 from scaffold.core.states import Completed
@@ -23,8 +23,8 @@ from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
-from scaffold.landing.staleness import ran_where_it_holds
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
+from scaffold.landing.taking.proven_trees import doubt_of
 from scaffold.landing.taking.remake import (
     CommitStyle,
     CommitText,
@@ -133,33 +133,13 @@ async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
         ),
         reasons=reasons,
         again=_command(run, wish),
-        doubt=await _doubt(context, run, new, head=head),
+        doubt=await doubt_of(context, run, new, head=head),
     )
-
-
-async def _doubt(context: RunContext, run: Run, new: Commit, *, head: Commit) -> str:
-    if stale := count_stale(context, run):
-        return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
-    session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
-    # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
-    proven = {fact.commit for fact in _facts(context, run) if fact.state == "holds" and ran_where_it_holds(fact)}
-    if await tree_of(context.git, new) not in {each.tree for each in session if each.commit in proven}:
-        return "nothing was run on this combination of commits: the evidence is about other ones"
-    return ""
 
 
 def _command(run: Run, wish: LandWish) -> str:
     only = f" --only {quote(wish.only.key)}" if wish.only else ""
     return f"scaffold land {run.id} --{wish.how}{only}"
-
-
-def count_stale(context: RunContext, run: Run) -> int:
-    """Return how many facts of the run have to be checked again."""
-    return sum(fact.state == "stale" for fact in _facts(context, run))
-
-
-def _facts(context: RunContext, run: Run) -> list[Fact]:
-    return [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]
 
 
 async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:

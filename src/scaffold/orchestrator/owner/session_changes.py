@@ -14,8 +14,9 @@ from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Cancelled, Saved
 from scaffold.landing.record import last_landed
-from scaffold.landing.taking.land import Work, count_stale
+from scaffold.landing.taking.land import Work
 from scaffold.landing.taking.open_work import open_work
+from scaffold.landing.taking.proven_trees import count_stale
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
 from scaffold.landing.taking.revert import Reverted, move_session_branch, plan_revert
 from scaffold.landing.taking.selection import prove_selection
