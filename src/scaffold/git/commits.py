@@ -26,6 +26,7 @@ from scaffold.git.submodule import (
     submodule_repositories,
 )
 from scaffold.git.tree_listing import TreeListing
+from scaffold.git.untouched_files import FormerFile, unstage_untouched
 from scaffold.git.worktree import remove_locks
 from scaffold.git.worktree_metadata import detached_commit
 
@@ -293,6 +294,14 @@ async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, 
     return _path_changes(await _differences(git, old, new))
 
 
+async def modified_files(git: Git, old: Commit, new: Commit) -> tuple[FormerFile, ...]:
+    """Return the regular files of both commits whose contents differ."""
+    files = [
+        each for each in await path_changes(git, old, new) if each.kind == "M" and each.mode.startswith(_FILE_MODE)
+    ]
+    return tuple(FormerFile(each.path, each.mode, each.former_id) for each in files if each.object_id != each.former_id)
+
+
 async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
     """Return how each path inside submodules differs that the change moves, nested ones too.
 
@@ -473,6 +482,11 @@ async def _commit_all(
             return before, before
         parents = (before.commit,)
         commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
+        if await unstage_untouched(git, await modified_files(git, before.commit, commit)):
+            tree = (await git("write-tree")).line
+            if tree == before.tree:
+                return before, before
+            commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
         await git("update-ref", "--no-deref", "HEAD", commit)
         if await git.still_has(commit, known=before.commit):
             return before, CommitInfo(commit, tree, parents)

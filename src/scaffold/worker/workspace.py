@@ -4,6 +4,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from scaffold.core.states import AttemptPhase
 from scaffold.git import commits, refs, submodule, worktree
 from scaffold.git.command import Git
 from scaffold.git.errors import ObjectsCollected, objects_collected
+from scaffold.git.untouched_files import unstage_untouched
 from scaffold.git.worktree_pool import WorktreePool
 from scaffold.run.attempt_end import require_attempt
 from scaffold.run.context import RunContext
@@ -224,16 +226,22 @@ async def _snapshot(
         kept_out = await copied_files(context, run.id, attempt.start)
         await commits.stage_all(git, links, moved, env=env, options=("--ignore-errors",), kept_out=kept_out)
         tree = (await git("write-tree", env=env)).line
-    if tree == await commits.tree_of(context.git, attempt.start):
-        return None
-    return await commits.commit_tree(
-        context.git,
-        tree,
-        parents=[after or await _checked_out(registered, attempt.start)],
-        message=message,
-        author=identity.author,
-        committer=identity.committer,
-    )
+        if tree == await commits.tree_of(context.git, attempt.start):
+            return None
+        make = partial(
+            commits.commit_tree,
+            context.git,
+            parents=[after or await _checked_out(registered, attempt.start)],
+            message=message,
+            author=identity.author,
+            committer=identity.committer,
+        )
+        snapshot = await make(tree)
+        modified = await commits.modified_files(context.git, attempt.start, snapshot)
+        if not await unstage_untouched(git, modified, env=env):
+            return snapshot
+        tree = (await git("write-tree", env=env)).line
+    return None if tree == await commits.tree_of(context.git, attempt.start) else await make(tree)
 
 
 async def _archive(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:

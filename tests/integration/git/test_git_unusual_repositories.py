@@ -331,3 +331,21 @@ async def test_ten_thousand_files_take_no_more_git_processes_than_two(sh, open_a
     few, many = await steps("few", 2, 1), await steps("many", 100, 100)
     assert min(few[step] for step in ("status", "fresh", "commit", "changed", "listed", "merge")) > 0
     assert many == few
+
+
+CRLF_LINES = r"printf 'one\r\ntwo\r\n' > old.txt; git add old.txt; git commit -qm crlf; "
+
+
+@pytest.mark.parametrize("attributes", ["*.txt text", "*.txt text eol=crlf"])
+async def test_a_file_that_git_would_store_with_other_line_ends_is_no_change(repo, sh, place, people, attributes):
+    """BX-2: git shows it as modified from the start; what nobody wrote is not committed, alone or with work."""
+    await sh(f"{CRLF_LINES} echo '{attributes}' > .gitattributes; git add .gitattributes; git commit -qm attributes")
+    head, work, git = await walk(repo, place, people, nothing)
+    assert (await git("status", "--short")).line == " M old.txt"
+    assert work is None
+    (git.cwd / "new.txt").write_text("new\n")
+    made = await commit_all(git, "work", **people)
+    assert await changed_paths(repo.git, head, made) == ("new.txt",)
+    assert await commit_all(git, "again", **people) is None
+    (git.cwd / "old.txt").write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    assert await changed_paths(repo.git, made, await commit_all(git, "work", **people)) == ("old.txt",)
