@@ -224,6 +224,8 @@ class FactStateChanged(Struct, frozen=True, tag="fact_state_changed"):
     assertion: Assertion
     state: FactState
     commit: Commit
+    only_orders: bool = False
+    """Whether it only orders the steps of a compound, and says nothing about the branch."""
 
 
 class NoticeRaised(Struct, frozen=True, tag="notice_raised"):

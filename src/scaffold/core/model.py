@@ -1,6 +1,6 @@
 """The stored records: runs, goals, actions, attempts, facts and their evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -311,6 +311,11 @@ class Evidence(Struct, frozen=True, kw_only=True):
     attempt_id: AttemptId | None = None
 
 
+def orders_only(evidence: Iterable[Evidence]) -> bool:
+    """Return whether evidence only says that a step of a compound has ended, so that the next one may begin."""
+    return any(each.kind == "step" for each in evidence)
+
+
 class Fact(Struct, frozen=True, kw_only=True):
     """An assertion proven at a commit."""
 
@@ -329,7 +334,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     @property
     def only_orders(self) -> bool:
         """Whether it orders the steps of a compound, and says nothing about the branch."""
-        return any(each.kind == "step" for each in self.evidence)
+        return orders_only(self.evidence)
 
     @property
     def strength(self) -> Strength:

@@ -178,7 +178,7 @@ def _compounds(view: GoalView) -> tuple[GoalCommand, ...]:
 def _decompose(view: GoalView, compound: ActionId, gap: tuple[Assertion, ...], why: str) -> GoalCommand:
     if view.can_decompose:
         return Decompose(compound, gap)
-    return FailCompound(compound, f"{why}, and there is no planner to break it down")
+    return FailCompound(compound, f"{why}, and there is no planner to {'add others' if gap else 'break it down'}")
 
 
 def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:

@@ -1,8 +1,8 @@
 """Progress messages of a run."""
 
 from scaffold.cli.render.live.progress import event_sentence
-from scaffold.core.events import ActionStatusChanged, FilesGranted
-from scaffold.core.ids import ActionKey
+from scaffold.core.events import ActionStatusChanged, FactStateChanged, FilesGranted
+from scaffold.core.ids import ActionKey, Commit
 
 
 def test_a_failed_action_is_one_line_whatever_its_checks_printed():
@@ -23,3 +23,11 @@ def test_granted_files_are_a_line_with_who_granted_them():
     assert event_sentence(granted) == "files    store: a.py, b.py, c.py and 1 more granted by rule"
     approved = FilesGranted(ActionKey("store"), ("conftest.py",), "human", "needed")
     assert event_sentence(approved) == "files    store: conftest.py granted by you"
+
+
+def test_a_fact_that_only_orders_steps_is_no_line():
+    """DR-2: a story has one for each step, and its last one says what is true of the branch."""
+    lines = [
+        event_sentence(FactStateChanged("shop", "a", "holds", Commit("c" * 40), orders)) for orders in (True, False)
+    ]
+    assert lines == [None, "fact     a holds at cccccccc"]

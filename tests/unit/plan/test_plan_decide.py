@@ -139,7 +139,7 @@ TABLE = {
     ),
     "a gap nobody can close is given up": (
         view(compounds=(begun("c", open_children=0, unmet=("x",)),)),
-        (FailCompound("C", "its children ended without `x`, and there is no planner to break it down"),),
+        (FailCompound("C", "its children ended without `x`, and there is no planner to add others"),),
     ),
     "everything that can be done is done at once, in order": (
         view(

@@ -7,7 +7,7 @@ from typing import Literal
 from scaffold.core.contract import Doubt
 from scaffold.core.events import FactStateChanged
 from scaffold.core.ids import Assertion, Commit, GoalId, RunId
-from scaffold.core.model import Evidence, Fact
+from scaffold.core.model import Evidence, Fact, orders_only
 from scaffold.core.states import FactState
 from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES, format_time
 from scaffold.store.driver.connection import ColumnValue, Row
@@ -126,7 +126,7 @@ class Facts(RunTableGateway):
         self._connection.write_each(DECREMENT_UNMET, facts)
         self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
         self._add_paths(goal_id, facts, paths)
-        self._append_events(goal_id, assertions, "holds", commit)
+        self._append_events(goal_id, assertions, "holds", commit, only_orders=orders_only(evidence))
 
     def _add_paths(self, goal_id: GoalId, facts: Sequence[dict[str, ColumnValue]], paths: Iterable[str]) -> None:
         """Let the facts be found by their paths; those of earlier evidence stay, and find nothing."""
@@ -146,7 +146,8 @@ class Facts(RunTableGateway):
         # Going from stale to refuted changes no count: the fact counted as unmet before.
         if row["state"] == "holds":
             self._connection.write(INCREMENT_UNMET, goal_id=goal_id, assertion=assertion)
-        self._append_events(goal_id, (assertion,), state, row["commit_sha"])
+        only_orders = orders_only(EVIDENCE.read(row["evidence"]))
+        self._append_events(goal_id, (assertion,), state, row["commit_sha"], only_orders=only_orders)
 
     def of_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's facts in any state, by name."""
@@ -203,10 +204,10 @@ class Facts(RunTableGateway):
         return row is not None and row["state"] == "holds"
 
     def _append_events(
-        self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit
+        self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit, *, only_orders: bool
     ) -> None:
         goal = self._connection.require_row(GOAL, "goal", goal_id)
-        events = (FactStateChanged(goal["name"], assertion, state, commit) for assertion in assertions)
+        events = (FactStateChanged(goal["name"], assertion, state, commit, only_orders) for assertion in assertions)
         self._events.append_all(goal["run_id"], events)
 
 

@@ -176,7 +176,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return f"think    {about} {outcome}{_reason_suffix(error)}"
         case SupervisorEnded(goal=goal, code=code) if code != 0:
             return f"warning  the supervisor of {goal} exited with {code}"
-        case FactStateChanged(assertion=assertion, state=state, commit=commit):
+        case FactStateChanged(assertion=assertion, state=state, commit=commit, only_orders=False):
             return f"fact     {assertion} {state} at {commit[:8]}"
         case FilesGranted(action=action, paths=paths, by=by):
             return f"files    {action}: {join_limited(paths, MAX_PATHS)} granted by {GRANTORS[by]}"
@@ -186,7 +186,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
             return f"{'note' if level == 'info' else 'warning':<8} {text}"
         case ActionStatusChanged() | AttemptPhaseChanged() | AttemptEnded() | RunClaimed() | AssertionProposed():
             return None
-        case AttemptWaitChanged() | PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded():
+        case AttemptWaitChanged() | PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded() | FactStateChanged():
             return None
         case _:
             assert_never(event)
