@@ -14,9 +14,9 @@ from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup, with_agreement
 from scaffold.landing.record import record_final_gates
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import During
 from scaffold.verify.proof import GateProof, prove_gates
 from scaffold.verify.regression.gate_results import judge_gates
@@ -51,7 +51,7 @@ class BatchVerifier:
         The verification has the gates and what is in doubt because of them; the results of the candidates' own
         contracts are not in it.
         """
-        during = StepRecorder(self._context, self._run, stage=BATCH_GATES).during
+        during = ActivityRecorder(self._context, self._run, stage=BATCH_GATES).during
         shown = await self._gates(batch, during)
         head = batch[-1].candidate.commit
         verification = Verification(commit=head, results=(), gates=shown.gates, doubts=shown.doubts)
@@ -65,7 +65,7 @@ class BatchVerifier:
 
         If they pass, they are the evidence of facts that were carried over to it, and that no check shows.
         """
-        during = StepRecorder(self._context, self._run, stage=FINAL_GATES).during
+        during = ActivityRecorder(self._context, self._run, stage=FINAL_GATES).during
         gates = await self.run_all_gates(tip, during=during)
         if not any(gate.blocks for gate in gates):
             record_final_gates(self._context, self._run, gates, tip)

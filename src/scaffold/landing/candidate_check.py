@@ -5,25 +5,25 @@ from collections.abc import Collection, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.activity import Activity
 from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import AttemptOutcome
-from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup, agreed_verification, with_agreement
 from scaffold.landing.stale_facts import RecheckResult, affected_facts
 from scaffold.landing.staleness import ProvenFacts
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import During
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.request import ProofRequest
 
-CHECKING = Work(label="checks what would land", is_whole=False, surrounds=True)
+CHECKING = Activity(label="checks what would land", is_whole=False, surrounds=True)
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
     {
         *("not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"),
@@ -81,21 +81,21 @@ class CandidateVerifier:
 
     async def whole(self, candidate: Candidate) -> CandidateResult:
         """Verify a candidate that lands alone: its contract, the gates, and the facts that it affects."""
-        steps = StepRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
-        async with steps.during(CHECKING):
-            verification = await self._verified(candidate, steps.during, with_gates=True)
+        activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
+        async with activities.during(CHECKING):
+            verification = await self._verified(candidate, activities.during, with_gates=True)
             # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
             if not verification.passed:
                 return CandidateResult(verification=verification)
             return await with_facts_of_others(
-                self._setup, self._refresher, [candidate], verification, during=steps.during
+                self._setup, self._refresher, [candidate], verification, during=activities.during
             )
 
     async def own(self, candidate: Candidate) -> Verification:
         """Verify a candidate by its contract alone; gates and facts of others follow for all that land together."""
-        steps = StepRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
-        async with steps.during(CHECKING):
-            return await self._verified(candidate, steps.during, with_gates=False)
+        activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
+        async with activities.during(CHECKING):
+            return await self._verified(candidate, activities.during, with_gates=False)
 
     async def is_known(self, candidate: Candidate) -> bool:
         """Return whether its worker has proven exactly this change in a clean checkout, so that nothing has to run."""

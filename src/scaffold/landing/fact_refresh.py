@@ -21,11 +21,11 @@ from scaffold.landing.stale_facts import (
     unproven_facts,
 )
 from scaffold.landing.staleness import ProvenFacts, recheckable, shown_before
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
 from scaffold.verify.contract.checks import CheckRunner, During, run_check, run_checks, unseen
 
@@ -76,7 +76,7 @@ class FactRefresher:
 
     async def settle(self, tip: Commit) -> None:
         """Recheck all waiting facts at the branch's tip: each holds there or is refuted. Safe to repeat."""
-        during = StepRecorder(self._context, self._run, stage=RECHECKING).during
+        during = ActivityRecorder(self._context, self._run, stage=RECHECKING).during
         # What builds on a fact is due only once that holds again.
         while waiting := self.waiting():
             for each in await self.test(waiting, tip, during=during):

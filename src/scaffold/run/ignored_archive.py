@@ -43,7 +43,7 @@ OUTPUT_MARKS = ("CACHEDIR.TAG", "pyvenv.cfg")
 PRIVATE_FOLDER = 0o700
 
 
-class _Found(Struct, frozen=True):
+class _IgnoredFile(Struct, frozen=True):
     path: str
     size: int
     secret: bool
@@ -52,7 +52,7 @@ class _Found(Struct, frozen=True):
 class _LeftOut(Struct, frozen=True):
     """What is not kept."""
 
-    files: tuple[_Found, ...]
+    files: tuple[_IgnoredFile, ...]
     """Those that are too large, too many, or cannot be read or written."""
     unseen: int
     """How many were not looked at."""
@@ -162,7 +162,7 @@ def _archive(
 ) -> _LeftOut:
     """Copy what is to be kept; return what was left out."""
     paths = _paths(top, listed, folders)
-    left_out = list[_Found]()
+    left_out = list[_IgnoredFile]()
     kept, why = 0, ""
     for each in _candidates(top, paths[:MOST_LOOKED_AT], sources):
         try:
@@ -181,18 +181,18 @@ def _archive(
     return _LeftOut(tuple(left_out), max(0, len(paths) - MOST_LOOKED_AT), why)
 
 
-def _candidates(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_Found]:
+def _candidates(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_IgnoredFile]:
     """Return the regular files, except unchanged copies: secrets first, then the smallest."""
-    found = list[_Found]()
+    found = list[_IgnoredFile]()
     for path, secret in paths:
         try:
             size = _regular_size(top / path)
             if size is not None and not (path in sources and _same(sources[path], top / path)):
-                found.append(_Found(path, size, secret))
+                found.append(_IgnoredFile(path, size, secret))
         except FileNotFoundError:
             continue  # a process of the agent's that was left behind deleted it
         except OSError:
-            found.append(_Found(path, 0, secret))  # told when it cannot be read, either
+            found.append(_IgnoredFile(path, 0, secret))  # told when it cannot be read, either
     return sorted(found, key=lambda each: (not each.secret, each.size, each.path))
 
 

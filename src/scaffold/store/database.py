@@ -11,6 +11,7 @@ from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connecti
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import Reservations
 from scaffold.store.run.actions import Actions
+from scaffold.store.run.activities import Activities
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.baselines import Baselines
 from scaffold.store.run.branch_moves import BranchMoves
@@ -25,7 +26,6 @@ from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
-from scaffold.store.run.steps import Steps
 from scaffold.store.run.story_histories import StoryHistories
 from scaffold.store.run.waiting_turns import WaitingTurns
 
@@ -54,7 +54,7 @@ class Store(BaseStore):
         self.merge_queues = MergeQueues(connection, clock)
         self.branch_moves = BranchMoves(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
-        self.steps = Steps(connection, clock)
+        self.activities = Activities(connection, clock)
         self.story_histories = StoryHistories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.messages = Messages(connection, clock)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from scaffold.core.activity import CurrentActivity
 from scaffold.core.events import RunClaimed
 from scaffold.core.ids import ActionId, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
-from scaffold.core.step import Step
 from scaffold.host.identity import is_alive
 from scaffold.store.database import Store
-from scaffold.views.journal import Activity, JournalEntry, last_activity
+from scaffold.views.journal import JournalEntry, LastActivity, last_activity
 from scaffold.views.state_labels import AgentState, supervisor_state, worker_state
 
 ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"
@@ -41,9 +41,9 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     waits_on: str = ""
     """What it waits for; empty if it does not wait."""
-    step: Step | None = None
+    activity: CurrentActivity | None = None
     """The command or wait that it is busy with, recorded after half a second; None if there is none."""
-    last_activity: Activity | None = None
+    last_activity: LastActivity | None = None
     worktree: str | None = None
     """The worktree that a worker works in."""
 
@@ -69,7 +69,7 @@ class AgentListInput(Struct, frozen=True, kw_only=True):
     goals: Mapping[GoalId, Goal]
     turns: tuple[PlanningTurn, ...]
     inbox: tuple[InboxItem, ...]
-    steps: Mapping[AttemptId | None, Step] = {}
+    activities: Mapping[AttemptId | None, CurrentActivity] = {}
     """What is done for each attempt, and by the owner for the run as a whole (None)."""
 
 
@@ -87,7 +87,7 @@ def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
         if (action := store.actions.get(attempt.action_id)) is not None:
             item = asked.get(attempt.waits_for) if attempt.waits_for else None
             row = _worker(work.goals[action.goal_id], action, attempt, item)
-            yield structs.replace(row, step=work.steps.get(attempt.id))
+            yield structs.replace(row, activity=work.activities.get(attempt.id))
     yield from _waiting(store, work)
 
 
@@ -104,15 +104,15 @@ def owned_since(store: Store, run: Run) -> datetime | None:
 
 
 def _owner(work: AgentListInput, owner: ProcessIdentity) -> AgentRow:
-    step = work.steps.get(None)
+    activity = work.activities.get(None)
     return AgentRow(
         role=ORCHESTRATOR,
         pid=owner.pid,
         alive=is_alive(owner),
-        active=step is not None,
+        active=activity is not None,
         state="failed" if work.status == INTERRUPTED else "running",
-        phase=step.stage if step else work.status,
-        step=step,
+        phase=activity.stage if activity else work.status,
+        activity=activity,
     )
 
 
@@ -174,7 +174,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
     )
 
 
-def _attempt_activity(action: Action, attempt: Attempt) -> Activity | None:
+def _attempt_activity(action: Action, attempt: Attempt) -> LastActivity | None:
     def belongs(entry: JournalEntry) -> bool:
         fields = entry.fields
         # A journal belongs to a goal's and an action's name, so it may contain entries of earlier runs.
@@ -202,7 +202,7 @@ def _waiting(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
                     since=item.created_at,
                     usage=attempts[-1].usage if attempts else Usage(),
                     waits_on=_human(item),
-                    last_activity=Activity(item.created_at, ""),
+                    last_activity=LastActivity(item.created_at, ""),
                 )
 
 
@@ -210,5 +210,5 @@ def _human(item: InboxItem) -> str:
     return f"{HUMAN_LABEL} ({item.id}): {item.text}"
 
 
-def _log_activity(log_file: str | None, belongs: Callable[[JournalEntry], bool]) -> Activity | None:
+def _log_activity(log_file: str | None, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
     return last_activity(Path(log_file), belongs) if log_file else None

@@ -128,7 +128,7 @@ def _telling_argument(args: object) -> str:
     return str(telling)
 
 
-class Activity(Struct, frozen=True):
+class LastActivity(Struct, frozen=True):
     """The last activity of an agent."""
 
     at: datetime
@@ -137,9 +137,9 @@ class Activity(Struct, frozen=True):
     """The agent's last message or started call, on one line and safe to print; empty if no entry has one."""
 
 
-def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> Activity | None:
+def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
     """Return the activity in the last entries that belong; None if there are none within a mebibyte of the end."""
-    found: Activity | None = None
+    found: LastActivity | None = None
     for window in TAIL_SIZES:
         lines, whole = _tail_lines(path, window)
         found = _activity(filter(belongs, _newest_first(lines))) or found
@@ -148,12 +148,12 @@ def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> Activi
     return found
 
 
-def _activity(newest_first: Iterator[JournalEntry]) -> Activity | None:
+def _activity(newest_first: Iterator[JournalEntry]) -> LastActivity | None:
     newest = next(newest_first, None)
     if newest is None:
         return None
     words = activity_text(newest) or next(filter(None, map(activity_text, newest_first)), "")
-    return Activity(newest.at, words)
+    return LastActivity(newest.at, words)
 
 
 def _newest_first(lines: list[bytes]) -> Iterator[JournalEntry]:

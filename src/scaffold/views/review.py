@@ -59,7 +59,7 @@ class ReviewedCommit(Struct, frozen=True, kw_only=True):
     """How many of its changed lines the checks executed; None if that cannot be told."""
 
 
-class Review(Struct, frozen=True, kw_only=True):
+class RunReview(Struct, frozen=True, kw_only=True):
     """The work of a run on its session branch."""
 
     base: Commit
@@ -80,14 +80,14 @@ class Review(Struct, frozen=True, kw_only=True):
         return tuple(sorted(found.values(), key=lambda fact: (order.index(fact.strength), fact.assertion)))
 
 
-async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Review:
+async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> RunReview:
     """Return the review of a run's work from its base to `head`."""
     run = view.run
     commits = await commits_between(git, store, run, old=run.base_sha, new=head)
     by_key = {action.key: action for action in view.actions}
     reviewed = tuple(_reviewed_commit(view, each, by_key) for each in commits)
     files = await _files(git, store, run, head, reviewed)
-    return Review(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=_in_base(view))
+    return RunReview(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=_in_base(view))
 
 
 def _in_base(view: RunView) -> dict[ActionKey, tuple[Fact, ...]]:

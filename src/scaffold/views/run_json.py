@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.activity import CurrentActivity
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
-from scaffold.core.step import Step
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.run_view import RunSummary, RunView
 from scaffold.views.state_labels import goal_reason, supervisor_state, task_state, worker_state
@@ -151,13 +151,13 @@ def agent_json(row: AgentRow) -> Json:
         "tokens": row.usage.tokens,
         "cost_usd": row.usage.cost_usd,
         "waits_on": row.waits_on or None,
-        "step": row.step and _step(row.step),
+        "step": row.activity and _activity(row.activity),
         "last_act": row.last_activity,
     }
 
 
-def _step(step: Step) -> Json:
-    return {**_fields(step.work, ("label", "command", "folder")), **_fields(step, ("since", "last_s"))}
+def _activity(activity: CurrentActivity) -> Json:
+    return {**_fields(activity.work, ("label", "command", "folder")), **_fields(activity, ("since", "last_s"))}
 
 
 def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:

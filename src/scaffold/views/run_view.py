@@ -272,14 +272,14 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
     turns = store.turns.open_of_run(run.id)
     inbox = store.inbox.open_of_run(run.id)
     status = display_status(run)
-    steps = store.steps.of_run(run.id, fence=run.fence) if is_executed(run) else ()
+    activities = store.activities.of_run(run.id, fence=run.fence) if is_executed(run) else ()
     open_work = AgentListInput(
         run=run,
         status=status,
         goals={goal.id: goal for goal in goals},
         turns=turns,
         inbox=inbox,
-        steps={step.attempt_id: step for step in steps},
+        activities={each.attempt_id: each for each in activities},
     )
     return RunSummary(
         at=reader.clock.now(),

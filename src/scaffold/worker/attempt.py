@@ -20,6 +20,7 @@ from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import COUNTED_FAILURES, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.attempt_resources import held_resources
@@ -30,7 +31,6 @@ from scaffold.run.notices import warn
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.worker.activity import ActivityClock, attempt_activity
@@ -79,7 +79,7 @@ class Worker:
         self._model = model
         self._activity = activity or attempt_activity(run_context.clock, task)
         self._human = InboxApprover(run_context, task, self._activity)
-        self._steps = StepRecorder(run_context, task.run, attempt_id=task.attempt.id)
+        self._activities = ActivityRecorder(run_context, task.run, attempt_id=task.attempt.id)
         self._workspace: AttemptWorkspace | None = None
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
@@ -164,7 +164,7 @@ class Worker:
         environment = baseline.environment if baseline else None
         if environment is not None:
             found = await environment_at(
-                self._run_context, task.run, environment, workspace.base, during=self._steps.during
+                self._run_context, task.run, environment, workspace.base, during=self._activities.during
             )
             environment = found.environment
         async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
@@ -205,7 +205,7 @@ class Worker:
             human=self._human,
             activity=self._activity,
             record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
-            steps=self._steps,
+            activities=self._activities,
             baseline=baseline,
             environment=environment,
             reviewer=self._reviewer,

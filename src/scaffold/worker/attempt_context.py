@@ -12,6 +12,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
@@ -20,7 +21,6 @@ from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
@@ -44,7 +44,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     human: InboxApprover
     activity: ActivityClock
     record: AttemptRecorder
-    steps: StepRecorder
+    activities: ActivityRecorder
     baseline: Baseline | None = None
     """The run's baseline; None if none was captured."""
     environment: CheckEnvironment | None = None
@@ -94,7 +94,7 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             services=check_services(self.run_context, run, environment),
             clean=self.run_context.redactor.clean,
             keep_log=partial(keep_gate_log, self.run_context, run.id),
-            during=self.steps.during,
+            during=self.activities.during,
             hooks=hook_place(self.run_context, run, environment),
         )
 

@@ -6,12 +6,12 @@ from functools import partial
 
 import msgspec
 
+from scaffold.core.activity import Activity
 from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.ports import Model
-from scaffold.core.step import Work
 from scaffold.git import commits, worktree
 from scaffold.git.commits import PathChange
 from scaffold.git.submodule import check_out_submodules
@@ -43,7 +43,7 @@ from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace import pinned_meanwhile
 
-PROVING = Work(label="proves the work", is_whole=False, surrounds=True)
+PROVING = Activity(label="proves the work", is_whole=False, surrounds=True)
 OBSERVED_RUNNERS: frozenset[RunnerKind] = frozenset({"pytest", "unittest"})
 """The runners whose tests are seen in the checks of a contract."""
 
@@ -82,7 +82,7 @@ class AttemptVerifier:
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        async with self._context.steps.during(PROVING):
+        async with self._context.activities.during(PROVING):
             return await self._verified(head, accepted)
 
     async def _verified(self, head: Commit, accepted: Collection[str]) -> Verification:
@@ -129,7 +129,7 @@ class AttemptVerifier:
         allowed = partial(may_run, request, context.tree(head))
         base = context.baseline.environment
         found = await environment_at(
-            context.run_context, context.task.run, base, head, during=context.steps.during, may_run=allowed
+            context.run_context, context.task.run, base, head, during=context.activities.during, may_run=allowed
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 

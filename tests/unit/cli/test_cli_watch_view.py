@@ -12,12 +12,12 @@ from builders import make_settings
 from scaffold.cli.render.layout import UNLIMITED
 from scaffold.cli.render.live.progress import work_lines
 from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
+from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.model import InboxItem, Run, Usage
 from scaffold.core.states import Active, Paused
-from scaffold.core.step import Step, Work
 from scaffold.host.clock import FakeClock
 from scaffold.views.agent_list import AgentRow
-from scaffold.views.journal import Activity
+from scaffold.views.journal import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
 
@@ -37,7 +37,7 @@ RUN = Run(
 
 
 def worker(number, **changes):
-    act = Activity(NOW - timedelta(seconds=12), "shell: python -m pytest -q tests")
+    act = LastActivity(NOW - timedelta(seconds=12), "shell: python -m pytest -q tests")
     member = AgentRow(
         role="implementation",
         goal="shop",
@@ -123,8 +123,8 @@ def test_the_reason_for_waiting_comes_before_the_last_activity():
 
 
 def proving(last_s=70.0, **changes):
-    work = Work(label="test", command="python -m pytest -q tests", folder="")
-    step = Step(
+    work = Activity(label="test", command="python -m pytest -q tests", folder="")
+    step = CurrentActivity(
         run_id="r1",
         attempt_id="a1",
         fence=1,
@@ -133,7 +133,7 @@ def proving(last_s=70.0, **changes):
         since=NOW - timedelta(seconds=125),
         last_s=last_s,
     )
-    return worker(1, phase="verifying", step=step, **changes)
+    return worker(1, phase="verifying", activity=step, **changes)
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_in_a_pipe_a_row_is_whole():
 
 def test_in_a_pipe_a_sentence_tells_each_command_and_what_the_run_waits_for():
     """AL-26: work that consists of other work has none, because that is told."""
-    around = Work(label="proves the work", is_whole=False, surrounds=True)
-    outer = worker(2, step=msgspec.structs.replace(proving().step, work=around))
+    around = Activity(label="proves the work", is_whole=False, surrounds=True)
+    outer = worker(2, activity=msgspec.structs.replace(proving().activity, work=around))
     run = msgspec.structs.replace(RUN, waits_for="anthropic, which does not answer")
     assert work_lines(run_view(proving(), outer, run=run)) == [
         "running  endpoint-1#1: test `python -m pytest -q tests` (last 1 m 10 s)",
@@ -230,7 +230,7 @@ MEMBERS = st.builds(
     phase=TEXTS,
     waits_on=TEXTS,
     action=TEXTS,
-    last_activity=st.one_of(st.none(), st.builds(Activity, st.just(NOW), TEXTS)),
+    last_activity=st.one_of(st.none(), st.builds(LastActivity, st.just(NOW), TEXTS)),
     since=st.just(None),
     usage=st.builds(Usage, cost_usd=st.one_of(st.none(), st.floats(0, 10**9))),
 )
@@ -268,7 +268,7 @@ def test_a_watched_run_has_a_line_for_each_change_in_a_pipe(capsys):
     assert [line.split("  ")[0] for line in printed(first)[2:]] == ["▶ endpoint-1#1", "▶ endpoint-2#1"]
     later = msgspec.structs.replace(first, at=NOW + timedelta(seconds=9))
     assert printed(later) == []
-    acting = run_view(worker(1), worker(2, last_activity=Activity(NOW, "shell: ls")))
+    acting = run_view(worker(1), worker(2, last_activity=LastActivity(NOW, "shell: ls")))
     assert printed(acting) == ["▶ endpoint-2#1  executing  shell: ls  0 s ago  $0.12"]
     assert printed(run_view()) == ["  No agent is working."]
     assert printed(None) == []

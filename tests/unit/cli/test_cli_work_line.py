@@ -10,10 +10,10 @@ from rich.cells import cell_len
 
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.live.work_line import SHOWN_AFTER_S, WorkLine, work_row
-from scaffold.core.step import Work
+from scaffold.core.activity import Activity
 from scaffold.host.clock import FakeClock
 
-WORK = Work(label="set-up", command="npm ci --no-audit --no-fund --prefer-offline")
+WORK = Activity(label="set-up", command="npm ci --no-audit --no-fund --prefer-offline")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])
@@ -38,7 +38,7 @@ async def test_in_a_pipe_it_is_said_once_what_is_waited_for(options, lasts_s, to
     """AL-26: only if it lasts, and not if other lines say it already."""
     clock, printed = FakeClock(), io.StringIO()
     with redirect_stderr(printed):
-        async with WorkLine(clock, **options).during(Work(label="looks for leftovers")):
+        async with WorkLine(clock, **options).during(Activity(label="looks for leftovers")):
             await asyncio.sleep(0)
             clock.advance(lasts_s)
             for _ in range(5):

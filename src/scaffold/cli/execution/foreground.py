@@ -21,11 +21,11 @@ from scaffold.cli.render.style import note_printer, print_json
 from scaffold.cli.verbose_log import showing_others
 from scaffold.cli.wiring import processes_of
 from scaffold.config.environment_command import environment_from
+from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed
-from scaffold.core.step import Work
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_end import EndCause
@@ -60,7 +60,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         async with AsyncExitStack() as stack:
             shown = WorkLine(context.clock, told=True, quiet=quiet or as_json)
             await load_variables(context, require_run(context.store, run_id), shown)
-            async with shown.during(Work(label=f"takes run {run_id} over")):
+            async with shown.during(Activity(label=f"takes run {run_id} over")):
                 own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
                 owner = await stack.enter_async_context(own)
             handle_interrupts(partial(_stop, owner))
@@ -78,7 +78,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
 async def load_variables(context: RunContext, run: Run, shown: WorkLine) -> None:
     """Put the variables into the environment that the user's command `env.from` prints, if there is one."""
     if command := run.settings.environment.source:
-        async with shown.during(Work(label="asks for variables", command=command)):
+        async with shown.during(Activity(label="asks for variables", command=command)):
             os.environ.update(await environment_from(command, root=context.repository.root, environ=os.environ))
 
 

@@ -69,8 +69,8 @@ def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
         facts += [f"{row.usage.tokens:,} tokens", format_cost(row.usage.cost_usd)]
     if row.waits_on:
         facts.append(f"waits for {row.waits_on}")
-    if row.step is not None:
-        facts.append(f"{format_duration(now - row.step.since)} {work_sentence(row.step)}")
+    if row.activity is not None:
+        facts.append(f"{format_duration(now - row.activity.since)} {work_sentence(row.activity)}")
     elif row.last_activity is not None:
         facts.append(f"{ago(now - row.last_activity.at)}: {row.last_activity.text}")
     if facts:

@@ -11,7 +11,7 @@ from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.contract import Strength
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.views.review import RISKS, Review, ReviewedFile, Risk
+from scaffold.views.review import RISKS, ReviewedFile, Risk, RunReview
 from scaffold.views.run_json import fact_json, taken_json
 from scaffold.views.run_view import RunView
 
@@ -27,7 +27,7 @@ MARKS: Mapping[Strength, str] = {"weak": "warn", "reviewed": "holds", "proven": 
 MAX_EVIDENCE = 8
 
 
-def summary_lines(view: RunView, review: Review, layout: Layout) -> Iterator[str]:
+def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[str]:
     """Yield the head: how much there is, and how strong its evidence is; then weak facts, each with the reasons."""
     run, facts = view.run, review.facts
     added, deleted = sum(each.added for each in review.files), sum(each.deleted for each in review.files)
@@ -56,7 +56,7 @@ def _doubtful(fact: Fact, layout: Layout) -> Iterator[str]:
         yield from layout.prose("      ", doubt.text)
 
 
-def commit_lines(review: Review, layout: Layout) -> Iterator[str]:
+def commit_lines(review: RunReview, layout: Layout) -> Iterator[str]:
     """Yield each commit with the facts that it made true, and what showed them."""
     yield from ("", heading("Commits"))
     for each in review.commits:
@@ -82,7 +82,7 @@ def _evidence_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
             yield f"        and {len(fact.evidence) - MAX_EVIDENCE} more"
 
 
-def files_by_risk(review: Review) -> Iterator[tuple[Risk, list[ReviewedFile]]]:
+def files_by_risk(review: RunReview) -> Iterator[tuple[Risk, list[ReviewedFile]]]:
     """Yield the risks that some file has, in order, with their files."""
     for risk in RISKS:
         if files := [each for each in review.files if each.risk == risk]:
@@ -98,7 +98,7 @@ def file_lines(risk: Risk, files: list[ReviewedFile], layout: Layout) -> Iterato
         yield from layout.prose(f"  {each.kind} ", f"{each.path}  +{each.added} -{each.deleted}{by}{why}", hang=6)
 
 
-def review_json(view: RunView, review: Review, patches: Mapping[Risk, bytes]) -> dict[str, Any]:
+def review_json(view: RunView, review: RunReview, patches: Mapping[Risk, bytes]) -> dict[str, Any]:
     """Return what `review --json` prints."""
     return {
         "run": view.run.id,

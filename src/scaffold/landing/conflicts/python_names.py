@@ -15,7 +15,7 @@ from scaffold.landing.conflicts.python_source import NO_PYTHON, parse_python
 BUILTINS = frozenset(dir(builtins))
 
 
-class Names(Struct, frozen=True):
+class ModuleNames(Struct, frozen=True):
     """What a module defines and uses."""
 
     bound: frozenset[str]
@@ -28,7 +28,7 @@ class Names(Struct, frozen=True):
     """How often each attribute is read, of whatever."""
 
 
-def names_in(source: str) -> Names:
+def names_in(source: str) -> ModuleNames:
     """Return the names of a module; raise NotMergeable if it is no Python."""
     module = parse_python(source)
     try:
@@ -43,7 +43,7 @@ def names_in(source: str) -> Names:
         bound |= {each.get_name() for each in outside if _is_bound(each)}
     classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
     read = [node for node in ast.walk(module) if isinstance(node, ast.Attribute)]
-    return Names(
+    return ModuleNames(
         frozenset(bound),
         frozenset(used),
         frozenset(name for each in classes for name in bound_names(each.body)),

@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct, structs
 
+from scaffold.core.activity import Activity
 from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import AttemptId, Commit, TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.private_index import NewFile
 from scaffold.host.files import read_untrusted, write_atomic
@@ -29,9 +29,9 @@ from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.resolution import ReadFile
 from scaffold.landing.conflicts.text_form import read_text
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import clip
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import Tree
 
 TIMEOUT_S = 120.0
@@ -65,9 +65,9 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
             each.path: await asyncio.to_thread(text_to_start_from, each.versions, tools[each.path]) for each in files
         }
         commit = await self._commit(tip, tree)
-        steps = StepRecorder(self.context, self.run, attempt_id=self.attempt_id)
+        activities = ActivityRecorder(self.context, self.run, attempt_id=self.attempt_id)
         async with (
-            self.checkouts.taken(steps.during) as checkout,
+            self.checkouts.taken(activities.during) as checkout,
             checkout.tree(None, base=tip, commit=commit) as place,
         ):
             for file in files:
@@ -89,7 +89,7 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
         folder = PurePosixPath(path).parent
         if shutil.which(tool.program, path=place.environ.get("PATH")) is None:
             raise NotMergeable(f"only {tool.program} can make {path} anew, and it is not installed")
-        work = Work(label="lock file", command=tool.command, folder="" if folder.name == "" else str(folder))
+        work = Activity(label="lock file", command=tool.command, folder="" if folder.name == "" else str(folder))
         async with place.during(work):
             ended = await run_command(
                 tool.argv,

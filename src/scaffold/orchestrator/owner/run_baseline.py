@@ -11,25 +11,25 @@ from pathlib import Path
 import msgspec
 
 from scaffold.config.permissions import LEVEL_CACHE
+from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
-from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.sandbox import probe_level
 from scaffold.policy.trust import INCLUDE_FILE
+from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import SETUP_FOLDER, environment_request
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
 from scaffold.run.sandbox import remove_temporary_folder
-from scaffold.run.steps import StepRecorder
 from scaffold.verify.contract.checks import During
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.generated_files import ignored_module
@@ -50,7 +50,7 @@ from scaffold.verify.services.specs import external_services
 from scaffold.views.store_reader import is_executed
 
 NOT_READY = "environment_not_ready"
-CHECK_ENVIRONMENT = Work(label="prepares the environment of checks", is_whole=False, surrounds=True)
+CHECK_ENVIRONMENT = Activity(label="prepares the environment of checks", is_whole=False, surrounds=True)
 PREPARING = "preparing"
 """What the owner does before the work: set up the environment and run the gates."""
 MAX_NAMED_FILES = 10
@@ -69,9 +69,9 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
     """
     if context.store.baselines.of_run(run.id) is not None:
         return
-    steps = StepRecorder(context, run, stage=PREPARING)
-    async with steps.during(CHECK_ENVIRONMENT):
-        result = await _captured(context, run, steps.during)
+    activities = ActivityRecorder(context, run, stage=PREPARING)
+    async with activities.during(CHECK_ENVIRONMENT):
+        result = await _captured(context, run, activities.during)
     if isinstance(result, NotReady):
         reason = context.redactor.clean(f"{NOT_READY}: {result.what}{_log_note(result.log)}")
         fail_run(context.store, run, reason)

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from msgspec import Struct, structs
 
+from scaffold.core.activity import Activity
 from scaffold.core.contract import (
     Check,
     CheckResult,
@@ -21,7 +22,6 @@ from scaffold.core.contract import (
 )
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
-from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.git.worktree import remove_locks
@@ -55,11 +55,11 @@ def keep_no_log(_name: str, _text: str) -> str:
     return ""
 
 
-During = Callable[[Work], AbstractAsyncContextManager[None]]
+During = Callable[[Activity], AbstractAsyncContextManager[None]]
 """Returns a block in which something runs that may take minutes, so that people see it."""
 
 
-def unseen(_work: Work) -> AbstractAsyncContextManager[None]:
+def unseen(_work: Activity) -> AbstractAsyncContextManager[None]:
     """Return a block that shows nothing."""
     return nullcontext()
 
@@ -255,7 +255,7 @@ async def _finished(check: Check, tree: Tree) -> CommandResult:
 async def _run(check: Check, tree: Tree) -> CommandResult:
     timeout_s = check.timeout_s or DEFAULT_TIMEOUT_S
     command = ShellCommand(text=check.command, cwd=tree.git.cwd, environ=tree.environ, timeout_s=timeout_s)
-    async with tree.during(Work(label="check", command=check.command)):
+    async with tree.during(Activity(label="check", command=check.command)):
         return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd)
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
+from scaffold.core.activity import Activity
 from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.core.ids import Commit
-from scaffold.core.step import Work
 from scaffold.git import commits, worktree
 from scaffold.git.command import Git
 from scaffold.git.repository import Repository
@@ -33,7 +33,7 @@ SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
 REASON_CHARS = 200
 RECORD = "made.json"
-WAIT = Work(label="waits for another run that sets up the same environment", is_whole=False)
+WAIT = Activity(label="waits for another run that sets up the same environment", is_whole=False)
 CHECKOUT_SUFFIX = ".checkout"
 """Ends the name of the checkout in which an environment is built."""
 ENVIRONMENTS = "environments"
@@ -254,7 +254,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
     async with builder.open_sandbox(git.cwd) as sandbox:
         for command in commands:
             builder.tell(command)
-            async with builder.during(Work(label="set-up", command=command)):
+            async with builder.during(Activity(label="set-up", command=command)):
                 finished = await run_command(
                     ["/bin/sh", "-c", command],
                     cwd=git.cwd,

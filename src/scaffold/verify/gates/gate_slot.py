@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from scaffold.core.step import Work
+from scaffold.core.activity import Activity
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.checks import During
 
-WAIT = Work(label="waits for another gate on this machine to end", is_whole=False)
+WAIT = Activity(label="waits for another gate on this machine to end", is_whole=False)
 
 
 @asynccontextmanager

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.activity import Activity
 from scaffold.core.errors import GitError
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
-from scaffold.core.step import Work
 from scaffold.git import commits
 from scaffold.git.command import Git
 from scaffold.host.files import delete_folder_if_possible, write_atomic
@@ -142,7 +142,7 @@ class _Hooks:
         environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
         environ |= _pre_commit_home(environ)
         command = ShellCommand(text=self._tool.command, cwd=top, environ=environ, timeout_s=timeout_s)
-        async with self._tree.during(Work(label="hooks", command=self._tool.command)):
+        async with self._tree.during(Activity(label="hooks", command=self._tool.command)):
             finished = await run_with_services(command, self._tree.services, self._tree.sandbox, top=top)
         printed = self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
         left = await self._left(top, staged, decided)

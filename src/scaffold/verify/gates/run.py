@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
+from scaffold.core.activity import Activity
 from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.step import Work
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.leftovers import new_temporary_folder
 from scaffold.host.process.command import CommandResult, OutputCapture
@@ -128,9 +128,9 @@ async def observe_gate(
     return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
 
 
-def _work(gate: Gate, *, is_whole: bool) -> Work:
+def _work(gate: Gate, *, is_whole: bool) -> Activity:
     label = gate.name if is_whole else f"a part of {gate.name}"
-    return Work(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
+    return Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
 
 
 async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:

@@ -45,7 +45,7 @@ BUILD_LIST = "go.mod"
 CleanTree = Callable[[Commit], Awaitable[Tree]]
 
 
-class _Change(Struct, frozen=True, kw_only=True):
+class _BaseToWork(Struct, frozen=True, kw_only=True):
     """The difference between the base and the work."""
 
     request: ProofRequest
@@ -77,14 +77,14 @@ async def doubts_about_check_files(
     """
     paths = await commits.path_changes(tree.git, tree.base, tree.commit)
     before = frozenset(await commits.listed_paths(tree.git, tree.base))
-    change = _Change(request=request, paths=paths, before=before, tree=tree)
+    change = _BaseToWork(request=request, paths=paths, before=before, tree=tree)
     gates = await _failing_gates(change, passed, clean_tree)
     checks = await _failing_checks(change, passed, clean_tree)
     found = [Doubt("settings_changed", utf8_safe("; ".join(gates)))] if gates else []
     return (*found, Doubt("checks_changed", utf8_safe("; ".join(checks)))) if checks else tuple(found)
 
 
-async def _failing_gates(change: _Change, passed: Verification, clean_tree: CleanTree) -> list[str]:
+async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
     """Return what gates find in the work with the base's settings alone; new settings count as gone."""
     known = {run.gate.name: run for run in change.request.baseline_runs}
     results = [each for each in passed.gates if each.gate.name in known and _counts(each)]
@@ -108,7 +108,7 @@ def _counts(result: GateResult) -> bool:
     return result.counts_for_work and not result.gate.advisory
 
 
-async def _settings(change: _Change, commands: Sequence[str]) -> list[PathChange]:
+async def _settings(change: _BaseToWork, commands: Sequence[str]) -> list[PathChange]:
     """Return the changed files that gates read as their settings, or that say what their commands do.
 
     Tests run in their base version anyway.
@@ -139,7 +139,7 @@ def _matters(part: str) -> bool:
 
 
 async def _failures(
-    change: _Change, result: GateResult, before: GateRun, settings: Sequence[PathChange], clean_tree: CleanTree
+    change: _BaseToWork, result: GateResult, before: GateRun, settings: Sequence[PathChange], clean_tree: CleanTree
 ) -> tuple[str, ...]:
     """Return the tests and findings that fail with the base's settings alone; what is wrong if the gate cannot run."""
     timeout_s = gate_timeout_s(result.gate, before, change.request.gate_timeout_s)
@@ -164,7 +164,7 @@ def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) ->
     return tuple(f"exit code {run.exit_code}" if name == EXIT_OUTCOME else name for name in failed if name not in known)
 
 
-async def _failing_checks(change: _Change, passed: Verification, clean_tree: CleanTree) -> list[str]:
+async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
     """Return the required checks that fail on the work with the scripts and task files that they ran on the base."""
     commands = change.request.contract.commands if change.request.contract else ()
     gates = {each.gate.command for each in passed.gates if _counts(each) and not each.gate.folder}
@@ -196,7 +196,7 @@ async def _failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathCha
     return found
 
 
-async def _executed(change: _Change, check: Check) -> list[PathChange]:
+async def _executed(change: _BaseToWork, check: Check) -> list[PathChange]:
     """Return the changed files that existed before and that a check executes as a judge, not those that it reads.
 
     `grep -q ruff ci.yml` judges the file. Test files that a runner finds are compared test by test.

@@ -15,8 +15,8 @@ from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import print_json, status_mark
 from scaffold.cli.wiring import dirs
+from scaffold.core.activity import Activity
 from scaffold.core.errors import NotInRepository, RepositoryError
-from scaffold.core.step import Work
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
@@ -59,7 +59,7 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 
 async def _shown_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     # A trial shows each of its commands.
-    async with WorkLine(SystemClock(), quiet=gates).during(Work(label="checks this machine and repository")):
+    async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
         return await _checks(fix=fix, gates=gates)
 
 

@@ -8,10 +8,10 @@ from msgspec import Struct
 from scaffold.cli.exit_codes import FAILED, OK, exit_code
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of
-from scaffold.core.step import Work
 from scaffold.host.clock import SystemClock
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.conversation import OpenConversation
@@ -51,7 +51,7 @@ async def run_oneshot(
     try:
         async with open_session(options, conversation, reporter) as session:
             shown = WorkLine(SystemClock(), told=True, quiet=not reporter.for_people)
-            async with shown.during(Work(label=f"{conversation.model} is working")):
+            async with shown.during(Activity(label=f"{conversation.model} is working")):
                 outcome = await _run_turns(task, session)
     except ScaffoldError as error:
         outcome = _OneshotOutcome(stop_reason(error), error.in_full, exit_code(error))

@@ -8,10 +8,10 @@ from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import open_context
+from scaffold.core.activity import Activity
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
 from scaffold.core.states import Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
-from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.control import (
     halt_run,
@@ -121,7 +121,7 @@ async def resume_goal(context: RunContext, run: Run, goal: Goal) -> None:
 
 async def _halt_run(context: RunContext, run: Run, request: HaltRequest) -> None:
     timeout_s = PAUSE_TIMEOUT_S if request == "pause" else STOP_TIMEOUT_S
-    async with WorkLine(context.clock).during(Work(label=f"{ENDING[request]} run {run.id}")):
+    async with WorkLine(context.clock).during(Activity(label=f"{ENDING[request]} run {run.id}")):
         state = await halt_run(context, run, request, timeout_s=timeout_s)
     if state is not None:
         await write_end_report(context, run.id)

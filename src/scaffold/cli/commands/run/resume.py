@@ -15,11 +15,11 @@ from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import context_if_any, open_context
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import RunFlags, resume_settings, resumed_taking
+from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.core.states import INTERRUPTED, Completed, Failed, Paused, Saved, status_of
-from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.land import settle_moves
 from scaffold.orchestrator.owner.control import withdraw_pause
@@ -99,7 +99,7 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
         # Before the new settings are stored: a run that cannot execute with them keeps its own.
         require_sandbox(SandboxSettings(mode=flags.sandbox or run.settings.sandbox.mode), await detect_sandbox_level())
         if is_executed(run):
-            waits = Work(label=f"waits for the process that executes run {run.id}")
+            waits = Activity(label=f"waits for the process that executes run {run.id}")
             async with WorkLine(context.clock, quiet=flags.quiet).during(waits):
                 run = await take_over_run_when_free(context, run.id)
         reconfigure_run(context, run, resume_settings(context, run, flags))

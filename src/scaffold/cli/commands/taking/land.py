@@ -17,11 +17,11 @@ from scaffold.cli.render.style import is_terminal, print_json, print_note, statu
 from scaffold.cli.wiring import context_with_run
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
+from scaffold.core.activity import Activity
 from scaffold.core.errors import GitError, RunBusy, UsageError
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
-from scaffold.core.step import Work as Step
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
@@ -135,7 +135,7 @@ def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
 
 
 async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, yes: bool, as_json: bool) -> int:
-    async with WorkLine(context.clock, quiet=as_json).during(Step(label="asks the remote for its branches")):
+    async with WorkLine(context.clock, quiet=as_json).during(Activity(label="asks the remote for its branches")):
         target = await find_target(context, run, work, folder_trust(context.repository.root))
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
@@ -149,7 +149,7 @@ async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, ye
         _require_force(target)
     elif not wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
         return WAITING
-    async with WorkLine(context.clock, quiet=as_json).during(Step(label=f"pushes to {target.remote}")):
+    async with WorkLine(context.clock, quiet=as_json).during(Activity(label=f"pushes to {target.remote}")):
         url = await publish_work(context, run, work, target, force=force)
     if as_json:
         print_json({**_json(run, work, taken=False), "url": url})

@@ -18,7 +18,7 @@ from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import last_landed, session_tip
 from scaffold.run.context import RunContext
-from scaffold.views.review import Review, ReviewedFile, read_review
+from scaffold.views.review import ReviewedFile, RunReview, read_review
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.taken import with_taken
 
@@ -58,7 +58,7 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
         await _print(context, view, found, layout_for(sys.stdout), stat=stat)
 
 
-async def _print(context: RunContext, view: RunView, found: Review, layout: Layout, *, stat: bool) -> None:
+async def _print(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
     for risk, files in files_by_risk(found):
         click.echo("\n".join(file_lines(risk, files, layout)))

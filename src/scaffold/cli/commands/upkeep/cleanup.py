@@ -11,8 +11,8 @@ from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any
 from scaffold.config.run_settings import keep_settings
 from scaffold.config.settings import load_settings
+from scaffold.core.activity import Activity
 from scaffold.core.printable_text import count_of
-from scaffold.core.step import Work
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
 
@@ -41,7 +41,7 @@ async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
     async with context_if_any() as context:
         if context is None:
             return ()
-        work = Work(label="looks for leftovers" if dry else "looks for leftovers and removes them")
+        work = Activity(label="looks for leftovers" if dry else "looks for leftovers and removes them")
         async with WorkLine(context.clock, quiet=quiet).during(work):
             settings = load_settings(context.repository.root, context.environ, {})
             return await clean_up(context, dry=dry, keep=keep_settings(settings))

@@ -13,9 +13,9 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_if_any, dirs
+from scaffold.core.activity import Activity
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of
-from scaffold.core.step import Work
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
@@ -54,7 +54,7 @@ async def _purge(
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as context:
         job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
-        async with WorkLine(SystemClock(), quiet=quiet).during(Work(label="looks for what to remove")):
+        async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="looks for what to remove")):
             items = await job.plan_purge()
         if not quiet:
             for item in items:
@@ -63,7 +63,7 @@ async def _purge(
             return items, False
         if not yes and not _agreed():
             return items, False
-        async with WorkLine(SystemClock(), quiet=quiet).during(Work(label="removes it")):
+        async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="removes it")):
             return await job.execute(), True
 
 

@@ -25,7 +25,7 @@ class Size(Struct, frozen=True):
     height: float
 
 
-class Line(Struct, frozen=True):
+class EdgeLine(Struct, frozen=True):
     """A line between two boxes, by the points it passes: from the bottom of one, through gaps, to the other's top."""
 
     edge: Edge
@@ -37,7 +37,7 @@ class GraphLayout(Struct, frozen=True, kw_only=True):
 
     size: Size
     corners: tuple[Point, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[EdgeLine, ...]
     is_whole: bool
     """False if dependencies are not drawn, because they would close a circle."""
 
@@ -53,7 +53,7 @@ def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -
     tops = rows.tops()
     at = [tops[rows.row_of[index]] for index in range(len(sizes))]
     corners = [(centers[index] - size.width / 2, at[index]) for index, size in enumerate(sizes)]
-    lines = [Line(edge, tuple(rows.points(edge, centers, tops))) for edge in kept]
+    lines = [EdgeLine(edge, tuple(rows.points(edge, centers, tops))) for edge in kept]
     height = max((top + size.height for top, size in zip(at, sizes, strict=True)), default=0.0)
     return GraphLayout(size=Size(rows.width, height), corners=tuple(corners), lines=tuple(lines), is_whole=is_whole)
 

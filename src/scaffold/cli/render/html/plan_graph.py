@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.layered_layout import Edge, GraphLayout, Line, Point, Size, layered_layout
+from scaffold.cli.render.html.layered_layout import Edge, EdgeLine, GraphLayout, Point, Size, layered_layout
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.html.parts import References, mark_of, scrolling, tone_of
 from scaffold.core.ids import ActionId, Assertion
@@ -103,7 +103,7 @@ class PlanGraph:
         for node, (x, y) in zip(nodes, layout.corners, strict=True):
             yield element("g", *self._box(node), transform=f"translate({x:.1f} {y:.1f})")
 
-    def _line(self, line: Line, facts: frozenset[Assertion]) -> Element:
+    def _line(self, line: EdgeLine, facts: frozenset[Assertion]) -> Element:
         holds = facts <= self._holding
         x, y = line.points[-1]
         return element(

@@ -51,7 +51,7 @@ class Bar(Struct, frozen=True, kw_only=True):
     anchor: str | None
 
 
-class Lane(Struct, frozen=True):
+class TimelineRow(Struct, frozen=True):
     """Bars one after another."""
 
     name: str
@@ -88,7 +88,7 @@ def _is_crowded(view: RunView) -> bool:
     return len(view.attempts) > MAX_LANES
 
 
-def _planning_lanes(view: RunView, history: RunHistory) -> Iterator[Lane]:
+def _planning_lanes(view: RunView, history: RunHistory) -> Iterator[TimelineRow]:
     goals = {goal.id: goal.name for goal in view.goals}
     keys = {action.id: action.key for action in view.actions}
     now = view.summary.at if view.summary.is_live else view.last_change
@@ -97,7 +97,7 @@ def _planning_lanes(view: RunView, history: RunHistory) -> Iterator[Lane]:
         about = keys.get(turn.action_id, "") if turn.action_id else ""
         name = PLANNER if turn.goal_id is None else f"{SUPERVISOR} {goals.get(turn.goal_id, '')}"
         by_goal.setdefault(name, []).append(_turn_bar(turn, f"{name}: {turn.event} {about}".strip(), now))
-    yield from (Lane(name, tuple(bars)) for name, bars in by_goal.items())
+    yield from (TimelineRow(name, tuple(bars)) for name, bars in by_goal.items())
 
 
 def _turn_bar(turn: PlanningTurn, name: str, now: datetime) -> Bar:
@@ -105,9 +105,9 @@ def _turn_bar(turn: PlanningTurn, name: str, now: datetime) -> Bar:
     return Bar(name=name, label="", outcome=turn.outcome or "", spans=(span,), anchor=None)
 
 
-def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterator[Lane]:
+def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterator[TimelineRow]:
     by_action = [
-        Lane(
+        TimelineRow(
             action.key,
             tuple(
                 Bar(
@@ -131,7 +131,7 @@ def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterato
     yield from _slot_lanes(bars)
 
 
-def _slot_lanes(bars: Sequence[Bar]) -> Iterator[Lane]:
+def _slot_lanes(bars: Sequence[Bar]) -> Iterator[TimelineRow]:
     """Yield a lane for each slot: an attempt takes the first one that is free; then those of the merge queue."""
     slots: list[list[Bar]] = []
     landings: list[Bar] = []
@@ -145,8 +145,8 @@ def _slot_lanes(bars: Sequence[Bar]) -> Iterator[Lane]:
             if free is None:
                 slots.append(free := [])
             free.append(_part(bar, work))
-    yield from (Lane(f"slot {number}", tuple(slot)) for number, slot in enumerate(slots, 1))
-    yield Lane(MERGE_QUEUE, tuple(landings))
+    yield from (TimelineRow(f"slot {number}", tuple(slot)) for number, slot in enumerate(slots, 1))
+    yield TimelineRow(MERGE_QUEUE, tuple(landings))
 
 
 def _part(bar: Bar, spans: tuple[PhaseSpan, ...]) -> Bar:
@@ -167,14 +167,14 @@ def _axis(scale: TimeScale, height: float) -> Iterator[Element]:
             yield element("text", label, x=middle, y=height - 8, class_="tick", text_anchor="middle")
 
 
-def _lane(lane: Lane, scale: TimeScale, y: float) -> Element:
+def _lane(lane: TimelineRow, scale: TimeScale, y: float) -> Element:
     name = element("text", clip(lane.name, LABEL_CELLS), x=0, y=y + BAR - 3, class_="lane")
     bars = [_bar(bar, scale, y) for bar in lane.bars]
     # After all bars: the next attempt often begins where the one before it failed.
     return element("g", element("title", lane.name), name, *bars, *_ends(lane, scale, y))
 
 
-def _ends(lane: Lane, scale: TimeScale, y: float) -> Iterator[Element]:
+def _ends(lane: TimelineRow, scale: TimeScale, y: float) -> Iterator[Element]:
     """Yield the signs of how bars ended; where bars stand close, a line below those that failed."""
     for bar in lane.bars:
         status = STATUS_BY_OUTCOME.get(bar.outcome, "failed")
@@ -207,7 +207,7 @@ def _bar(bar: Bar, scale: TimeScale, y: float) -> Element:
     return element("a", *children, href=f"#{bar.anchor}", tabindex="-1") if bar.anchor else element("g", *children)
 
 
-def _legend(lanes: Sequence[Lane]) -> Element:
+def _legend(lanes: Sequence[TimelineRow]) -> Element:
     found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
     entries = [element("li", _swatch(phase), " ", words) for phase, words in PHASES.items() if phase in found]
     return element("ul", *entries, class_="legend")

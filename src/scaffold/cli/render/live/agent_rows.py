@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.style import status_mark
+from scaffold.core.activity import CurrentActivity
 from scaffold.core.printable_text import printable
-from scaffold.core.step import Step
 from scaffold.views.agent_list import MERGE_QUEUE, ORCHESTRATOR, AgentRow
 from scaffold.views.text_format import ago, clip, clip_middle, format_cost, format_duration, format_seconds, pad
 from scaffold.views.text_format import short_duration as short
@@ -49,8 +49,8 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[s
 
 def doing_text(row: AgentRow) -> str:
     """Return the command that an agent is busy with; else what it waits for, and what it did last."""
-    if row.step is not None:
-        return row.step.work.text
+    if row.activity is not None:
+        return row.activity.work.text
     act = row.last_activity.text if row.last_activity is not None else ""
     return f"waits for {row.waits_on}{f'; {act}' if act else ''}" if row.waits_on else act
 
@@ -104,7 +104,7 @@ def _mark(row: AgentRow) -> str:
 
 
 def _phase(row: AgentRow) -> str:
-    return LANDING if row.step is not None and row.waits_on == MERGE_QUEUE else row.phase
+    return LANDING if row.activity is not None and row.waits_on == MERGE_QUEUE else row.phase
 
 
 def _cost(row: AgentRow) -> str:
@@ -130,16 +130,16 @@ def _time(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, wit
 
     Of other agents, how long ago the last activity was.
     """
-    if row.step is not None:
-        last = timedelta(seconds=row.step.last_s) if with_last and row.step.last_s is not None else None
+    if row.activity is not None:
+        last = timedelta(seconds=row.activity.last_s) if with_last and row.activity.last_s is not None else None
         told = "" if last is None else f", last {show(last) if last >= SECOND else '<1 s'}"
-        return show(now - row.step.since) + told
+        return show(now - row.activity.since) + told
     if row.last_activity is not None and row.attempt is not None:
         return ago(now - row.last_activity.at)
     return show(now - row.since) if row.since is not None else ""
 
 
-def work_sentence(step: Step) -> str:
+def work_sentence(step: CurrentActivity) -> str:
     """Return a step as words for a sentence, e.g. "check `pytest -q` (last 42 s)"."""
     command = f" `{step.work.command}`" if step.work.command else ""
     last = "" if step.last_s is None else f" (last {format_seconds(step.last_s)})"

@@ -119,9 +119,9 @@ class TextEventLines:
 def work_lines(view: RunSummary) -> Sequence[str]:
     """Return a sentence for each command that lasts, as an event has one, and for what the run waits for."""
     lines = [
-        f"running  {row_subject(row)}: {work_sentence(row.step)}"
+        f"running  {row_subject(row)}: {work_sentence(row.activity)}"
         for row in view.active_agents
-        if row.step is not None and not row.step.work.surrounds
+        if row.activity is not None and not row.activity.work.surrounds
     ]
     return [*lines, f"waits    for {view.waits_for}"] if view.waits_for else lines
 

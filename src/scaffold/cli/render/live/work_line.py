@@ -10,16 +10,16 @@ from typing import TextIO
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.live.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.style import can_draw_on, status_mark
+from scaffold.core.activity import Activity
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable
-from scaffold.core.step import Work
 from scaffold.views.text_format import format_duration, format_seconds
 
 SHOWN_AFTER_S = 1.0
 REDRAW_S = 0.5
 
 
-def unknown(_work: Work) -> float | None:
+def unknown(_work: Activity) -> float | None:
     """Return None: nothing is known of what it took before."""
     return None
 
@@ -31,7 +31,12 @@ class WorkLine:
     """
 
     def __init__(
-        self, clock: Clock, *, last_s: Callable[[Work], float | None] = unknown, told: bool = False, quiet: bool = False
+        self,
+        clock: Clock,
+        *,
+        last_s: Callable[[Activity], float | None] = unknown,
+        told: bool = False,
+        quiet: bool = False,
     ) -> None:
         """`last_s` returns how many seconds the same work took before.
 
@@ -43,7 +48,7 @@ class WorkLine:
         self._quiet = quiet
 
     @asynccontextmanager
-    async def during(self, work: Work) -> AsyncIterator[None]:
+    async def during(self, work: Activity) -> AsyncIterator[None]:
         """Show `work` while the block runs."""
         if self._quiet or sys.stderr is None:
             yield
@@ -56,7 +61,7 @@ class WorkLine:
             showing.cancel()
             await asyncio.wait([showing])
 
-    async def _draw(self, work: Work, out: TextIO) -> None:
+    async def _draw(self, work: Activity, out: TextIO) -> None:
         began_s = self._clock.monotonic()
         screen, last_s = ScreenRedraw(out), self._last_s(work)
         await self._clock.sleep(SHOWN_AFTER_S)
@@ -70,14 +75,14 @@ class WorkLine:
             finally:
                 screen.erase(screen_size(out))
 
-    async def _tell(self, work: Work, out: TextIO) -> None:
+    async def _tell(self, work: Activity, out: TextIO) -> None:
         if not self._told:
             await self._clock.sleep(SHOWN_AFTER_S)
             out.write(f"{printable(work.text)} ...\n")
             out.flush()
 
 
-def work_row(work: Work, took_s: float, last_s: float | None, layout: Layout) -> str:
+def work_row(work: Activity, took_s: float, last_s: float | None, layout: Layout) -> str:
     """Return one line that fits: what is done, for how long, and what it took last."""
     last = "" if last_s is None else f", last {format_seconds(last_s)}"
     time = f"  {format_duration(timedelta(seconds=took_s))}{last}"

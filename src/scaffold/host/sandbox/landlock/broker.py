@@ -32,7 +32,7 @@ from _collections_abc import Callable, Collection  # known by that name already;
 from typing import NoReturn
 
 from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, StoppedCall, umask_of
-from scaffold.host.sandbox.landlock.changes import Entry, FolderChanges, Identity, give, identity, opening
+from scaffold.host.sandbox.landlock.changes import FolderChanges, FolderEntry, Identity, give, identity, opening
 from scaffold.host.sandbox.landlock.domain import (
     LandlockDomain,
     PathMarks,
@@ -259,9 +259,9 @@ class Broker:
         else:
             listener.end(stopped, 0)
 
-    def _entries(self, stopped: StoppedCall) -> list[Entry]:
+    def _entries(self, stopped: StoppedCall) -> list[FolderEntry]:
         _, places, _ = self._calls[stopped.number]
-        entries: list[Entry] = []
+        entries: list[FolderEntry] = []
         try:
             entries.extend(self._entry(stopped, place) for place in places)
         except OSError:
@@ -270,15 +270,15 @@ class Broker:
             raise
         return entries
 
-    def _entry(self, stopped: StoppedCall, place: Place) -> Entry:
+    def _entry(self, stopped: StoppedCall, place: Place) -> FolderEntry:
         """Return the entry that a path argument names; one in the system's shared memory is in our folder."""
         folder, name = stopped.folder(place)
         if identity(os.fstat(folder)) == self._shared:
             os.close(folder)
             folder = os.dup(self._memory.fd)
-        return Entry(folder, name)
+        return FolderEntry(folder, name)
 
-    def _share(self, listener: Listener, stopped: StoppedCall, entries: list[Entry]) -> None:
+    def _share(self, listener: Listener, stopped: StoppedCall, entries: list[FolderEntry]) -> None:
         """Perform a call that concerns shared memory. It has no folders, and what is in it stays in it."""
         action, _, further = self._calls[stopped.number]
         if action not in {"open", "create", "unlink", "link", "rename"} or len({each.parent for each in entries}) > 1:

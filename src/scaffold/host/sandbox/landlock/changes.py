@@ -15,7 +15,7 @@ Identity = tuple[int, int]
 """The device and inode of a file or folder."""
 
 
-class Entry:
+class FolderEntry:
     """An entry of a folder that a call names."""
 
     def __init__(self, folder: int, name: str) -> None:
@@ -56,11 +56,11 @@ class FolderChanges:
         self._stock = stock
         self._calls = CALLS[os.uname().machine]
 
-    def concern(self, entries: list[Entry]) -> bool:
+    def concern(self, entries: list[FolderEntry]) -> bool:
         """Return True if an entry is in a restricted folder."""
         return any(entry.parent in self._restricted for entry in entries)
 
-    def may_change(self, entry: Entry) -> bool:
+    def may_change(self, entry: FolderEntry) -> bool:
         """Return whether the confinement lets the command create, replace or remove this entry."""
         access, node = PathAccess(READING).at(self._top), self._top
         for name in filter(None, _path_of(entry.folder).split("/")):
@@ -75,7 +75,7 @@ class FolderChanges:
         about = entry.about()
         return about is None or identity(about) not in self._held
 
-    def perform(self, listener: Listener, stopped: StoppedCall, entries: list[Entry]) -> None:
+    def perform(self, listener: Listener, stopped: StoppedCall, entries: list[FolderEntry]) -> None:
         """Do what the call asks for and answer it; OSError as from the call."""
         action, _, further = self._calls[stopped.number]
         flags = stopped.integer(further[0]) if further and action != "symlink" else 0
@@ -101,7 +101,7 @@ class FolderChanges:
                 self._rename(old, entry, flags)
         listener.end(stopped, 0)
 
-    def _open(self, listener: Listener, stopped: StoppedCall, entry: Entry, flags: int, mode: int) -> None:
+    def _open(self, listener: Listener, stopped: StoppedCall, entry: FolderEntry, flags: int, mode: int) -> None:
         """Create a file and give the command its descriptor; what exists the kernel opens itself."""
         if entry.about() is not None or not flags & os.O_CREAT or flags & (os.O_DIRECTORY | os.O_PATH):
             listener.resume(stopped)
@@ -115,7 +115,7 @@ class FolderChanges:
             return
         give(listener, stopped, fd, flags)
 
-    def _new_file(self, entry: Entry, flags: int, mode: int) -> int:
+    def _new_file(self, entry: FolderEntry, flags: int, mode: int) -> int:
         stock = self._stock
         if not stock or not stock.files or stock.device != entry.device:
             return os.open(entry.name, flags | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=entry.folder)
@@ -133,7 +133,7 @@ class FolderChanges:
             os.close(spare)
         return opened
 
-    def _make_folder(self, entry: Entry, mode: int) -> None:
+    def _make_folder(self, entry: FolderEntry, mode: int) -> None:
         stock = self._stock
         if not stock or not stock.folders or stock.device != entry.device:
             os.mkdir(entry.name, mode, dir_fd=entry.folder)
@@ -144,7 +144,7 @@ class FolderChanges:
         stock.folders.pop()
         os.close(spare)
 
-    def _rename(self, old: Entry, new: Entry, flags: int) -> None:
+    def _rename(self, old: FolderEntry, new: FolderEntry, flags: int) -> None:
         about = old.about()
         moves_up = new.parent in self._restricted and old.parent not in self._restricted
         stock = self._stock
@@ -157,7 +157,7 @@ class FolderChanges:
                 return
         rename(self._kernel, old.at(), new.at(), flags)
 
-    def _adopt_file(self, stock: Stock, old: Entry, new: Entry, flags: int) -> None:
+    def _adopt_file(self, stock: Stock, old: FolderEntry, new: FolderEntry, flags: int) -> None:
         """Copy a file into one from the stock, which takes its place."""
         source = os.open(old.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=old.folder)
         name, spare = stock.files[-1]
@@ -177,7 +177,7 @@ class FolderChanges:
         os.close(spare)
         os.unlink(old.name, dir_fd=old.folder)
 
-    def _adopt_folder(self, stock: Stock, old: Entry, new: Entry, flags: int) -> None:
+    def _adopt_folder(self, stock: Stock, old: FolderEntry, new: FolderEntry, flags: int) -> None:
         """Move the entries of a folder into one from the stock, which takes its place."""
         source = os.open(old.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=old.folder)
         name, spare = stock.folders[-1]

@@ -7,14 +7,14 @@ from contextlib import closing
 import msgspec
 import pytest
 
-from scaffold.core.step import Work
+from scaffold.core.activity import Activity
 from scaffold.host.clock import FakeClock
-from scaffold.run.steps import SHOWN_AFTER_S, StepRecorder
+from scaffold.run.activities import SHOWN_AFTER_S, ActivityRecorder
 from scaffold.store.database import Store
 from support.harness import act, goal
 
-GATE = Work(label="test", command="pytest -q")
-OUTER = Work(label="set-up", command="npm ci")
+GATE = Activity(label="test", command="pytest -q")
+OUTER = Activity(label="set-up", command="npm ci")
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ async def settle():
 
 
 def shown(context, run):
-    return [step.work for step in context.store.steps.of_run(run.id, fence=run.fence)]
+    return [step.work for step in context.store.activities.of_run(run.id, fence=run.fence)]
 
 
 async def test_what_lasts_is_recorded_while_it_lasts(context, run, clock):
     """AL-26."""
-    async with StepRecorder(context, run, stage="preparing").during(GATE):
+    async with ActivityRecorder(context, run, stage="preparing").during(GATE):
         await settle()
         assert shown(context, run) == []
         clock.advance(SHOWN_AFTER_S)
@@ -51,21 +51,21 @@ async def test_what_lasts_is_recorded_while_it_lasts(context, run, clock):
         assert shown(context, run) == [GATE]
         clock.advance(41)
     assert shown(context, run) == []
-    assert context.store.steps.duration(GATE) == 41 + SHOWN_AFTER_S
+    assert context.store.activities.duration(GATE) == 41 + SHOWN_AFTER_S
 
 
 async def test_what_ends_at_once_costs_no_write(context, run, clock):
     """AL-26: also if it waited for nothing."""
     with closing(sqlite3.connect(context.repository.common_dir / "scaffold" / "state.db")) as another:
         before = another.execute("PRAGMA data_version").fetchone()
-        async with StepRecorder(context, run).during(GATE):
+        async with ActivityRecorder(context, run).during(GATE):
             await settle()
-        assert (shown(context, run), context.store.steps.duration(GATE)) == ([], None)
+        assert (shown(context, run), context.store.activities.duration(GATE)) == ([], None)
         assert another.execute("PRAGMA data_version").fetchone() == before
 
 
 async def test_an_inner_step_is_shown_until_it_ends(context, run, clock):
-    recorder = StepRecorder(context, run)
+    recorder = ActivityRecorder(context, run)
     async with recorder.during(OUTER):
         await settle()
         clock.advance(SHOWN_AFTER_S)
@@ -83,7 +83,7 @@ async def test_what_failed_or_was_cancelled_says_nothing_about_the_next_time(con
     """AL-26: no duration is guessed."""
 
     async def fail():
-        async with StepRecorder(context, run).during(GATE):
+        async with ActivityRecorder(context, run).during(GATE):
             await settle()
             clock.advance(5)
             await settle()
@@ -91,15 +91,15 @@ async def test_what_failed_or_was_cancelled_says_nothing_about_the_next_time(con
 
     with pytest.raises(OSError, match="gone"):
         await fail()
-    assert (shown(context, run), context.store.steps.duration(GATE)) == ([], None)
+    assert (shown(context, run), context.store.activities.duration(GATE)) == ([], None)
 
 
 async def test_a_store_that_cannot_be_written_does_not_stop_the_work(context, run, clock):
     """AL-27."""
     place = context.repository.common_dir / "scaffold" / "state.db"
     with closing(Store.open(place, clock=clock, timeout_s=0.01)) as store, context.store.transaction():
-        async with StepRecorder(msgspec.structs.replace(context, store=store), run).during(GATE):
+        async with ActivityRecorder(msgspec.structs.replace(context, store=store), run).during(GATE):
             await settle()
             clock.advance(5)
             await settle()
-    assert (shown(context, run), context.store.steps.duration(GATE)) == ([], None)
+    assert (shown(context, run), context.store.activities.duration(GATE)) == ([], None)

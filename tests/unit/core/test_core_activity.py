@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime
 
-from scaffold.core.step import Step, Work
+from scaffold.core.activity import Activity, CurrentActivity
 
 
 def test_a_command_is_shown_with_what_it_is_for():
     """AL-26: a wait has no command."""
-    gate = Work(label="test", command="pytest -q")
+    gate = Activity(label="test", command="pytest -q")
     assert gate.text == "test: pytest -q"
-    assert Work(label="waits for another gate to end", is_whole=False).text == "waits for another gate to end"
-    step = Step(
+    assert Activity(label="waits for another gate to end", is_whole=False).text == "waits for another gate to end"
+    step = CurrentActivity(
         run_id="r", attempt_id=None, fence=1, stage="preparing", work=gate, since=datetime(2030, 1, 1, tzinfo=UTC)
     )
     assert (step.work, step.last_s) == (gate, None)

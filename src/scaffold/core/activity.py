@@ -1,4 +1,4 @@
-"""Steps: what a process of a run is busy with, for the people who watch it."""
+"""Activities: what a process of a run is busy with, for the people who watch it."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.ids import AttemptId, RunId
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class Activity(Struct, frozen=True, kw_only=True):
     """One thing that may take minutes: a command, or a wait."""
 
     label: str
@@ -27,7 +27,7 @@ class Work(Struct, frozen=True, kw_only=True):
         return f"{self.label}: {self.command}" if self.command else self.label
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class CurrentActivity(Struct, frozen=True, kw_only=True):
     """The work that a process of a run is doing now; it is recorded once it lasts."""
 
     run_id: RunId
@@ -36,8 +36,8 @@ class Step(Struct, frozen=True, kw_only=True):
     fence: int
     """The run's fence: what a process of an earlier owner was doing does not count."""
     stage: str
-    """What the step is part of, in one word for people; empty in an attempt, whose phase tells it."""
-    work: Work
+    """What it is part of, in one word for people; empty in an attempt, whose phase tells it."""
+    work: Activity
     since: datetime
     last_s: float | None = None
     """How many seconds the same command took when it last ended in this repository; None if that is unknown."""

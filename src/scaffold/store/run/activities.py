@@ -1,7 +1,7 @@
 """What the processes of a run are busy with, and how long commands took before; only for people who watch."""
 
+from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.ids import AttemptId, RunId
-from scaffold.core.step import Step, Work
 from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
@@ -26,38 +26,38 @@ VALUES (:folder, :command, :duration_s, :at)
 ON CONFLICT (folder, command) DO UPDATE SET duration_s = excluded.duration_s, ended_at = excluded.ended_at
 """
 DURATION = "SELECT duration_s FROM command_duration WHERE folder = :folder AND command = :command"
-WORK = JsonColumn[Work](Work)
+WORK = JsonColumn[Activity](Activity)
 OF_RUN_ITSELF = ""
 """In place of the id of an attempt."""
 
 
-class Steps(TableGateway):
-    """The current step of each attempt, and of each run's owner; the durations of commands in this repository."""
+class Activities(TableGateway):
+    """The current activity of each attempt, and of each run's owner; the durations of commands in this repository."""
 
-    def set(self, step: Step) -> None:
+    def set(self, activity: CurrentActivity) -> None:
         """Store what an attempt, or the owner, is doing now."""
         self._connection.write(
             SET,
-            run_id=step.run_id,
-            attempt_id=step.attempt_id or OF_RUN_ITSELF,
-            fence=step.fence,
-            stage=step.stage,
-            work=WORK.write(step.work),
-            folder=step.work.folder,
-            command=step.work.command,
-            since=format_time(step.since),
+            run_id=activity.run_id,
+            attempt_id=activity.attempt_id or OF_RUN_ITSELF,
+            fence=activity.fence,
+            stage=activity.stage,
+            work=WORK.write(activity.work),
+            folder=activity.work.folder,
+            command=activity.work.command,
+            since=format_time(activity.since),
         )
 
-    def clear(self, step: Step) -> None:
+    def clear(self, activity: CurrentActivity) -> None:
         """Forget what the attempt, or the owner, was doing."""
-        attempt_id = step.attempt_id or OF_RUN_ITSELF
-        self._connection.write(CLEAR, run_id=step.run_id, attempt_id=attempt_id, fence=step.fence)
+        attempt_id = activity.attempt_id or OF_RUN_ITSELF
+        self._connection.write(CLEAR, run_id=activity.run_id, attempt_id=attempt_id, fence=activity.fence)
 
-    def of_run(self, run_id: RunId, *, fence: int) -> tuple[Step, ...]:
+    def of_run(self, run_id: RunId, *, fence: int) -> tuple[CurrentActivity, ...]:
         """Return what processes of the run's owner with this fence are doing, the owner's own first."""
-        return tuple(map(_step, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
+        return tuple(map(_activity, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
 
-    def keep_duration(self, work: Work, duration_s: float) -> None:
+    def keep_duration(self, work: Activity, duration_s: float) -> None:
         """Store how many seconds a whole command took, in place of what it took before."""
         self._connection.write(
             KEEP_DURATION,
@@ -67,15 +67,15 @@ class Steps(TableGateway):
             at=format_time(self._clock.now()),
         )
 
-    def duration(self, work: Work) -> float | None:
+    def duration(self, work: Activity) -> float | None:
         """Return how many seconds the command took when it last ended; None if that is unknown."""
         row = self._connection.row(DURATION, folder=work.folder, command=work.command) if work.is_whole else None
         return None if row is None else float(row["duration_s"])
 
 
-def _step(row: Row) -> Step:
+def _activity(row: Row) -> CurrentActivity:
     work = WORK.read(row["work"])
-    return Step(
+    return CurrentActivity(
         run_id=row["run_id"],
         attempt_id=AttemptId(row["attempt_id"]) if row["attempt_id"] != OF_RUN_ITSELF else None,
         fence=row["fence"],

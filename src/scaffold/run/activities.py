@@ -4,37 +4,37 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Run
-from scaffold.core.step import Step, Work
 from scaffold.run.context import RunContext
 
 SHOWN_AFTER_S = 0.5
 """What takes less time than this is not recorded: it would be gone before it is read, and writing slows it down."""
 
 
-class StepRecorder:
-    """Records the steps of one attempt, or of the owner's work for the run as a whole; steps may be nested."""
+class ActivityRecorder:
+    """Records the activities of an attempt, or of the owner's work for the run as a whole; they may be nested."""
 
     def __init__(self, context: RunContext, run: Run, *, attempt_id: AttemptId | None = None, stage: str = "") -> None:
-        """`stage` says in one word what the steps are part of; an attempt has its phase."""
+        """`stage` says in one word what the activities are part of; an attempt has its phase."""
         self._context = context
         self._run = run
         self._attempt_id = attempt_id
         self._stage = stage
-        self._shown: list[Step] = []
-        """The steps that are recorded, the innermost last."""
+        self._shown: list[CurrentActivity] = []
+        """The activities that are recorded, the innermost last."""
 
     @asynccontextmanager
-    async def during(self, work: Work) -> AsyncIterator[None]:
-        """Record `work` as the current step while the block runs, and its duration if the block ends without an error.
+    async def during(self, work: Activity) -> AsyncIterator[None]:
+        """Record `work` as the current activity while the block runs, and its duration if it ends without an error.
 
         A store that cannot be written does not disturb the work, whose own records say what is wrong.
         """
         clock = self._context.clock
         began_s = clock.monotonic()
-        step = Step(
+        activity = CurrentActivity(
             run_id=self._run.id,
             attempt_id=self._attempt_id,
             fence=self._run.fence,
@@ -42,7 +42,7 @@ class StepRecorder:
             work=work,
             since=clock.now(),
         )
-        showing = asyncio.create_task(self._show_later(step))
+        showing = asyncio.create_task(self._show_later(activity))
         ended = False
         try:
             yield
@@ -51,26 +51,26 @@ class StepRecorder:
             showing.cancel()
             await asyncio.wait([showing])
             took_s = clock.monotonic() - began_s
-            self._end(step, took_s if ended and took_s >= SHOWN_AFTER_S else None)
+            self._end(activity, took_s if ended and took_s >= SHOWN_AFTER_S else None)
 
-    async def _show_later(self, step: Step) -> None:
+    async def _show_later(self, activity: CurrentActivity) -> None:
         await self._context.clock.sleep(SHOWN_AFTER_S)
-        self._shown.append(step)
+        self._shown.append(activity)
         with suppress(StoreError), self._context.store.transaction():
-            self._context.store.steps.set(step)
+            self._context.store.activities.set(activity)
 
-    def _end(self, step: Step, took_s: float | None) -> None:
-        was_shown = step in self._shown
+    def _end(self, activity: CurrentActivity, took_s: float | None) -> None:
+        was_shown = activity in self._shown
         if was_shown:
-            self._shown.remove(step)
-        measured = took_s is not None and step.work.is_whole
+            self._shown.remove(activity)
+        measured = took_s is not None and activity.work.is_whole
         if not was_shown and not measured:
             return
         store = self._context.store
         with suppress(StoreError), store.transaction():
             if took_s is not None and measured:
-                store.steps.keep_duration(step.work, took_s)
+                store.activities.keep_duration(activity.work, took_s)
             if was_shown and self._shown:
-                store.steps.set(self._shown[-1])
+                store.activities.set(self._shown[-1])
             elif was_shown:
-                store.steps.clear(step)
+                store.activities.clear(activity)
