@@ -68,7 +68,7 @@ class TaskSource(Struct, frozen=True, kw_only=True):
 
 
 def find_tasks(given: str) -> TaskSource | None:
-    """Return the tasks of a file, or of `tasks.md` in a folder; None if the file is no list of tasks.
+    """Return the tasks of a file, or of `tasks.md` in a folder; None if the file is not a list of tasks.
 
     Raises PlanInvalid with the positions of all problems in a list of tasks, UsageError for a folder without one.
     """
@@ -90,7 +90,7 @@ def find_stories(given: str) -> TaskSource:
 
 
 def tasks_in(text: str, path: str) -> TaskSource | None:
-    """Return the tasks in the text of the file `path`; None if it is no list of tasks."""
+    """Return the tasks in the text of the file `path`; None if it is not a list of tasks."""
     task_format = detect_format(text, name=path)
     if task_format is None:
         return None

@@ -1,4 +1,4 @@
-"""Files that `git add` would change although nobody wrote to them, because of how they were stored.
+"""Files that `git add` would change although their bytes on disk have not changed.
 
 A file whose stored content breaks its own attributes, such as one with CRLF line ends below `*.txt text`, is modified
 for git as soon as it is checked out, and adding it stores another content.

@@ -61,7 +61,7 @@ def delete_folder_if_possible(path: Path) -> None:
 def open_below(trusted: Path, *names: str) -> Iterator[int]:
     """Yield the open folder `trusted/name/...`, where untrusted code could put links, which are not followed.
 
-    Nobody else may write in the parent of `trusted`. OSError if there is no such folder.
+    Only this user may be able to write in the parent of `trusted`. OSError if there is no such folder.
     """
     with contextlib.ExitStack() as opened:
         folder = os.open(trusted, OPENING)

@@ -39,7 +39,7 @@ class Integrated(Struct, frozen=True, tag="integrated"):
 
 
 class Helpers(Struct, frozen=True, kw_only=True):
-    """Who is asked about conflicts that the queue itself cannot resolve; None for nobody."""
+    """Resolves the conflicts that the queue itself cannot; None if there is no such helper."""
 
     ask_agent: AskAgent | None = None
     make_lock_files: MakeLockFiles | None = None

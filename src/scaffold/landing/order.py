@@ -87,7 +87,7 @@ class QueueOrder:
     ) -> list[tuple[Action, Attempt]]:
         """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
 
-        Those that are `merging` are set aside: somebody is asked about their conflicts. While one of them was overtaken
+        Those that are `merging` are set aside: a helper is resolving their conflicts. While one of them was overtaken
         too often, no other joins the line: each landing would make the answer useless.
         """
         self._by_age = {each.id: each for each in waiting}

@@ -18,7 +18,7 @@ class QueueState(Struct, frozen=True, kw_only=True):
     """The actions of all candidates, oldest first."""
     held: Mapping[AttemptId, tuple[ActionKey, ...]]
     merging: Mapping[AttemptId, str] = {}
-    """Those about whose conflicts somebody is asked: who does what, for people."""
+    """Those whose conflicts a helper is resolving, with a description of it for people."""
     ahead: Mapping[AttemptId, tuple[AttemptId, ...]]
     """For each candidate in no lane those that must land before it; empty if all that are in lanes must."""
     conflicts: Conflicts

@@ -42,7 +42,7 @@ async def session_tip(context: RunContext, run: Run) -> Commit:
         if last is None:
             raise RepositoryError(
                 f"there is no branch {run.session_branch}: nothing has landed in run {run.id}",
-                f"`scaffold status {run.id}` shows how far it is; `scaffold resume {run.id}` goes on with it.",
+                f"`scaffold status {run.id}` shows how far it is; `scaffold resume {run.id}` continues it.",
             )
         raise RepositoryError(
             f"the branch {run.session_branch} no longer exists",

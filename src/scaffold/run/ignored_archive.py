@@ -84,7 +84,7 @@ async def archive_ignored(
 
     Call it before they are deleted, and after all other work is safe. Files that the run copied there are kept only if
     they were changed. A later version replaces an earlier one. Secrets are kept first, then the smallest. Raises
-    nothing because of the files, git or the disk: the run is told of what is not kept.
+    nothing because of the files, git or the disk: a notice of the run says what is not kept.
     """
     try:
         listed = [*(await git(*LIST_IGNORED, env=env)).records, *await _listed_in_submodules(context, git)]

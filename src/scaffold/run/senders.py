@@ -1,6 +1,6 @@
 """Who sends messages to the agents of a run; no agent has one of these names."""
 
 HUMAN = "human"
-"""The user: what the agent is told is an order."""
+"""The user, whose messages are orders to the agent."""
 MERGE_QUEUE = "merge queue"
-"""The owner, about what has landed: what the agent is told is a fact."""
+"""The owner, whose messages are facts about what has landed."""

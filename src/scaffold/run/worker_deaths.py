@@ -16,7 +16,7 @@ from scaffold.store.database import Store
 MAX_LOST_IN_A_ROW = 20
 """How many attempts of an action in a row may end in one of these ways, which count as no failure, unasked."""
 LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "did not fit what had landed"}
-"""Ends that are no failure of the work, and how a human is told of them."""
+"""Ends that are not failures of the work, and the text about them for people."""
 REASON_CHARS = 300
 DEATHS = "deaths"
 """Key in the detail of an inbox item that asks what to do about deaths in a row; the value is their number."""

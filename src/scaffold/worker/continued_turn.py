@@ -17,7 +17,7 @@ from scaffold.worker.shared_folder import SHARED
 from scaffold.worker.story.rebase_step import REBASE_STEP
 
 MAX_PATHS = 20
-"""How many changed files the agent is told by name."""
+"""How many changed files the message to the agent names."""
 RESTORED = (
     "You waited for a human, and your work was saved meanwhile. It is restored; background commands have ended, and "
     "files that git ignores may be gone."

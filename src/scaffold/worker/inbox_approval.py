@@ -91,7 +91,7 @@ class InboxApprover:
     """
 
     def __init__(self, context: RunContext, task: Assignment, activity: ActivityClock) -> None:
-        """`activity` is told of each wait; no wait is longer than the time limit of the attempt."""
+        """`activity` stands still during each wait; no wait is longer than the time limit of the attempt."""
         self._activity = activity
         self._context = context
         self._task = task

@@ -208,7 +208,7 @@ def test_rejected_edits_commands_and_their_failures_are_shown():
     text = prompt("step-006", feedback=["## rejected\n- no"], commands=["ruff check", "mypy"], failure="E501 too long")
     assert "# Edits that were rejected\n## rejected\n- no" in text
     assert "# Commands of this repository\n- ruff check\n- mypy" in text
-    assert "# What they printed just now\nE501 too long" in text
+    assert "# What they printed\nE501 too long" in text
 
 
 def test_a_restarted_step_is_told_why():

@@ -173,7 +173,7 @@ def _npm_entries(text: str) -> Iterator[tuple[str, _Entry]]:
 def _toml_entries(text: str) -> Iterator[tuple[str, _Entry]]:
     packages = _toml(text).get("package", [])
     if not isinstance(packages, list):
-        raise NotMergeable("it is no lock file: `package` is no list of tables")
+        raise NotMergeable("not a lock file: `package` is not a list of tables")
     for entry in packages:
         known = _entry(entry)
         if "name" not in known:
@@ -186,7 +186,7 @@ def _entry(value: Any) -> _Entry:
     if not isinstance(value, dict):
         raise NotMergeable("it is no lock file: a package is no table")
     if any(not isinstance(value.get(key, ""), str) for key in ("name", "version")):
-        raise NotMergeable("it is no lock file: the name or version of a package is no text")
+        raise NotMergeable("not a lock file: the name or version of a package is not a string")
     return value
 
 

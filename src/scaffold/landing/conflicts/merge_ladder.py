@@ -97,7 +97,7 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
 
 
 def _helpers(found: Resolution) -> frozenset[Helper]:
-    """Return who could resolve what is left; nobody if one of the files can only be refused."""
+    """Return the helpers that could resolve what is left; none if one of the files can only be refused."""
     if len(found.left) + len(found.locks) < len(found.refused) or not all(lock_tool(each.path) for each in found.locks):
         return frozenset()
     needed: dict[Helper, object] = {"agent": found.left, "lock tool": found.locks}

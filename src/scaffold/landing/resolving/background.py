@@ -58,7 +58,7 @@ class BackgroundMerges:
         return [each.task for each in self._merges.values() if not each.task.done()]
 
     async def merge(self, action: Action, attempt: Attempt, base: Commit) -> Integrated | IntegrationConflict:
-        """Return a candidate merged into `base`: as helpers have done, or as far as it goes without them.
+        """Return a candidate merged into `base`: as helpers have done, or as completely as is possible without them.
 
         Raises what went wrong while helpers were asked, whatever base they were asked about; they are then asked again.
         """
@@ -74,7 +74,7 @@ class BackgroundMerges:
     def begin(
         self, action: Action, attempt: Attempt, base: Commit, conflict: IntegrationConflict, *, first: bool
     ) -> bool:
-        """Ask helpers about a conflict with `base`; return whether they are asked, False if nobody can resolve it.
+        """Ask helpers about a conflict with `base`; return whether they are asked, False if no helper can resolve it.
 
         Only the `first` in the line is asked about for the first time: what is ahead of another one may fall, and the
         answer would have been paid for nothing.

@@ -12,7 +12,7 @@ from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.run.context import RunContext
 
 OpenKind = Literal["candidate", "continued", "pinned", "step"]
-"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next attempt is told what it did |
+"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next prompt says what it did |
 a step is done, and the next one of its compound goes on from its commit."""
 
 

@@ -18,7 +18,7 @@ OPEN_STATUSES = frozenset({"", "open", "in_progress"})
 TYPES: Mapping[str, TaskType] = {"bug": "BUGFIX", "feature": "FEATURE"}
 """Types of issues that say what kind of work they are."""
 NOT_WORK = frozenset({"message", "molecule", "gate", "event", "milestone", "agent", "rig", "role"})
-"""Types of issues that nobody works on."""
+"""Types of issues that are not work."""
 BLOCKING = ("blocks", "waits-for")
 ALTERNATIVE = "conditional-blocks"
 """The type of a dependency on the failure of an issue."""

@@ -34,7 +34,7 @@ def step_key(story: str, step: StepId) -> ActionKey:
 
 
 def new_record(story: SourceTask) -> StoryRecord:
-    """Return the record of a story that nobody works on yet; it is completed if the story `passes`."""
+    """Return the record of a story that has not started; it is completed if the story `passes`."""
     return StoryRecord(
         story_id=story.id,
         title=story.title,

@@ -75,7 +75,7 @@ def step_prompt(story: TaskText, record: StoryRecord, step_id: str, context: Ste
         _scratch("# Notes of this story", context.story_scratch, context.files.story_scratch),
         _clipped("# Edits that were rejected", "\n\n".join(context.feedback), FEEDBACK_CHARS),
         _clipped("# Commands of this repository", "\n".join(f"- {each}" for each in context.commands), COMMANDS_CHARS),
-        _clipped("# What they printed just now", context.failure, COMMANDS_CHARS),
+        _clipped("# What they printed", context.failure, COMMANDS_CHARS),
         _files(context.files),
         _editing(record, step, context.files) if kind.may_edit and context.files.edits else "",
         _criteria_rule(story, step),

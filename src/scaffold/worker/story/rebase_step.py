@@ -43,7 +43,7 @@ async def prepare_merge(context: AttemptContext) -> PreparedMerge | None:
 
 
 def merge_note(merge: PreparedMerge) -> str:
-    """Return what the step's agent is told of the merge."""
+    """Return the paragraph about the merge for the prompt of the step."""
     files = "\n".join(f"- {utf8_safe(path)}" for path in merge.paths) or "- none: git merged all of it"
     return (
         f"# The merge\nYour worktree has both sides merged: the story's work, and what landed since, up to {merge.tip}."

@@ -1,4 +1,4 @@
-"""Reopen failed work, so that `resume` goes on with it. The caller owns each transaction."""
+"""Reopen failed work, so that `resume` continues it. The caller owns each transaction."""
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId, GoalId, RunId

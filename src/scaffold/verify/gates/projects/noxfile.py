@@ -1,4 +1,4 @@
-"""Read the sessions of a noxfile: what they run and install, as far as it is written as literals."""
+"""Read the sessions of a noxfile: what they run and install, where it is written as literals."""
 
 import ast
 from collections.abc import Iterator
