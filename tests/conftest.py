@@ -3,12 +3,13 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from scaffold.host.startup import gc_paused
 from support.docker import FakeDocker, free_port
 from support.postgres import private_server
 from support.property_examples import up_to
@@ -26,6 +27,13 @@ def pytest_configure() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collection, which took a third of the time; what is collected stays to the end anyway."""
+    with gc_paused():
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,16 +40,19 @@ def broken_proof(promise: str, proof: str, root: Path) -> str | None:
     path, name = root / address[1], address[2]
     if not path.is_file():
         return f"{address[1]} does not exist"
-    tests = [
-        node
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name and name.startswith("test_")
-    ]
+    tests = [node for node in functions(path) if node.name == name and name.startswith("test_")]
     if not tests:
         return f"{address[1]} has no {name}"
     if not any(re.search(rf"\b{promise}\b", ast.get_docstring(test) or "") for test in tests):
         return f"the docstring of {name} does not name {promise}"
     return None
+
+
+@cache
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Return all functions of a file, which may prove many promises."""
+    every = ast.walk(ast.parse(path.read_text()))
+    return [node for node in every if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def test_every_promise_names_a_test_that_names_it() -> None:
