@@ -6,20 +6,27 @@ from support.scenario import Scenario, write
 from support.terminal import record_replies
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
-def conversation(scenario):
-    """Create a conversation with a todo list, and return its model."""
+def with_a_conversation(folder):
+    """Return a repository with a conversation that has a todo list, and whose model cannot answer any more."""
+    scenario = Scenario(folder)
     todos = [{"content": "first", "status": "completed"}, {"content": "second"}]
     plan = {"name": "TodoWrite", "args": {"action": "set", "todos": todos}}
     model = record_replies(scenario, plan, write("x", "y"), "said")
     done = scenario.scaffold("ralph", "do things", "--model", model, "--yolo")
     assert (done.returncode, done.stdout) == (0, "said\n")
-    return model
+    (scenario.home / "talk.yaml").unlink()
+    return scenario
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """One for all commands that change nothing of it."""
+    return with_a_conversation(tmp_path_factory.mktemp("asked"))
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return with_a_conversation(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -36,24 +43,27 @@ def conversation(scenario):
         ("/cost", "$3.00, 300 tokens in, 30 out, 3 requests"),
         ("/resume", "do things"),
         ("/export", "written to "),
-        ("/mode plan", "continues in mode plan"),
-        ("/effort high", "continues with effort high"),
     ],
 )
-def test_a_command_is_answered_without_a_model(scenario, conversation, command, expected):
+def test_a_command_is_answered_without_a_model(asked, command, expected):
     """RA-18, SC-19: the cassette is gone, so no model could answer."""
-    (scenario.home / "talk.yaml").unlink()
-    done = scenario.scaffold("ralph", "-c", command)
+    done = asked.scaffold("ralph", "-c", command)
     assert (done.returncode, done.stderr) == (0, "")
     assert expected in done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("command", "shown"), [("/mode review", "* review"), ("/effort LOW", "effort low:")])
-def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario, conversation, command, shown):
-    """RA-5, RA-18."""
-    scenario.scaffold("ralph", "-c", command)
-    assert shown in scenario.scaffold("ralph", "-c", command.partition(" ")[0]).stdout
+def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario):
+    """RA-5, RA-18, SC-19: nor does this need a model."""
+    for command, expected, shown in (
+        ("/mode plan", "continues in mode plan", "* plan"),
+        ("/effort high", "continues with effort high", "effort high:"),
+        ("/mode review", "continues in mode review", "* review"),
+        ("/effort LOW", "continues with effort low", "effort low:"),
+    ):
+        done = scenario.scaffold("ralph", "-c", command)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert expected in done.stdout
+        assert shown in scenario.scaffold("ralph", "-c", command.partition(" ")[0]).stdout
 
 
 @pytest.mark.parametrize(
@@ -73,9 +83,9 @@ def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario, conversatio
         (["/helo"], "there is no command `/helo`"),
     ],
 )
-def test_an_invalid_command_is_reported_as_such(scenario, conversation, args, what):
+def test_an_invalid_command_is_reported_as_such(asked, args, what):
     """RA-18."""
-    done = scenario.scaffold("ralph", *args)
+    done = asked.scaffold("ralph", *args)
     assert done.returncode == 64
     assert what in done.stderr
     assert len(done.stderr.strip().split("\n")) == 2
