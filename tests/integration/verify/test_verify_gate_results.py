@@ -128,6 +128,7 @@ def test_sleeps(monkeypatch):
     with mock.patch("time.monotonic", lambda: 3):
         time.sleep(time.monotonic())
 """
+"""A test of a user's project, which may patch what it likes: pytest and `mock` restore it."""
 
 
 @pytest.mark.slow
