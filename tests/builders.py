@@ -4,13 +4,12 @@ Also marks that skip a test if a program it needs is missing; the reason names t
 """
 
 import asyncio
-import atexit
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,9 @@ from scaffold.plan.text.file_format import read_plan
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
-from scaffold.store.driver.location import PostgresLocation, StoreLocation
+from scaffold.store.driver.location import PostgresLocation, StoreLocation, state_location
 from scaffold.store.run.attempts import AgentAnswer
+from support.samples import folder_until_exit, place_empty_store, sample_environ
 
 ADA = Signature("Ada Example", "ada@example.org")
 PASSED = CheckResult(name="make test", verdict="pass", exit_code=0, detail="exit 0\n3 passed")
@@ -99,32 +99,37 @@ def git(folder: Path, *args: str, env: Mapping[str, str] | None = None, stdin: b
     return asyncio.run(Git(folder, environ=os.environ)(*args, env=local, stdin=stdin)).line
 
 
-def folder_until_exit() -> Path:
-    """Return a new folder that is removed when this process exits; a fork of it removes nothing."""
-    folder, owner = Path(tempfile.mkdtemp(prefix="scaffold-sample-")), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:
-            shutil.rmtree(folder)  # noqa: TID251
-
-    atexit.register(remove)
-    return folder
-
-
 def make_repository(folder: Path) -> Path:
-    """Make a repository with one commit of one file and a configured user."""
-    folder.mkdir(parents=True, exist_ok=True)
-    git(folder, "init", "--quiet", "--initial-branch=main")
-    git(folder, "config", "user.name", ADA.name)
-    git(folder, "config", "user.email", ADA.email)
-    (folder / "app.py").write_text("print('hello')\n")
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "First")
+    """Make a repository with one commit of one file and a configured user; `folder` is new or empty."""
+    shutil.copytree(_sample_repository(), folder, symlinks=True, dirs_exist_ok=True)
+    git(folder, "update-index", "--refresh", "-q")
     return folder
+
+
+@cache
+def _sample_repository() -> Path:
+    folder = folder_until_exit()
+    repository = folder / "repository"
+    repository.mkdir()
+    (repository / "app.py").write_text("print('hello')\n")
+    commands = (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("config", "user.name", ADA.name),
+        ("config", "user.email", ADA.email),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message", "First"),
+    )
+    for command in commands:
+        asyncio.run(Git(repository, environ=sample_environ(folder))(*command))
+    return repository
 
 
 def make_context(repository: Path) -> RunContext:
     """Open a repository with a new store; the caller closes the store."""
+    if (repository / ".git").is_dir():
+        place = state_location(repository / ".git", os.environ)
+        if isinstance(place, Path) and not place.exists():
+            place_empty_store(place)
     return asyncio.run(open_context(repository, create=True))
 
 

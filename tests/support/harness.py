@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from builders import folder_until_exit, machine_sandbox, make_settings
+from builders import machine_sandbox, make_settings
 from scaffold.core.contract import Check, Contract
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, ProcessIdentity, Run
@@ -41,6 +41,7 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
+from support.samples import folder_until_exit, place_empty_store
 
 DEAD_PROCESS = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
@@ -136,6 +137,7 @@ class Harness:
             whole = folder_until_exit()
             (whole / "repo").mkdir()
             await _make_sample(whole / "repo", environ)
+            place_empty_store(whole / "repo" / ".git" / "scaffold" / "state.db")
             _sample.append(whole / "repo")
         shutil.copytree(_sample[0], repo, symlinks=True)
         await Git(repo, environ=environ)("update-index", "--refresh", "-q")

@@ -6,8 +6,8 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from builders import folder_until_exit
 from scaffold.host.files import delete_path
+from support.samples import folder_until_exit
 from support.scenario import Scenario, action, plan_of, write
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from builders import folder_until_exit, machine_sandbox
+from builders import machine_sandbox
+from support.samples import folder_until_exit, sample_environ
 
 BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 
@@ -88,7 +89,7 @@ def _sample() -> Path:
     whole = folder_until_exit()
     repo = whole / "repo"
     repo.mkdir()
-    environ = {"PATH": os.environ["PATH"], "HOME": str(whole), "GIT_CONFIG_NOSYSTEM": "1", "LANG": "C.UTF-8"}
+    environ = sample_environ(whole)
     (repo / "README.md").write_text("# Sample\n")
     _git(repo, environ, "init", "-q", "-b", "main")
     _git(repo, environ, "config", "user.name", "Ada")

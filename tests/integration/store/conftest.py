@@ -13,6 +13,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation
 from scaffold.store.user_store import UserStore
 from support.postgres import new_location
+from support.samples import place_empty_store
 
 
 @pytest.fixture
@@ -53,12 +54,15 @@ def emptied(shared: PostgresLocation) -> PostgresLocation:
 @pytest.fixture
 def file_store(path: Path, clock: FakeClock) -> Iterator[Store]:
     """A store for behaviour specific to SQLite."""
+    place_empty_store(path)
     with closing(Store.open(path, clock=clock)) as store:
         yield store
 
 
 @pytest.fixture
 def store(place: StoreLocation, clock: FakeClock) -> Iterator[Store]:
+    if isinstance(place, Path):
+        place_empty_store(place)
     store = Store.open(place, clock=clock)
     yield store
     store.close()
