@@ -4,10 +4,10 @@ Python imports this at start when the folder is on PYTHONPATH, so workers are re
 it does nothing. A transition is a commit of the store, a git command that changes something, or what `git push` and
 `gh` change elsewhere; there is a point right before and right after each. With `CRASH_PHASE` only entering that phase
 of an attempt is one; `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`,
-`before` or `after`, only points before or after a change count, and each once for its place in the source. With
-`CRASH_OWNER`, the path of a file of ours, it is not who passes the point that dies, but the command that was started
-by hand. With `CRASH_FILE`, a part of a path, only a file with such a path is one that is replaced: when the new one
-is complete, and in place.
+`before` or `after`, only points before or after a change count, and each once for its place in the source, but not
+those in the file `CRASH_KNOWN`. With `CRASH_OWNER`, the path of a file of ours, it is not who passes the point that
+dies, but the command that was started by hand. With `CRASH_FILE`, a part of a path, only a file with such a path is
+one that is replaced: when the new one is complete, and in place.
 """
 
 import fcntl
@@ -33,12 +33,17 @@ def point(name: str) -> None:
         passed = counter.read().splitlines()
         if "CRASH_DISTINCT" in os.environ:
             name = f"{name} in {_caller()}"
-            if not name.startswith(os.environ["CRASH_DISTINCT"]) or name in passed:
+            if not name.startswith(os.environ["CRASH_DISTINCT"]) or name in passed or name in _known():
                 return
         counter.write(f"{name}\n")
         counter.flush()
         if len(passed) + 1 == int(os.environ["CRASH_AT"]):
             os.kill(_victim(), signal.SIGKILL)
+
+
+def _known() -> list[str]:
+    """Return the points that are tried elsewhere."""
+    return Path(os.environ["CRASH_KNOWN"]).read_text().splitlines() if "CRASH_KNOWN" in os.environ else []
 
 
 def _caller() -> str:

@@ -7,6 +7,10 @@ from pathlib import Path
 HARNESS = Path(__file__).parents[1] / "crash"
 SHARES = range(8)
 """Shares of the points of a run, tried side by side. No number of points is written down: it varies with timing."""
+HALVES = range(2)
+"""Shares for scenarios that pass few points."""
+NEVER = 1_000_000
+"""The number of no point: all are counted, and nobody dies."""
 SAMPLE = SHARES[::3]
 """Shares for scenarios that pass mostly the same points as the one in which all are tried."""
 
@@ -39,8 +43,8 @@ class CrashPoint:
         return self._counter.read_text().splitlines()
 
 
-def try_every_point(share, trial):
-    """Call `trial(number)`, which returns the points passed, for one share of the points, until none is left."""
-    for number in itertools.count(1 + share, len(SHARES)):
+def try_every_point(share, trial, *, of=SHARES):
+    """Call `trial(number)`, which returns the points passed, for one share `of` the points, until none is left."""
+    for number in itertools.count(1 + share, len(of)):
         if len(trial(number)) < number:
             return
