@@ -1,4 +1,4 @@
-"""The number of examples of property tests: all in the slow lane, a fifth otherwise."""
+"""The number of examples of property tests: all of them in CI, a fifth otherwise."""
 
 import os
 
