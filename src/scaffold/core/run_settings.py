@@ -19,6 +19,9 @@ Effort = Literal["auto", "low", "medium", "high", "off"]
 """How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
 
 
+TaskFormat = Literal["prd", "task-master", "spec-kit", "kiro", "beads"]
+"""The tools whose lists of tasks are read."""
+
 CompactionWriter = Literal["code", "model"]
 """Who writes the summary of the messages that a compaction drops."""
 
@@ -210,11 +213,28 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Tests to run for given paths, in addition to those found automatically."""
 
 
+class WriteBack(Struct, frozen=True, kw_only=True):
+    """The list of tasks that a run executes, in which those that land are marked as done."""
+
+    path: str
+    """Of the file: below the top of the repository if it is tracked, else absolute."""
+    format: TaskFormat
+    tracked: bool
+    """Whether it is a file of the run's base commit; any other is left as it is, and a copy is marked."""
+
+
 class LandingSettings(Struct, frozen=True, kw_only=True):
     """How candidates are merged."""
 
     union: tuple[str, ...] = ()
     """Globs of files whose lines are independent of each other: where both sides add some, all of them are kept."""
+    write_back: WriteBack | None = None
+    """The list of tasks whose marks follow what lands; None if no file does."""
+
+    @property
+    def tracked_list(self) -> WriteBack | None:
+        """The list if its marks are part of what lands."""
+        return self.write_back if self.write_back is not None and self.write_back.tracked else None
 
 
 class KeepSettings(Struct, frozen=True, kw_only=True):

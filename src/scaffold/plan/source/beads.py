@@ -77,6 +77,7 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
         parent=parents[0] if parents else None,
         position=entry.mark,
         done_edits=() if done else source.edits(entry, "status", '"closed"'),
+        open_edits=source.edits(entry, "status", '"open"') if done else (),
     )
 
 

@@ -97,6 +97,10 @@ class Item(Struct, frozen=True):
         """Return the edit that ticks the item with `mark`; empty if it is ticked."""
         return () if self.ticked else (TextEdit(self.tick_at, self.tick_at + 1, mark),)
 
+    def untick(self) -> tuple[TextEdit, ...]:
+        """Return the edit that takes the tick away; empty if there is none."""
+        return (TextEdit(self.tick_at, self.tick_at + 1, " "),) if self.ticked else ()
+
 
 def lines_of(text: str) -> tuple[Line, ...]:
     """Return the lines of a text without a byte order mark."""

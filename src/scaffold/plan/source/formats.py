@@ -5,11 +5,12 @@ from typing import assert_never
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
+from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.beads import is_issue, read_beads
 from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
 from scaffold.plan.source.prd import STORY_LIST_KEYS, read_prd
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
-from scaffold.plan.source.task import MarkedText, TaskDocument, TaskFormat, checked, mark_done
+from scaffold.plan.source.task import MarkedText, SourceTask, TaskDocument, checked, mark_done
 from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
 from scaffold.plan.text.positioned import (
     START,
@@ -57,8 +58,15 @@ def with_done(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, n
 
     Raises PlanInvalid if the text cannot be read any more.
     """
-    tasks = numbered_tasks(text, name=name) if task_format == "kiro" else _read(task_format, text, name, "").tasks
-    return mark_done(text, tasks, ids)
+    return mark_done(text, marked_tasks(task_format, text, name=name), ids)
+
+
+def marked_tasks(task_format: TaskFormat, text: str, *, name: str) -> Sequence[SourceTask]:
+    """Return all tasks of a text with where their marks are, whatever the text has become.
+
+    Raises PlanInvalid if the text cannot be read.
+    """
+    return numbered_tasks(text, name=name) if task_format == "kiro" else _read(task_format, text, name, "").tasks
 
 
 def _read(task_format: TaskFormat, text: str, name: str, requirements: str) -> TaskDocument:

@@ -134,6 +134,7 @@ def _source_task(each: Item, match: re.Match[str], ids: set[str], criteria: Crit
         parent=_parent(match["id"], ids),
         position=each.position,
         done_edits=each.tick(mark),
+        open_edits=each.untick(),
     )
 
 

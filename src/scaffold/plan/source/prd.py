@@ -75,4 +75,5 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText) -> SourceT
         depends_on=tuple(map(ActionKey, fields.identifiers(first_key(fields, DEPENDENCY_KEYS)))),
         position=entry.mark,
         done_edits=() if done else source.edits(entry, passes, "true"),
+        open_edits=source.edits(entry, passes, "false") if done else (),
     )

@@ -92,6 +92,7 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
             parallel=PARALLEL in entry.labels,
             position=entry.item.position,
             done_edits=entry.item.tick(mark),
+            open_edits=entry.item.untick(),
         )
         for entry in entries
     ]

@@ -1,7 +1,6 @@
 """Tasks as people have them in files: one value for all formats, its dependencies checked."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,10 +8,9 @@ from msgspec.structs import replace
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskText
+from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.dag import TaskSpec, dag_findings
 from scaffold.plan.text.positioned import START, TextPosition, invalid_plan
-
-TaskFormat = Literal["prd", "task-master", "spec-kit", "kiro", "beads"]
 
 FORMAT_TITLES: Mapping[TaskFormat, str] = {
     "prd": "product requirements (prd.json)",
@@ -49,6 +47,8 @@ class SourceTask(TaskText, frozen=True, kw_only=True):
     position: TextPosition = START
     done_edits: tuple[TextEdit, ...] = ()
     """What to change in the text to mark it as done; empty if it says so already."""
+    open_edits: tuple[TextEdit, ...] = ()
+    """What to change in the text to mark it as open again; empty if it is open."""
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):
@@ -167,7 +167,6 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
 
     `tasks` are those of `text`. No other character changes; what is marked already stays as it is written.
     """
-    body = text.removeprefix("\ufeff")
     wanted = tuple(dict.fromkeys(ids))
     known: dict[ActionKey, int] = {}
     for task in tasks:
@@ -176,12 +175,18 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
     tree = TaskTree(tasks)
     done = _completed(tree, found, {task.id for task in tasks if tree.done(task)})
     edits = [edit for task in tasks if task.id in done and known[task.id] == 1 for edit in task.done_edits]
+    return MarkedText(edited(text, edits), tuple(each for each in wanted if each not in found))
+
+
+def edited(text: str, edits: Iterable[TextEdit]) -> str:
+    """Return a text with edits applied that do not overlap; no other character changes."""
+    body = text.removeprefix("\ufeff")
     pieces = [text[: len(text) - len(body)]]
     end = 0
     for edit in sorted(edits, key=lambda each: each.start):
         pieces += (body[end : edit.start], edit.text)
         end = edit.end
-    return MarkedText("".join((*pieces, body[end:])), tuple(each for each in wanted if each not in found))
+    return "".join((*pieces, body[end:]))
 
 
 def _completed(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]) -> set[ActionKey]:

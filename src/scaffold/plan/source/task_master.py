@@ -114,4 +114,5 @@ def _task(
         parent=parent,
         position=entry.mark,
         done_edits=() if done else source.edits(entry, "status", '"done"'),
+        open_edits=source.edits(entry, "status", '"pending"') if done else (),
     )
