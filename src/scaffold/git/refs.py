@@ -9,6 +9,7 @@ from scaffold.git.errors import objects_collected
 REF_PREFIX = "refs/scaffold/"
 WORK_PREFIX = f"{REF_PREFIX}work/"
 LANE_PREFIX = f"{REF_PREFIX}lane/"
+_LANE_BASE = "base-"
 
 
 def work_ref(attempt_id: AttemptId) -> str:
@@ -34,6 +35,16 @@ def attempt_id_of(ref: str) -> AttemptId:
 def lane_ref(attempt_id: AttemptId) -> str:
     """Return the ref that keeps what would land of an attempt while it is proven; nothing else depends on it."""
     return f"{LANE_PREFIX}{attempt_id}"
+
+
+def lane_base_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps the commit that it is compared with; nothing else depends on it, either."""
+    return f"{LANE_PREFIX}{_LANE_BASE}{attempt_id}"
+
+
+def attempt_id_of_lane(ref: str) -> AttemptId:
+    """Return the id of the attempt whose lane keeps a commit by the ref."""
+    return AttemptId(ref.removeprefix(LANE_PREFIX).removeprefix(_LANE_BASE))
 
 
 async def resolve(git: Git, name: str) -> Commit | None:

@@ -17,6 +17,7 @@ from scaffold.landing.record import record_final_gates
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import with_marks_of
 from scaffold.verify.contract.checks import During
 from scaffold.verify.proof import GateProof, prove_gates
 from scaffold.verify.regression.gate_results import judge_gates
@@ -111,7 +112,9 @@ class BatchVerifier:
         async with self._checkouts.taken(during) as checkout:
             request = await self._request(batch)
             request = msgspec.structs.replace(request, baseline=baseline)
-            base = batch[0].candidate.base
+            base = await with_marks_of(
+                self._context.git, self._run.settings.landing.tracked_list, batch[0].candidate.base, head
+            )
             bare = checkout.tree_without_checkout(base, head)
             request, environment = await self._setup.with_environment(request, bare)
             async with checkout.tree(environment, base=base, commit=head) as tree:

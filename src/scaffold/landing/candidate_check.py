@@ -11,7 +11,6 @@ from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup, agreed_verification, with_agreement
@@ -19,6 +18,7 @@ from scaffold.landing.stale_facts import RecheckResult, affected_facts
 from scaffold.landing.staleness import ProvenFacts
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
+from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.checks import During
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.request import ProofRequest
@@ -41,10 +41,19 @@ class Candidate(Struct, frozen=True, kw_only=True):
     base: Commit
     """The branch's tip, or the commit of the candidate that lands before it."""
     commit: Commit
+    marked_base: Commit | None = None
+    """`base` with the tasks marked that `commit` marks in their list; None if it marks none."""
+    unmarked: str = ""
+    """Why its task is not marked as done, as the end of a sentence about the list; empty if nothing is wrong."""
     merged: tuple[FileMerge, ...] = ()
     """What became of each file that it and what has landed both changed, if one was in conflict."""
     needs_all_tests: bool = False
     """Whether every gate has to pass completely: an agent or a lock tool decided what both sides' changes mean."""
+
+    @property
+    def own_base(self) -> Commit:
+        """What its own change is the difference to: marks of tasks are none of it."""
+        return self.marked_base or self.base
 
 
 class CandidateResult(Struct, frozen=True, kw_only=True):
@@ -103,9 +112,9 @@ class CandidateVerifier:
         return proven is not None and bool(proven.proof_key) and await self._key(candidate) == proven.proof_key
 
     async def _key(self, candidate: Candidate) -> str:
-        agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.base)
+        agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.own_base)
         request = await self._request(candidate, agreed.accepted if agreed else ())
-        return await proof_key(request, self._context.git, candidate.base, candidate.commit)
+        return await proof_key(request, self._context.git, candidate.own_base, candidate.commit)
 
     async def _request(self, candidate: Candidate, accepted: Collection[str]) -> ProofRequest:
         setup = self._setup
@@ -113,7 +122,7 @@ class CandidateVerifier:
         return msgspec.structs.replace(request, focused=not candidate.needs_all_tests)
 
     async def _verified(self, candidate: Candidate, during: During, *, with_gates: bool) -> Verification:
-        agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.base)
+        agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.own_base)
         accepted = agreed.accepted if agreed else ()
         proven = await self._proven(candidate, accepted, during, with_gates=with_gates)
         verification = _with_worker_findings(proven, candidate.attempt.verification)
@@ -131,19 +140,21 @@ class CandidateVerifier:
         setup, git = self._setup, self._context.git
         request = await self._request(candidate, accepted)
         proven = candidate.attempt.verification
-        if proven and proven.proof_key == await proof_key(request, git, candidate.base, candidate.commit):
+        if proven and proven.proof_key == await proof_key(request, git, candidate.own_base, candidate.commit):
             return msgspec.structs.replace(proven, commit=candidate.commit)
         baseline = await setup.gates_at(candidate.commit)
         request, marks = msgspec.structs.replace(request, baseline=baseline), {"SCAFFOLD_ACTION": candidate.action.key}
         # Paths and globs are read from git, so work without a command to run needs no worktree.
         gates_run = baseline is not None and with_gates
         if not gates_run and (request.contract is None or not request.contract.commands):
-            bare = self._front.tree_without_checkout(candidate.base, candidate.commit, marks)
+            bare = self._front.tree_without_checkout(candidate.own_base, candidate.commit, marks)
             return await prove_candidate(request, bare, with_gates=False)
         async with (self._front if with_gates else self._lanes).taken(during) as checkout:
-            bare = checkout.tree_without_checkout(candidate.base, candidate.commit, marks)
+            bare = checkout.tree_without_checkout(candidate.own_base, candidate.commit, marks)
             request, environment = await setup.with_environment(request, bare)
-            async with checkout.tree(environment, base=candidate.base, commit=candidate.commit, marks=marks) as tree:
+            async with checkout.tree(
+                environment, base=candidate.own_base, commit=candidate.commit, marks=marks
+            ) as tree:
                 return await prove_candidate(request, tree, with_gates=with_gates)
 
 
@@ -161,7 +172,7 @@ async def with_facts_of_others(
     """
     context, run = setup.context, setup.run
     tip, head = candidates[0].base, candidates[-1].commit
-    changed = await commits.changed_paths(context.git, tip, head)
+    changed = await own_changed_paths(context.git, run.settings.landing.tracked_list, tip, head)
     own = [candidate.action.id for candidate in candidates]
     groups = affected_facts(context.store, run, changed, besides=own)
     tested = await refresher.test(groups, head, during=during)

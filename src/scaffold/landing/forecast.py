@@ -9,13 +9,14 @@ from pathlib import Path
 from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt
-from scaffold.git import commits
+from scaffold.core.run_settings import WriteBack
 from scaffold.git.command import Git
 from scaffold.git.commits import is_contained
 from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.git.private_index import private_index
 from scaffold.landing.arrangement import Conflicts
 from scaffold.landing.conflicts.resolution import IsUnion, read_versions, resolve_versions
+from scaffold.run.task_list import own_changed_paths
 
 MAX_KNOWN = 2_000
 MERGED_BYTES = 60_000
@@ -35,12 +36,21 @@ class Forecaster:
     """
 
     def __init__(
-        self, git: Git, *, folder: Path, is_union: IsUnion, rebased: bool = False, most: int = MAX_KNOWN
+        self,
+        git: Git,
+        *,
+        folder: Path,
+        is_union: IsUnion,
+        rebased: bool = False,
+        listed: WriteBack | None = None,
+        most: int = MAX_KNOWN,
     ) -> None:
         """`folder` is for a temporary index; `is_union` says whether the settings take a path for a union.
 
-        `rebased`: the run was carried over to another base, so that not all work has the same one.
+        `rebased`: the run was carried over to another base, so that not all work has the same one. `listed` is the list
+        of tasks that is merged by itself, so that it counts for no conflict.
         """
+        self._listed = listed
         self._rebased = rebased
         self._most = most
         self._git = git
@@ -107,7 +117,10 @@ class Forecaster:
         for oldest in [*self._known][: -self._most]:
             del self._known[oldest]
             self._by_git_alone.pop(oldest, None)
-        return found
+        if self._listed is None:
+            return found
+        apart = self._listed.path
+        return {pair: tuple(path for path in paths if path != apart) for pair, paths in found.items()}
 
     async def _merged(self, one: Commit, other: Commit, bases: Bases, tip: Commit) -> Merged | Conflicted:
         git, (mine, theirs) = self._git, bases
@@ -151,9 +164,10 @@ class Forecaster:
             return frozenset()
         if head not in self._paths:
             try:
-                self._paths[head] = frozenset(await commits.changed_paths(self._git, attempt.base_sha, head))
+                changed = await own_changed_paths(self._git, self._listed, attempt.base_sha, head)
             except GitError:
                 return frozenset()
+            self._paths[head] = frozenset(changed)
         return self._paths[head]
 
 

@@ -20,6 +20,7 @@ from scaffold.landing.conflicts.merge_ladder import (
     TreeConflict,
     merge_candidate,
 )
+from scaffold.landing.write_back.marked_tree import MarkedTree, marked, set_apart
 from scaffold.policy.path import globs
 from scaffold.run.assignment import action_of_work
 from scaffold.run.context import RunContext
@@ -36,6 +37,8 @@ class Integrated(Struct, frozen=True, tag="integrated"):
     """What became of each file that both sides changed, if one was in conflict."""
     needs_all_tests: bool = False
     """Whether every gate has to pass completely: more than programs of the queue decided what both sides mean."""
+    unmarked: str = ""
+    """Why its task is not marked as done in the list of tasks; empty if it is, or has no place there."""
 
 
 class Helpers(Struct, frozen=True, kw_only=True):
@@ -76,8 +79,8 @@ async def integrate(
     """Merge a candidate into `tip` in memory and squash it to one commit on it.
 
     With `base`, the commit on which the work was made, only the change since then is merged, even if the tip does not
-    contain that commit: the run was carried over to another base. Takes milliseconds without helpers, and as long as
-    these take with them.
+    contain that commit: the run was carried over to another base. The commit marks the action's task in the list that
+    the run executes. Takes milliseconds without helpers, and as long as these take with them.
     """
     identity = run.settings.identity
     integration = Integration(
@@ -88,20 +91,25 @@ async def integrate(
         ask_agent=helpers.ask_agent,
         make_lock_files=helpers.make_lock_files,
     )
-    target = tip if base is None else await on_base(context.git, tip, base)
-    merged = await merge_candidate(integration, tip=target, head=head)
+    git, listed = context.git, run.settings.landing.tracked_list
+    target = tip if base is None else await on_base(git, tip, base)
+    work = await set_apart(git, listed, tip=target, head=head)
+    merged = await merge_candidate(integration, tip=target, head=work.head)
     told = _printable(context, merged.told)
     if isinstance(merged, TreeConflict):
         return IntegrationConflict(merged.paths, told, merged.helpers)
+    whole, shown = action_of_work(context.store, action), MarkedTree(merged.tree)
+    if listed is not None:
+        shown = await marked(git, listed, merged.tree, whole.key, merged=work.text, base=run.base_sha)
     commit = await commits.commit_tree(
-        context.git,
-        merged.tree,
+        git,
+        shown.tree,
         parents=[tip],
-        message=landing_message(run, action_of_work(context.store, action)),
+        message=landing_message(run, whole),
         author=identity.author,
         committer=identity.committer,
     )
-    return Integrated(commit, told, needs_all_tests=bool(merged.helpers))
+    return Integrated(commit, told, needs_all_tests=bool(merged.helpers), unmarked=shown.why_not)
 
 
 def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:

@@ -10,11 +10,12 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.states import WORKER_PHASES
-from scaffold.git import commits, worktree
+from scaffold.git import worktree
 from scaffold.git.added_lines import added_lines_of
 from scaffold.git.command import Git
 from scaffold.run.context import RunContext
 from scaffold.run.senders import MERGE_QUEUE
+from scaffold.run.task_list import own_changed_paths
 
 MAX_PATHS = 500
 """How many landed paths are looked for in each worktree: each of them is a part of a command line."""
@@ -29,7 +30,7 @@ async def tell_running_agents(
     running = [each for each in context.store.attempts.open_of_run(run.id) if each.phase in WORKER_PHASES]
     if not running:
         return
-    paths = (await commits.changed_paths(context.git, old, new))[:MAX_PATHS]
+    paths = (await own_changed_paths(context.git, run.settings.landing.tracked_list, old, new))[:MAX_PATHS]
     for attempt in running:
         edited = await _edited(context, run, attempt, paths)
         if edited:

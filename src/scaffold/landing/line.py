@@ -8,11 +8,13 @@ from msgspec import Struct
 
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt
+from scaffold.core.run_settings import WriteBack
 from scaffold.git import refs
 from scaffold.landing.batch_check import ProvenAlone
 from scaffold.landing.candidate_check import Candidate, CandidateResult, CandidateVerifier
 from scaffold.landing.integration import Integrated
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import with_marks_of
 
 
 class LaneProof(Struct, frozen=True, kw_only=True):
@@ -49,8 +51,10 @@ class Lane:
 class Line:
     """The lanes of a run's merge queue, in the order in which they land."""
 
-    def __init__(self, context: RunContext, verifier: CandidateVerifier) -> None:
+    def __init__(self, context: RunContext, verifier: CandidateVerifier, listed: WriteBack | None = None) -> None:
+        """Take the list in which commits mark tasks; None if they mark none."""
         self._context = context
+        self._listed = listed
         self._verifier = verifier
         self.lanes: list[Lane] = []
         self.pins_commits = False
@@ -62,16 +66,21 @@ class Line:
 
     async def add(self, action: Action, attempt: Attempt, merged: Integrated, *, base: Commit, alone: bool) -> None:
         """Put a candidate at the end of the line, on `base`, and begin to prove it; with `alone`, gates and all."""
+        marked_base = await with_marks_of(self._context.git, self._listed, base, merged.commit)
         candidate = Candidate(
             action=action,
             attempt=attempt,
             base=base,
             commit=merged.commit,
+            marked_base=marked_base if marked_base != base else None,
+            unmarked=merged.unmarked,
             merged=merged.told,
             needs_all_tests=merged.needs_all_tests,
         )
         if self.pins_commits:
             await refs.pin(self._context.git, refs.lane_ref(attempt.id), merged.commit, known=base)
+            if marked_base != base:
+                await refs.pin(self._context.git, refs.lane_base_ref(attempt.id), marked_base, known=base)
         proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
 
@@ -104,6 +113,8 @@ class Line:
     async def _unpin(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes if self.pins_commits else ():
             await refs.delete(self._context.git, refs.lane_ref(lane.id), old=lane.candidate.commit)
+            if lane.candidate.marked_base is not None:
+                await refs.delete(self._context.git, refs.lane_base_ref(lane.id), old=lane.candidate.marked_base)
 
 
 async def end_tasks(tasks: Sequence[asyncio.Task[Any]]) -> None:

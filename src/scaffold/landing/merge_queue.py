@@ -92,7 +92,7 @@ class MergeQueue:
         self._refresher = FactRefresher(context, run, self._front, lambda: setup.baseline)
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
-        self._line = Line(context, verifier)
+        self._line = Line(context, verifier, run.settings.landing.tracked_list)
         self._merges = BackgroundMerges(context, run, self._lanes, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._branch = SessionBranch(context, run, self._refresher)

@@ -46,6 +46,7 @@ class QueueOrder:
             folder=context.temporary_folder(run.id),
             is_union=is_union,
             rebased=context.store.branch_moves.was_rebased(run.id),
+            listed=run.settings.landing.tracked_list,
         )
         self._overtaken = Counter[AttemptId]()
         self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}

@@ -16,6 +16,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_with_timings
 from scaffold.run.declaration import read_declaration
 from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_fingerprint
 from scaffold.verify.contract.checks import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run
@@ -122,7 +123,8 @@ async def agreed_verification(setup: ProofSetup, attempt: Attempt, merged: Commi
     found, git = attempt.verification, setup.context.git
     if found is None or attempt.head_sha is None or not (found.reviewed or found.review):
         return None
-    handed_in = await commits.patch_fingerprint(git, attempt.base_sha, attempt.head_sha)
+    listed = setup.run.settings.landing.tracked_list
+    handed_in = await own_fingerprint(git, listed, attempt.base_sha, attempt.head_sha)
     return found if handed_in == await commits.patch_fingerprint(git, tip, merged) else None
 
 

@@ -10,13 +10,14 @@ from scaffold.core.contract import Verification
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Intent, Run
-from scaffold.git import commits, refs
+from scaffold.git import refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
 from scaffold.landing.record import LandedAttempt, record_landed, session_ref, session_tip
 from scaffold.landing.stale_facts import RecheckResult
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_changed_paths
 
 
 class Proven(Struct, frozen=True, kw_only=True):
@@ -44,8 +45,8 @@ async def publish(
     Return the branch's new tip; None if another process moved the branch first. What lands is the tree that was proven:
     the last candidate's commit, whose ancestors down to the branch's tip are the commits of the others.
     """
-    store, git = context.store, context.git
-    changed = [await commits.changed_paths(git, each.candidate.base, each.candidate.commit) for each in batch]
+    store, git, listed = context.store, context.git, run.settings.landing.tracked_list
+    changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
     intents = _intend(context, run, batch)
     if isinstance(intents, Unpublished):
         return intents
@@ -59,7 +60,12 @@ async def publish(
                 store.intents.settle(intent.id, done=False)
         return await _unpinned(context, run, batch, tip)
     landings = [
-        LandedAttempt(attempt_id=each.candidate.attempt.id, commit=each.candidate.commit, changed=paths)
+        LandedAttempt(
+            attempt_id=each.candidate.attempt.id,
+            commit=each.candidate.commit,
+            changed=paths,
+            unmarked=each.candidate.unmarked,
+        )
         for each, paths in zip(batch, changed, strict=True)
     ]
     record_landed(context, run, landings, head=head, rechecked=rechecked)

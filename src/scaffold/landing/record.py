@@ -23,6 +23,7 @@ from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end, require_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.verify.contract.review import reviews
 
@@ -73,12 +74,15 @@ class LandedAttempt(Struct, frozen=True, kw_only=True):
     commit: Commit
     """The attempt's own commit: the branch's new tip, or an ancestor of it."""
     changed: tuple[str, ...]
-    """The paths that this commit changes."""
+    """The paths that this commit changes, without a list in which it only marks tasks."""
+    unmarked: str = ""
+    """Why its task is not marked as done, as the end of a sentence about the list; empty if nothing is wrong."""
 
 
 async def record_recovered_landing(context: RunContext, run: Run, intent: Intent) -> None:
     """Record a landing whose owner died after it moved the branch; changed paths come from the commit itself."""
-    changed = await commits.changed_paths(context.git, Commit(f"{intent.commit}^"), intent.commit)
+    listed, parent = run.settings.landing.tracked_list, Commit(f"{intent.commit}^")
+    changed = await own_changed_paths(context.git, listed, parent, intent.commit)
     landing = LandedAttempt(attempt_id=intent.attempt_id, commit=intent.commit, changed=changed)
     record_landed(context, run, [landing], head=intent.new)
 
@@ -123,6 +127,10 @@ def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit,
     if attempt.verification.merged:
         store.events.append(run.id, CandidateMerged(action.key, attempt.verification.merged))
     store.events.append(run.id, ActionLanded(action.key, landing.commit))
+    listed = run.settings.landing.tracked_list
+    if landing.unmarked and listed is not None:
+        text = f"{action.key} has landed and is not marked as done: {listed.path} {landing.unmarked}"
+        store.events.append(run.id, NoticeRaised("warning", utf8_safe(text)))
     approvals = approvals_of(attempt, store.inbox.approved(action.id))
     store.facts.record_all(
         action.goal_id,
@@ -163,7 +171,8 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
         raise LookupError(attempt.id)
     paths = _dependency_paths(store, action, verification)
     tip = await session_tip(context, run)
-    since = {utf8_safe(path) for path in await commits.changed_paths(context.git, attempt.base_sha, tip)}
+    listed = run.settings.landing.tracked_list
+    since = {utf8_safe(path) for path in await own_changed_paths(context.git, listed, attempt.base_sha, tip)}
     evidence = evidence_of(verification, attempt.id, attempt.base_sha, context.clock.now())
     if since & paths:
         return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"

@@ -20,6 +20,7 @@ from scaffold.git.commits import (
     renames,
 )
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
@@ -120,8 +121,9 @@ async def _files(
     git: Git, store: Store, run: Run, head: Commit, commits: Sequence[ReviewedCommit]
 ) -> tuple[ReviewedFile, ...]:
     base = run.base_sha
-    changes = await path_changes(git, base, head)
-    paths = await paths_by_commit(git, [each.commit for each in commits])
+    shown = await own_changed_paths(git, run.settings.landing.tracked_list, base, head)
+    changes = [each for each in await path_changes(git, base, head) if each.path in shown]
+    paths = await paths_by_commit(git, run, [each.commit for each in commits])
     judge = _RiskJudge(
         layout=BaseLayout(await listed_paths(git, base), _commands(store, run)),
         areas=ProtectedAreas.with_added(run.settings.permissions.areas),

@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.git.command import Git
-from scaffold.git.commits import changed_paths
+from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 
 LOG_FORMAT = "%H%x00%T%x00%P%x00%s"
@@ -51,10 +51,16 @@ def landed_commits(attempts: Sequence[Attempt]) -> dict[Commit, ActionId]:
     return {each.head_sha: each.action_id for each in attempts if each.outcome == "landed" and each.head_sha}
 
 
-async def paths_by_commit(git: Git, commits: Sequence[SessionCommit]) -> dict[Commit, frozenset[str]]:
-    """Return the paths that each commit changes against its first parent; none for one without parents."""
+async def paths_by_commit(git: Git, run: Run, commits: Sequence[SessionCommit]) -> dict[Commit, frozenset[str]]:
+    """Return the paths that each commit changes against its first parent; none for one without parents.
+
+    A list in which a commit only marks tasks is none of them.
+    """
+    listed = run.settings.landing.tracked_list
     return {
-        each.commit: frozenset(await changed_paths(git, each.parents[0], each.commit) if each.parents else ())
+        each.commit: frozenset(await own_changed_paths(git, listed, each.parents[0], each.commit))
+        if each.parents
+        else frozenset()
         for each in commits
     }
 

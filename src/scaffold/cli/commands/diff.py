@@ -18,6 +18,7 @@ from scaffold.git.refs import resolve
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import session_ref
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import own_changed_paths
 from scaffold.views.lookup import action_if_any
 from scaffold.views.store_reader import find_run
 
@@ -53,9 +54,15 @@ async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json
         patch, paths = b"", tuple[str, ...]()
         if change.base is not None and change.commit is not None:
             form = ("--stat", "--summary") if stat else ("-p", "--binary")
+            # Of an action, a list of tasks in which its landing marked it is left out.
+            listed = run.settings.landing.tracked_list if change.action else None
+            every = await changed_paths(context.git, change.base, change.commit)
+            paths = await own_changed_paths(context.git, listed, change.base, change.commit)
+            left_out = [f":(top,exclude,literal){path}" for path in every if path not in paths]
+            chosen = ("--", ":(top)", *left_out) if left_out else ()
             # Plumbing: settings such as `diff.noprefix` and `diff.external` change what `git diff` prints.
-            patch = (await context.git("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit)).out
-            paths = await changed_paths(context.git, change.base, change.commit)
+            asked = ("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit, *chosen)
+            patch = (await context.git(*asked)).out
     if as_json:
         print_json(_diff_json(change, paths, patch))
     else:

@@ -23,13 +23,13 @@ from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
+from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.proven_trees import doubt_of
 from scaffold.landing.taking.remake import (
     CommitStyle,
     CommitText,
     Remaker,
-    apply_change,
     remake,
     squash_message,
 )
@@ -198,7 +198,7 @@ async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[
             f"`{only.key}` has not landed, so it cannot be taken",
             f"`scaffold status {run.id}` shows what has; a compound is taken by its children.",
         )
-    paths = await paths_by_commit(context.git, left)
+    paths = await paths_by_commit(context.git, run, left)
     actions = context.store.actions.of_run(run.id)
     builds_on = {action.id: inherited_preconditions(context.store, action) for action in actions}
     return needed_for(only.key, left, paths, builds_on, actions)
@@ -271,7 +271,7 @@ async def _picked(
                 each.commit: each.tree,
                 each.parents[0]: str(await tree_of(context.git, each.parents[0])),
             }
-            applied = await apply_change(context, old=each.parents[0], new=each.commit, onto=onto, trees=trees)
+            applied = await apply_work(context, run, old=each.parents[0], new=each.commit, onto=onto, trees=trees)
             if isinstance(applied, Conflicted):
                 raise await (
                     _base_moved(context, run, start) if whole else _does_not_apply(context, run, each, applied, start)

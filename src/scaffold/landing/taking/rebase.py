@@ -17,19 +17,21 @@ from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
-from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
+from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import LandedAttempt, record_attempt, session_tip
 from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.staleness import ProvenFacts
+from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
-from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_change
+from scaffold.landing.taking.remake import CommitStyle, Remaker
 from scaffold.landing.taking.revert import require_not_checked_out
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.views.session_commits import SessionCommit, commits_between
 
@@ -73,7 +75,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
     remaker = Remaker(context=context, style=CommitStyle(), earlier={})
     carried: list[TakenCommit] = []
     for each in commits:
-        applied = await _applied(context, each, onto=onto, tree=tree)
+        applied = await _applied(context, run, each, onto=onto, tree=tree)
         if isinstance(applied, Conflicted):
             if each.action is None:
                 raise _by_hand(run, branch, each, applied.paths)
@@ -81,7 +83,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
         if applied != tree:
             new = onto = await remaker.remake(each, applied, [onto])
             tree = applied
-        elif onto == base or await _applied(context, each, onto=base, tree=base_tree) == base_tree:
+        elif onto == base or await _applied(context, run, each, onto=base, tree=base_tree) == base_tree:
             new = base  # it has the change already, so that no commit is made, and stands for it in the stored move
         else:
             continue  # it changes nothing, but the base does not have it: other work does
@@ -99,12 +101,14 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
     )
 
 
-async def _applied(context: RunContext, commit: SessionCommit, *, onto: Commit, tree: str) -> str | Conflicted:
+async def _applied(
+    context: RunContext, run: Run, commit: SessionCommit, *, onto: Commit, tree: str
+) -> str | Conflicted:
     if len(commit.parents) != 1:
         return Conflicted(paths=("several parents",), messages=())
     (parent,) = commit.parents
     trees = {onto: tree, commit.commit: commit.tree, parent: str(await tree_of(context.git, parent))}
-    return await apply_change(context, old=parent, new=commit.commit, onto=onto, trees=trees)
+    return await apply_work(context, run, old=parent, new=commit.commit, onto=onto, trees=trees)
 
 
 def _by_hand(run: Run, branch: str, commit: SessionCommit, paths: Sequence[str]) -> GitError:
@@ -146,7 +150,7 @@ async def candidates_in_base(context: RunContext, run: Run, move: BranchMove) ->
             continue
         merged = await merge_commits(git, await on_base(git, move.new, each.base_sha), head)
         if isinstance(merged, Merged) and merged.tree == tree:
-            changed = await changed_paths(git, each.base_sha, head)
+            changed = await own_changed_paths(git, run.settings.landing.tracked_list, each.base_sha, head)
             found.append(LandedAttempt(attempt_id=each.id, commit=head, changed=changed))
     return tuple(found)
 

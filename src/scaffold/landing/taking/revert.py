@@ -10,15 +10,17 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, BranchMove, Run
 from scaffold.core.states import Completed, status_of
 from scaffold.git import refs, worktree
-from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
+from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_ref, session_tip
 from scaffold.landing.stale_facts import affected_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.staleness import ProvenFacts
-from scaffold.landing.taking.remake import CommitStyle, CommitText, apply_change, read_text, remake
+from scaffold.landing.taking.apply_work import apply_work
+from scaffold.landing.taking.remake import CommitStyle, CommitText, read_text, remake
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.views.session_commits import commits_between, paths_by_commit
 
@@ -50,7 +52,7 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
     await require_not_checked_out(context, run, f"scaffold revert {action.key}")
     parent = Commit(f"{undone}^")
     trees = {name: str(await tree_of(context.git, name)) for name in (tip, undone, parent)}
-    tree = await apply_change(context, old=undone, new=parent, onto=tip, trees=trees)
+    tree = await apply_work(context, run, old=undone, new=parent, onto=tip, trees=trees)
     if isinstance(tree, Conflicted):
         raise await _conflict(context, run, action, undone=undone, tip=tip, paths=tree.paths)
     if tree == trees[tip]:
@@ -121,7 +123,7 @@ async def _conflict(
 ) -> ScaffoldError:
     """Return the error that names the later work on the same lines."""
     later = await commits_between(context.git, context.store, run, old=undone, new=tip)
-    changed = await paths_by_commit(context.git, later)
+    changed = await paths_by_commit(context.git, run, later)
     touching = [each for each in reversed(later) if changed[each.commit] & {*paths}]
     first: list[ActionKey] = [each.action for each in touching if each.action and each.action != action.key]
     named = ", ".join(f"{each.action or each.commit[:8]}" for each in touching) or "later commits"
@@ -158,9 +160,9 @@ async def find_interrupted(context: RunContext, run: Run) -> tuple[BranchMove, .
     return tuple(found)
 
 
-async def changed_by(context: RunContext, move: BranchMove) -> tuple[str, ...]:
-    """Return the paths that a move changed."""
-    return await changed_paths(context.git, Commit(f"{move.new}^"), move.new)
+async def changed_by(context: RunContext, run: Run, move: BranchMove) -> tuple[str, ...]:
+    """Return the paths that a move changed, without a list in which only marks of tasks did."""
+    return await own_changed_paths(context.git, run.settings.landing.tracked_list, Commit(f"{move.new}^"), move.new)
 
 
 def record_reverted(store: Store, run: Run, move: BranchMove, changed: Sequence[str]) -> Reverted:

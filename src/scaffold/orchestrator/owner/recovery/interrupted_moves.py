@@ -32,7 +32,7 @@ async def record_move(context: RunContext, run: Run, move: BranchMove) -> Revert
 
 async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reverted:
     """Do the same for a revert."""
-    changed = await changed_by(context, move)
+    changed = await changed_by(context, run, move)
     with owner_transaction(context.store, run, durable=True):
         done = record_reverted(context.store, run, move, changed)
         _pause(context.store, run, Paused(REVERTED))

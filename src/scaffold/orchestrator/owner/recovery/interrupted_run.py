@@ -105,7 +105,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
         elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
             await rescue_and_remove(context, run, attempt.id)
     for ref, commit in (await refs.list_refs(context.git, refs.LANE_PREFIX)).items():
-        attempt = context.store.attempts.get(AttemptId(ref.removeprefix(refs.LANE_PREFIX)))
+        attempt = context.store.attempts.get(refs.attempt_id_of_lane(ref))
         if attempt is not None and attempt.run_id == run.id:
             await refs.delete(context.git, ref, old=commit)
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))

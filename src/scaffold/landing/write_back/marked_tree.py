@@ -1,0 +1,108 @@
+"""The list of tasks in trees that are merged: taken out of the merge, merged by itself, and marked."""
+
+import asyncio
+from functools import partial
+
+from msgspec import Struct
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import ActionKey, Commit, TreeId
+from scaffold.core.run_settings import WriteBack
+from scaffold.git.command import Git
+from scaffold.git.commits import commit_tree, merge_base, tree_of
+from scaffold.git.merge import HELPER
+from scaffold.git.tree_file import tree_with
+from scaffold.landing.write_back.merged_list import merge_lists, without_claims
+from scaffold.plan.source.formats import marked_tasks, with_done
+from scaffold.run.task_list import ListVersion, read_list, with_list
+
+MESSAGE = "Work without its changes of the list of tasks\n"
+
+
+class SetApart(Struct, frozen=True):
+    """Work without its changes of the list of tasks, and the list in which these are merged."""
+
+    head: Commit
+    text: str | None = None
+    """None if the work does not change the list, or if that can be merged only as any other file is."""
+
+
+class MarkedTree(Struct, frozen=True):
+    """A tree with the task that lands marked as done, or why it is not, as the end of a sentence about the list."""
+
+    tree: TreeId
+    why_not: str = ""
+
+
+async def set_apart(git: Git, listed: WriteBack | None, *, tip: Commit, head: Commit) -> SetApart:
+    """Return the work `head` with the list as it was where its agent began, and the list merged into that of `tip`.
+
+    What the agent marked as done is left out: what lands decides that.
+    """
+    base = await merge_base(git, tip, head) if listed is not None else None
+    if listed is None or base is None:
+        return SetApart(head)
+    was, theirs, ours = [await read_list(git, listed, each) for each in (base, head, tip)]
+    if was is None or theirs is None or ours is None or was.object_id == theirs.object_id:
+        return SetApart(head)
+    try:
+        own = await asyncio.to_thread(without_claims, listed.format, was.text, theirs.text, name=listed.path)
+        text = await _merged(listed, was.text, ours.text, own)
+    except PlanInvalid:
+        return SetApart(head)
+    if text is None:
+        return SetApart(head)
+    tree = await tree_with(git, await tree_of(git, head), listed.path, mode=theirs.mode, object_id=was.object_id)
+    apart = await commit_tree(git, tree, parents=[head], message=MESSAGE, author=HELPER, committer=HELPER)
+    return SetApart(apart, text)
+
+
+async def marked(
+    git: Git, listed: WriteBack, tree: TreeId, key: ActionKey, *, merged: str | None, base: Commit
+) -> MarkedTree:
+    """Return the tree with the task `key` marked in its list, which becomes `merged` first unless that is None.
+
+    A task that the list did not have at the run's `base`, either, is none of the user's.
+    """
+    version = await read_list(git, listed, tree)
+    if version is None:
+        return MarkedTree(tree, "is no text file there any more")
+    text, why = version.text if merged is None else merged, ""
+    try:
+        done = await asyncio.to_thread(with_done, listed.format, text, [key], name=listed.path)
+        text = done.text
+        if done.unmarked and await _has(git, listed, base, key):
+            why = f"does not have exactly one task `{key}` any more"
+    except PlanInvalid as error:
+        why = f"cannot be read any more: {error}"
+    if text != version.text:
+        tree = await with_list(git, listed, tree, version, text)
+    return MarkedTree(tree, why)
+
+
+async def _has(git: Git, listed: WriteBack, commit: Commit, key: ActionKey) -> bool:
+    version = await read_list(git, listed, commit)
+    if version is None:
+        return False
+    try:
+        tasks = await asyncio.to_thread(marked_tasks, listed.format, version.text, name=listed.path)
+    except PlanInvalid:
+        return False
+    return any(task.id == key for task in tasks)
+
+
+async def merge_list(git: Git, listed: WriteBack, *, old: str, new: str, onto: str) -> ListVersion | None:
+    """Return the merged list, with the contents of `old` and the mode of `new`; None if the change leaves it alone."""
+    was, theirs, ours = [await read_list(git, listed, each) for each in (old, new, onto)]
+    if was is None or theirs is None or ours is None or was.object_id == theirs.object_id:
+        return None
+    try:
+        text = await _merged(listed, was.text, ours.text, theirs.text)
+    except PlanInvalid:
+        return None
+    return None if text is None else ListVersion(mode=theirs.mode, object_id=was.object_id, text=text)
+
+
+async def _merged(listed: WriteBack, was: str, ours: str, theirs: str) -> str | None:
+    merge = partial(merge_lists, listed.format, was, ours, theirs, name=listed.path)
+    return await asyncio.to_thread(merge)
