@@ -63,6 +63,7 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     detach: bool = False
     greenfield: bool = False
     pr: bool = False
+    write_back: bool = False
 
 
 def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionKey
+from scaffold.core.ids import ActionKey, RunId
 from scaffold.host.files import FileLock, read_untrusted, write_atomic
 from scaffold.run.context import RunContext, safe_file_name
 
 MAX_BYTES = 256 * 1024
 """Of each file."""
 LOCK_TIMEOUT_S = 60.0
+ARCHIVE = "archive"
+"""The folder of the notes of completed stories, by run."""
 SCRATCH = "scratch.md"
 """The notes of all agents."""
 
@@ -26,6 +28,34 @@ class UnusableNotes(Struct, frozen=True):
 def notes_of_story(story: ActionKey) -> str:
     """Return the name of the file with the notes of a story."""
     return f"scratch_{safe_file_name(story)}.md"
+
+
+async def file_notes(context: RunContext, run_id: RunId, story: ActionKey, *, completed: bool) -> None:
+    """Move a story's notes to the archive once it is completed, and back if it is open again.
+
+    Safe to repeat after a kill, and nothing is lost: notes that are in both places become one text, the older first.
+    """
+    name = notes_of_story(story)
+    places = context.projections / name, context.projections / ARCHIVE / run_id / name
+    source, target = places if completed else reversed(places)
+    if not source.is_file():  # most of the time, and then without a lock
+        return
+    async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
+        if source.is_file():
+            _move(source, target, older=target if completed else source)
+
+
+def _move(source: Path, target: Path, *, older: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        source.replace(target)
+        return
+    moved, there = source.read_bytes(), target.read_bytes()
+    first, second = (there, moved) if older == target else (moved, there)
+    # Killed between the two, it may have been added already.
+    if not (there.endswith(moved) if older == target else there.startswith(moved)):
+        write_atomic(target, first if not second else first.removesuffix(b"\n") + b"\n" + second)
+    source.unlink()
 
 
 async def add_notes(context: RunContext, name: str, text: str) -> str | UnusableNotes:

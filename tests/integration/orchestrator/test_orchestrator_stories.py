@@ -41,7 +41,9 @@ async def open_stories(harness, *stories, **settings):
 
 
 def notes(harness, name):
-    return (harness.context.projections / name).read_text()
+    """Return notes, which are in the archive once their story is completed."""
+    (place,) = [each for each in harness.context.projections.rglob(name) if "logs" not in each.parts]
+    return place.read_text()
 
 
 def state(harness, key="US-1"):
@@ -232,13 +234,15 @@ async def test_a_conflict_inserts_a_step_that_resolves_it(harness):
 
 @pytest.mark.slow
 async def test_agents_share_notes_and_each_story_has_its_own(harness):
-    """DR-7: lines of all agents are kept, and are in the prompts of the steps after them."""
+    """DR-7: lines of all agents are in the prompts of the steps after them; a completed story's are archived."""
     run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))
     write = 'cd "$SCAFFOLD_SHARED_DIR"; echo "for all from {0}" >> scratch.md; echo own >> scratch_{0}.md'
     script = turns(step_001=write.format("US-1"), step_005="echo six >> list")
     script |= turns("US-2", step_001=write.format("US-2"), step_005="echo seven >> list")
     assert (await harness.run_to_end(run, **script)).state == Completed()
     assert notes(harness, "scratch.md").splitlines() == ["for all from US-1", "for all from US-2"]
+    archive = harness.context.projections / "archive" / run.id
+    assert sorted(each.name for each in archive.iterdir()) == ["scratch_US-1.md", "scratch_US-2.md"]
     assert notes(harness, "scratch_US-1.md").splitlines() == ["own"]
     log = (harness.context.projections / "logs" / "US-2" / "step-001.jsonl").read_text()
     assert "for all from US-1" in log
@@ -357,11 +361,13 @@ async def test_a_final_review_with_failing_checks_can_add_steps(harness):
 async def test_a_reverted_story_is_worked_again_from_its_first_step(harness):
     """DR-17: on the branch as it is now, without what was undone, also once git has forgotten that."""
     run = await open_stories(harness, story())
-    assert (await harness.run_to_end(run, **turns(step_005="echo bad >> list"))).state == Completed()
+    said = 'echo "it is bad" >> "$SCAFFOLD_SHARED_DIR/scratch_US-1.md"; '
+    assert (await harness.run_to_end(run, **turns(step_005=f"{said} echo bad >> list"))).state == Completed()
     run = harness.store.runs.get(run.id)
     await revert_action(harness.context, run, harness.action(run, "US-1/step-010"))
     await harness.sh("git reflog expire --expire=now --all; git gc -q --prune=now")
     assert set(harness.statuses(run).values()) == {"running", "pending"}
+    assert (harness.context.projections / "scratch_US-1.md").read_text() == "it is bad\n", "its agents read them again"
     ending = await harness.run_to_end(harness.store.runs.get(run.id), **turns(step_005="echo good >> list"))
     assert ending.state == Completed()
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\ngood"

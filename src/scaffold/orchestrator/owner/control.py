@@ -30,8 +30,8 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.recovery.reopening import reopen_failed, reopen_goal, retry_failed_goal
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
-from scaffold.orchestrator.owner.workflow_state import write_workflow_state
 from scaffold.run.context import RunContext
 from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
@@ -53,7 +53,7 @@ async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeo
     if not isinstance(mine, Run):
         return mine
     state = await _halt_owned(context, mine, request)
-    await write_workflow_state(context, mine)
+    await write_run_files(context, mine)
     return state
 
 
@@ -194,7 +194,7 @@ async def submit_control_request(context: RunContext, run: Run, request: Control
         await recover_run(context, mine)
         await apply_control_requests(context, mine, None)
         release_run(context.store, mine)
-        await write_workflow_state(context, mine)
+        await write_run_files(context, mine)
 
 
 def _has_live_owner(store: Store, run_id: RunId) -> bool:

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import RunCreated
-from scaffold.core.ids import RunId
+from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.plan import Plan
-from scaffold.core.run_settings import RunSettings
+from scaffold.core.run_settings import RunSettings, TaskFormat
 from scaffold.core.states import Planning
 from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.identity import own_identity
@@ -34,6 +34,10 @@ class RunInput(Struct, frozen=True, kw_only=True):
     source: str
     """The text that identifies the input: the request, or the text of the plan."""
     plan: Plan = EMPTY_PLAN
+    task_format: TaskFormat | None = None
+    """The format of the list of tasks that the plan was made of; None if it was made of none."""
+    listed: tuple[ActionKey, ...] = ()
+    """The tasks of that list that are left to do."""
 
 
 class RunOpened(Struct, frozen=True):

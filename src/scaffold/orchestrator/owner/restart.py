@@ -8,7 +8,7 @@ from scaffold.orchestrator.owner.processes.engine import describe_exit_code
 from scaffold.orchestrator.owner.processes.supervisor_pool import end_orphaned_supervisors
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.workflow_state import write_workflow_state
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.sandbox import stop_leftover_services
@@ -44,5 +44,5 @@ async def give_up_restarts(context: RunContext, run: Run) -> RunState:
     """Pause an owned run whose owners died too often without progress; return its state."""
     await clear_run(context, run)
     state = finish_run(context.store, run, "deaths")
-    await write_workflow_state(context, run)
+    await write_run_files(context, run)
     return state

@@ -46,11 +46,11 @@ from scaffold.orchestrator.owner.run_end import (
     state_from_goals,
     unfinished_cause,
 )
+from scaffold.orchestrator.owner.run_files import RunFiles
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
-from scaffold.orchestrator.owner.workflow_state import WorkflowStateFile
 from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
@@ -97,7 +97,7 @@ class RunOwner:
         self._ensure_baseline = baseline
         self._wakeup = Wakeup()
         self._queue = MergeQueue(context, run, self._wakeup.next_event, merger=merger)
-        self._workflow_state = WorkflowStateFile(context, run)
+        self._files = RunFiles(context, run)
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
         self._launcher = AttemptLauncher(context.store, run.id, engine)
@@ -137,7 +137,7 @@ class RunOwner:
             await self._run_until_done()
             ending = await self._end()
             # The end changes stories, too. By now another process may own the run; both write what the store says.
-            await self._workflow_state.write()
+            await self._files.write()
         except OSError as error:
             raise ScaffoldError(
                 f"run {self.run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
@@ -328,7 +328,7 @@ class RunOwner:
                 if (seq := store.events.last_seq(self.run.id)) != last_seq:
                     last_seq = seq
                     self._wakeup.notify_all()
-                    await self._workflow_state.write()
+                    await self._files.write()
                 match store.runs.control_request(self.run.id):
                     case "stop":
                         self.request_stop("stopped")

@@ -26,8 +26,8 @@ from scaffold.orchestrator.owner.recovery.interrupted_moves import (
     record_revert,
 )
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import keeping_lease, release_run, take_over_run
-from scaffold.orchestrator.owner.workflow_state import write_workflow_state
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.checks import During
 
@@ -105,7 +105,7 @@ async def _owned(context: RunContext, run: Run) -> AsyncIterator[Run]:
             yield own
     finally:
         release_run(context.store, own)
-        await write_workflow_state(context, own)
+        await write_run_files(context, own)
 
 
 def _take(context: RunContext, run: Run) -> Run:

@@ -22,35 +22,31 @@ class WorkflowStateFile:
         self._path = context.projections / NAME
         self._has_stories: bool | None = None
 
-    async def write(self) -> None:
-        """Write the state of the run's stories if it has changed; fields that we do not know stay.
+    async def write(self) -> bool:
+        """Write the state of the run's stories if it has changed; return whether the file is this run's.
 
-        A file that cannot be written is left as it is: the store is what counts.
+        Fields that we do not know stay. A file that cannot be written is left as it is: the store is what counts.
         """
         # A plan gets its stories at once, so that runs without any are asked only once.
         if self._has_stories is None:
             self._has_stories = has_stories(self._context.store, self._run)
         if not self._has_stories:
-            return
+            return False
         lock = self._context.repository.common_dir / "scaffold" / f"{NAME}.lock"
         async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
             store = self._context.store
             if store.runs.latest_with_method("story") != self._run.id:
-                return
+                return False
             stories = all_stories(store, self._run, self._context.projections)
             state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
             text = encode_state(state, self._given())
             with contextlib.suppress(OSError):
                 if not self._path.exists() or self._path.read_bytes() != text:
                     write_atomic(self._path, text)
+        return True
 
     def _given(self) -> Document | None:
         """Return the document that is there; None if it cannot be read as one."""
         with contextlib.suppress(PlanInvalid, OSError, UnicodeDecodeError):
             return read_state(self._path.read_text("utf-8"), name=NAME).given
         return None
-
-
-async def write_workflow_state(context: RunContext, run: Run) -> None:
-    """Write the file as `WorkflowStateFile.write` does, after a change of a run that no process executes."""
-    await WorkflowStateFile(context, run).write()

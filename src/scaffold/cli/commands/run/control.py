@@ -22,7 +22,7 @@ from scaffold.orchestrator.owner.control import (
     retry_run,
     stopped_for_good,
 )
-from scaffold.orchestrator.owner.workflow_state import write_workflow_state
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.run.context import RunContext
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import read_summary
@@ -146,7 +146,7 @@ async def _retry(target: str | None, run_name: str | None) -> None:
     context = await open_context()
     try:
         run, what = _reopen(context, target, run_name)
-        await write_workflow_state(context, run)
+        await write_run_files(context, run)
         if is_executed(run):
             print_text(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
         else:

@@ -11,6 +11,7 @@ import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
 from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input
+from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
@@ -27,6 +28,7 @@ from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.pull_request import GH_FIX
 from scaffold.landing.taking.user_programs import require_program
+from scaffold.orchestrator.owner.marked_copy import marked_copy
 from scaffold.orchestrator.owner.open_run import (
     RunExecutedElsewhere,
     RunInput,
@@ -53,6 +55,7 @@ CONFIRMATION = "Start?"
 @click.option("--plan", "plan_path", metavar="FILE", help="Execute this plan, YAML or JSON, as it is.")
 @click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, in their order.")
 @click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
+@click.option("--write-back", is_flag=True, help="Mark tasks as done in their list, each in the commit that lands it.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
@@ -72,6 +75,7 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: st
             print_json({"type": "result", "run": None})
         return OK
     work, flags = given
+    require_list(work, write_back=flags.write_back)
     return run_async(_run(flags, work))
 
 
@@ -95,7 +99,10 @@ async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunF
         require_program(context, "gh", GH_FIX)  # before anything is spent
     quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
     planner = not quick if flags.plan_path is None else may_replan(flags)
-    chosen = await run_settings(context, settings, flags, planner=planner, notice=note_printer(quiet=flags.quiet))
+    tell = note_printer(quiet=flags.quiet)
+    chosen = await run_settings(context, settings, flags, planner=planner, notice=tell)
+    if flags.write_back:
+        chosen = await with_write_back(context, chosen, work, tell)
     if quick:
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
     if flags.yes:
@@ -145,6 +152,8 @@ async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
 
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     """Plan a run if needed, show it, and execute it if the user agrees, otherwise save it; return the exit code."""
+    if (copy := marked_copy(context, run)) and not flags.quiet:
+        print_text(f"tasks that are done are marked in {copy.relative_to(context.repository.root)}", err=True)
     # No question is asked, so the background process can plan, too.
     if flags.yes and flags.detach:
         return await continue_run(context, run.id, flags)

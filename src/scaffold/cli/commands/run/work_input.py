@@ -98,7 +98,14 @@ def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags
     if not plan.goals:
         print_text(f"{source.path}: nothing is left to do", err=True)
         return None
-    return RunInput(request=_short_path(source.path), source=source.text, plan=plan), _with_path(flags, source.path)
+    work = RunInput(
+        request=_short_path(source.path),
+        source=source.text,
+        plan=plan,
+        task_format=source.document.format,
+        listed=tuple(each.key for each in source.tasks.planned if each.key),
+    )
+    return work, _with_path(flags, source.path)
 
 
 def _with_path(flags: RunFlags, path: str) -> RunFlags:
