@@ -74,7 +74,7 @@ class ProofSetup:
         """Return the request for one candidate; the tests named in `accepted` may be lost."""
         settings, store = self.run.settings, self.context.store
         installed = self.baseline.environment.installed if self.baseline else ()
-        declaration = read_declaration(store, action)
+        declaration, listed = read_declaration(store, action), settings.landing.tracked_list
         return ProofRequest(
             contract=await contract_with_timings(self.context, attempt, self.baseline),
             files=declaration.files,
@@ -85,6 +85,7 @@ class ProofSetup:
             settled=self.settled,
             failed_on_base=_failed_before(attempt.verification),
             baseline=baseline,
+            marked_list=listed.path if listed else "",
             tagged=settings.gates.tagged,
             gates_given=settings.gates.given,
             gates_off=settings.gates.off,

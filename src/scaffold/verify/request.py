@@ -41,6 +41,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """Whether to run only the tests affected by the change."""
     landed_gates: tuple[GateResult, ...] | None = None
     """At the end of a run: the gate results of all that landed, in order. Else None."""
+    marked_list: str = ""
+    """The list in which landings mark tasks: earlier marks in it say nothing about tests. Empty for none."""
     tagged: tuple[TaggedTests, ...] = ()
     """Tests that are selected by their tags when certain paths change."""
     gates_given: tuple[Gate, ...] = ()

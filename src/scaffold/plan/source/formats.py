@@ -1,6 +1,7 @@
 """Which format a specification has, and the readers and writers of all task formats."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import assert_never
 
 from scaffold.core.errors import PlanInvalid
@@ -61,10 +62,11 @@ def with_done(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, n
     return mark_done(text, marked_tasks(task_format, text, name=name), ids)
 
 
-def marked_tasks(task_format: TaskFormat, text: str, *, name: str) -> Sequence[SourceTask]:
+@lru_cache(maxsize=4)
+def marked_tasks(task_format: TaskFormat, text: str, *, name: str) -> tuple[SourceTask, ...]:
     """Return all tasks of a text with where their marks are, whatever the text has become.
 
-    Raises PlanInvalid if the text cannot be read.
+    The latest are kept, as a landing asks for the same texts several times. Raises PlanInvalid if one cannot be read.
     """
     return numbered_tasks(text, name=name) if task_format == "kiro" else _read(task_format, text, name, "").tasks
 

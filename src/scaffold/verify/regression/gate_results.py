@@ -89,6 +89,7 @@ async def judge_gates(
     before = tuple([await followed(run, tree) for run in named])
     former = {new: old for old, new in renames.items()}
     landed = runs and runs[0].commit != tree.base
+    earlier = await commits.changed_paths(tree.git, runs[0].commit, tree.base) if landed else ()
     change = await analyze_impact(
         tree,
         before,
@@ -96,7 +97,7 @@ async def judge_gates(
         focused=request.focused,
         tagged=request.tagged,
         former=former,
-        earlier=await commits.changed_paths(tree.git, runs[0].commit, tree.base) if landed else (),
+        earlier=[path for path in earlier if path != request.marked_list],
     )
     found = change.found_tests | await _tests_named_by_commands(request, tree)
     change = structs.replace(change, found_tests=found)

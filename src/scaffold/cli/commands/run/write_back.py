@@ -1,12 +1,13 @@
 """`run --write-back`: in which file tasks are marked as done that land, and what is said about it."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.core.ids import ActionKey
 from scaffold.core.printable_text import join_limited
 from scaffold.core.run_settings import RunSettings, WriteBack
 from scaffold.git.refs import resolve
@@ -44,32 +45,28 @@ async def with_write_back(
     tracked = WriteBack(path=place, format=work.task_format, tracked=True)
     head = await resolve(context.git, "HEAD") if place else None
     version = await read_list(context.git, tracked, head) if head is not None else None
-    listed = tracked if version is not None else replace(tracked, path=str(path), tracked=False)
-    if version is None:
-        tell(f"{work.request} is no file of the checked out commit, so it stays as it is and a copy is marked")
+    known = None if version is None else await asyncio.to_thread(_known, tracked, version.text)
+    if known is None:
+        tell(f"{work.request} is no list of tasks of the checked out commit, so it stays as it is and a copy is marked")
+        listed = replace(tracked, path=str(path), tracked=False)
     else:
         tell(f"tasks that land are marked as done in {work.request}, each in the commit that lands it")
-        for note in await asyncio.to_thread(lambda: tuple(_uncommitted(tracked, version.text, work))):
-            tell(note)
+        listed = tracked
+        if missing := [each for each in work.listed if each not in known]:
+            names = join_limited(missing, MAX_NAMES)
+            tell(f"not in the list as it was committed, so that no mark follows: {names}")
     return replace(settings, landing=replace(settings.landing, write_back=listed))
+
+
+def _known(listed: WriteBack, committed: str) -> frozenset[ActionKey] | None:
+    """Return the tasks of the committed list; None if it cannot be read."""
+    try:
+        return frozenset(task.id for task in marked_tasks(listed.format, committed, name=listed.path))
+    except PlanInvalid:
+        return None
 
 
 def _place_below(root: Path, path: Path) -> str:
     """Return the path of a file below the top of the repository; empty if it is elsewhere."""
     place, top = path.parent.resolve() / path.name, root.resolve()
     return place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
-
-
-def _uncommitted(listed: WriteBack, committed: str, work: RunInput) -> Iterator[str]:
-    """Yield a note about tasks of the plan that the committed list does not have."""
-    try:
-        known = {task.id for task in marked_tasks(listed.format, committed, name=listed.path)}
-    except PlanInvalid:
-        yield f"{listed.path} cannot be read as it was committed, so nothing is marked in it"
-        return
-    missing = [each for each in work.listed if each not in known]
-    if missing:
-        yield (
-            f"{join_limited(missing, MAX_NAMES)} will not be marked as done: the committed {listed.path} does not have "
-            "them"
-        )
