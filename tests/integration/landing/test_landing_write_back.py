@@ -83,7 +83,7 @@ async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harnes
     """DR-1, AL-13: in adjacent lines, on one base; the tree that was proven lands, and no fact depends on the list."""
     keys = KEYS[:3]
     await candidates(harness, run, **{key: f"echo x > {key}" for key in keys})
-    assert all(isinstance(each, BatchLanded) for each in await land_all(harness, run))
+    assert max(len(each.attempts) for each in await land_all(harness, run)) > 1
     assert await listed(harness, run) == marked(*keys)
     landed = await harness.landed(run)
     for number, key in enumerate(landed):

@@ -1,8 +1,8 @@
-"""The tiers: how much effort a run spends."""
+"""Settings of a run: tiers, models, the list in which tasks are marked."""
 
 from itertools import pairwise
 
-from scaffold.core.run_settings import TIERS, ModelSettings
+from scaffold.core.run_settings import TIERS, LandingSettings, ModelSettings, WriteBack
 
 
 def test_each_tier_has_at_least_the_effort_of_the_one_before():
@@ -24,3 +24,11 @@ def test_a_role_without_an_effort_of_its_own_has_that_of_the_model():
     """RA-2."""
     model = ModelSettings(name="m", effort="low", role_efforts={"critic": "off"})
     assert (model.effort_of("critic"), model.effort_of("worker")) == ("off", "low")
+
+
+def test_only_a_list_of_the_repository_is_marked_by_commits():
+    """DR-1."""
+    tracked = WriteBack(path="tasks.md", format="kiro", tracked=True)
+    assert LandingSettings(write_back=tracked).tracked_list == tracked
+    assert LandingSettings(write_back=WriteBack(path="/t", format="kiro", tracked=False)).tracked_list is None
+    assert LandingSettings().tracked_list is None
