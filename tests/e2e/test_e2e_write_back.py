@@ -5,6 +5,7 @@ import json
 import pytest
 
 from scaffold.plan.story.step_type import STEP_TYPES
+from support.crash_points import CrashPoint
 from support.scenario import Scenario, write
 
 DONE = "done\n\nSUMMARY\nlooked\nat\nit"
@@ -93,13 +94,12 @@ def test_tasks_that_land_are_marked_in_the_list_of_their_tool(scenario, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["untracked", "ignored", "outside"])
+@pytest.mark.parametrize("where", ["ignored", "outside"])
 def test_a_list_that_is_not_the_repositorys_stays_and_a_copy_is_marked(scenario, where):
     """DR-1: the copy is that of the run, of the list as it is now."""
     file = scenario.home / "tasks.md" if where == "outside" else place(scenario, "my/tasks.md", SPEC_KIT)
     file.write_bytes(SPEC_KIT.encode())
-    if where == "ignored":
-        (scenario.repo / ".git" / "info" / "exclude").write_text("my\n")
+    (scenario.repo / ".git" / "info" / "exclude").write_text("my\n")
     reply(scenario, "T001", "T002", "T003")
     done = scenario.call(scenario.request_command("--spec", str(file), "--write-back", "--yes"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,6 +109,25 @@ def test_a_list_that_is_not_the_repositorys_stays_and_a_copy_is_marked(scenario,
         "[ ]", "[x]"
     )
     assert file.read_bytes() == SPEC_KIT.encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [26, 30])
+def test_a_kill_while_work_lands_changes_no_mark(scenario, number):
+    """BX-15, BX-2, DR-1: a sample of the points, around the landing; each task lands and is marked once."""
+    file = place(scenario, "tasks.md", SPEC_KIT)
+    scenario.commit("a list")
+    reply(scenario, "T001", "T002", "T003")
+    command = scenario.request_command("--spec", "tasks.md", "--write-back", "--yes")
+    with CrashPoint(scenario, number, CRASH_DISTINCT="before").armed():
+        killed = scenario.call(command)
+    if scenario.status()["run"]["status"] != "completed":
+        again = scenario.call(command)
+        assert again.returncode == 0, killed.stdout + again.stdout + again.stderr
+    branch = scenario.status()["run"]["session_branch"]
+    assert sorted(scenario.git("log", "--format=%s", f"main..{branch}").split()[::2]) == ["T001:", "T002:", "T003:"]
+    scenario.git("switch", "-q", branch)
+    assert file.read_bytes() == SPEC_KIT.replace("[ ]", "[x]").encode()
 
 
 def test_what_has_no_marks_cannot_be_written_back(scenario):

@@ -121,7 +121,11 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
                 return await start(context, run, flags)
             case RunTakenOver(run=run):
                 print_text(f"continuing run {run.id}, which was interrupted", err=True)
-                reconfigure_run(context, run, resume_settings(context, run, flags))
+                settings = resume_settings(context, run, flags)
+                if flags.write_back:
+                    landing = msgspec.structs.replace(settings.landing, write_back=chosen.landing.write_back)
+                    settings = msgspec.structs.replace(settings, landing=landing)
+                reconfigure_run(context, run, settings)
                 return await continue_run(context, run.id, flags)
             case RunExecutedElsewhere(run=run):
                 code = await _follow(context, run, flags)
