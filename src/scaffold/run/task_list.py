@@ -13,8 +13,7 @@ from scaffold.git.command import Git
 from scaffold.git.commits import changed_paths, commit_tree, patch_fingerprint, tree_of
 from scaffold.git.merge import HELPER
 from scaffold.git.tree_file import read_file, tree_with, write_blob
-from scaffold.plan.source.formats import with_done
-from scaffold.plan.source.task_marks import done_ids, same_but_for_marks
+from scaffold.plan.source.task_marks import done_ids, same_but_for_marks, with_marked
 
 MESSAGE = "A commit with the tasks marked that land on it\n"
 
@@ -99,6 +98,6 @@ def _marked_as(listed: WriteBack, before: str, after: str) -> str:
     """Return `before` with the tasks marked as done that `after` has marked besides."""
     try:
         done = [done_ids(listed.format, text, name=listed.path) for text in (before, after)]
-        return with_done(listed.format, before, done[1] - done[0], name=listed.path).text
+        return with_marked(listed.format, before, done[1] - done[0], name=listed.path)
     except PlanInvalid:
         return before

@@ -49,6 +49,14 @@ def test_a_task_that_its_user_left_open_stays_open():
     assert merged(first, KIRO, done(first, "2")) == done(KIRO, "2")
 
 
+def test_what_is_done_with_open_parts_stays_so():
+    """As users leave their lists: marked as a whole, or with parts that nobody will do."""
+    whole = KIRO.replace("[ ] 1. a", "[x] 1. a")
+    assert merged(whole, done(whole, "2"), whole + "more\n") == done(whole, "2") + "more\n"
+    assert merged(whole, done(whole, "2"), done(whole, "1.1")) == done(whole, "1.1", "2")
+    assert merged(done(whole, "1.1"), done(whole, "1.1", "2"), whole) == done(whole, "2")
+
+
 def test_other_changes_beside_marks_are_kept_even_in_adjacent_lines():
     noted = KIRO.replace("c\n", "c\n    - noted\n")
     assert merged(KIRO, done(KIRO, "1.2", "2"), noted) == done(noted, "1.2", "2")

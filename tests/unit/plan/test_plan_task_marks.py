@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scaffold.plan.source.formats import with_done
 from scaffold.plan.source.prd import read_prd
-from scaffold.plan.source.task_marks import done_ids, same_but_for_marks, with_open
+from scaffold.plan.source.task_marks import containing, done_ids, same_but_for_marks, with_open
 from support.task_lists import FORMATS, NUMBERS, ids_of, versions
 
 KIRO = "- [ ] 1. a\n  - [-] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n"
@@ -34,11 +34,12 @@ def test_marks_that_are_taken_back_leave_the_text_as_it_was(write, data):
         assert opened == before
 
 
-def test_what_a_task_is_a_part_of_is_open_with_it():
+def test_only_what_is_named_is_opened_and_what_it_is_a_part_of_is_known():
     whole = with_done("kiro", KIRO, ["1.1", "1.2"], name="x").text
     assert whole.count("[x]") == 3
     opened = with_open("kiro", whole, ["1.1", "gone"], like=KIRO, name="x")
-    assert opened == KIRO.replace("[ ] 1.2", "[x] 1.2")
+    assert opened == whole.replace("[x] 1.1", "[-] 1.1")
+    assert containing("kiro", whole, ["1.1", "2", "gone"], name="x") == {"1"}
 
 
 def test_an_open_task_has_the_mark_of_its_format_if_no_version_says_which():

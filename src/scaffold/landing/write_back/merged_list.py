@@ -4,7 +4,7 @@ from scaffold.core.run_settings import TaskFormat
 from scaffold.landing.conflicts.line_merge import merge_lines
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.plan.source.formats import with_done
-from scaffold.plan.source.task_marks import done_ids, with_open
+from scaffold.plan.source.task_marks import containing, done_ids, with_marked, with_open
 
 
 def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, name: str) -> str | None:
@@ -14,23 +14,23 @@ def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, n
     version cannot be read.
     """
     was, mine, other = (done_ids(task_format, text, name=name) for text in (base, ours, theirs))
-    every = was | mine | other
-    versions = [with_done(task_format, text, every, name=name).text for text in (base, ours, theirs)]
+    every, new, opened = was | mine | other, other - was, was - other
+    versions = [with_marked(task_format, text, every, name=name) for text in (base, ours, theirs)]
     try:
         lines = merge_lines(*(text.splitlines(keepends=True) for text in versions))
     except NotMergeable:
         return None
     if lines is None:
         return None
-    # Those whose parts are all done without them being so were left open by their user.
-    left_open = done_ids(task_format, with_done(task_format, ours, mine, name=name).text, name=name) - mine
-    opened = (every | left_open) - ((mine | (other - was)) - (was - other))
     merged = "".join(lines)
+    # What a task is a part of is not done without it, and done with the last one.
+    opened = (every - ((mine | new) - opened)) | (containing(task_format, merged, opened, name=name) - other)
     # Which mark an open task has is what the side says that opened it.
     for version in (theirs, ours):
         open_there = opened - done_ids(task_format, version, name=name)
         merged = with_open(task_format, merged, open_there, like=version, name=name)
-    return merged
+    merged = with_open(task_format, merged, opened, like=ours, name=name)
+    return with_done(task_format, merged, new, name=name).text
 
 
 def without_claims(task_format: TaskFormat, base: str, theirs: str, *, name: str) -> str:

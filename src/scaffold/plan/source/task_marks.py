@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.run_settings import TaskFormat
-from scaffold.plan.source.formats import marked_tasks, with_done
+from scaffold.plan.source.formats import marked_tasks
 from scaffold.plan.source.task import SourceTask, TaskTree, TextEdit, edited
 
 
@@ -17,16 +17,22 @@ def done_ids(task_format: TaskFormat, text: str, *, name: str) -> frozenset[Acti
     return frozenset(key for key, task in _once(task_format, text, name).items() if task.done)
 
 
+def with_marked(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> str:
+    """Return the text with the tasks `ids` marked as done, and no others, whatever follows from that.
+
+    Raises PlanInvalid if it cannot be read.
+    """
+    tasks, wanted = _once(task_format, text, name), frozenset(ids)
+    return edited(text, [edit for task in tasks.values() if task.id in wanted for edit in task.done_edits])
+
+
 def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, like: str, name: str) -> str:
-    """Return the text with the tasks `ids` marked as open, and with them what they are a part of.
+    """Return the text with the tasks `ids` marked as open, and no others, whatever they are a part of.
 
     Each gets the mark that it has in `like`, another version of the list, if it is open there. Nothing else changes.
     Raises PlanInvalid if one of the texts cannot be read.
     """
-    tasks = _once(task_format, text, name)
-    tree = TaskTree(tasks.values())
-    named = [tasks[key] for key in ids if key in tasks]
-    wanted = {each.id for task in named for each in (task, *tree.ancestors(task))}
+    tasks, wanted = _once(task_format, text, name), frozenset(ids)
     marks = _open_marks(task_format, like, name)
     return edited(
         text,
@@ -39,13 +45,20 @@ def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, l
     )
 
 
+def containing(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> frozenset[ActionKey]:
+    """Return what the tasks `ids` are a part of. Raises PlanInvalid if the text cannot be read."""
+    tasks = _once(task_format, text, name)
+    tree = TaskTree(tasks.values())
+    return frozenset(each.id for key in ids if key in tasks for each in tree.ancestors(tasks[key]))
+
+
 def same_but_for_marks(task_format: TaskFormat, one: str, other: str, *, name: str) -> bool:
     """Return whether two versions of a list differ in nothing but which tasks are marked as done.
 
     Raises PlanInvalid if one of them cannot be read.
     """
     done = done_ids(task_format, one, name=name) | done_ids(task_format, other, name=name)
-    first, second = (with_done(task_format, each, done, name=name).text for each in (one, other))
+    first, second = (with_marked(task_format, each, done, name=name) for each in (one, other))
     return first == second
 
 
