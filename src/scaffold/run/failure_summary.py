@@ -38,6 +38,7 @@ NAMED_REMEDIES: Mapping[str, str] = {
     "links": "Replace these links by regular files, or remove them.",
     "stability": "Make it pass every time: remove what depends on order, chance or time.",
     "change": "Make the change that the task asks for.",
+    "criteria": "Add what is missing, or steps that do; then judge all criteria again, with lines that exist.",
     "commit": "Bring the checkout into a state that git can commit.",
 }
 """What may be done about the results that are no commands, by their names."""

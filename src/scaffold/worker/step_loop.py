@@ -13,6 +13,7 @@ from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
 from scaffold.worker.shared_folder import merge_shared_folder
+from scaffold.worker.story.criteria import unmet_criteria
 from scaffold.worker.story.edits import collect_edits
 from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
 from scaffold.worker.story.prompt import first_prompt, is_step_of_story
@@ -41,23 +42,30 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
     prompt = continued or "\n\n".join(
         [first_prompt(context, failure=lint_failure(linted)), *([merge_note(merge)] if merge else [])]
     )
-    unusable = Verification(commit=context.workspace.start, results=())
+    unusable, asked = Verification(commit=context.workspace.start, results=()), False
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
         answer = finish if isinstance(finish, NoProgress) else await _with_summary(context, agent, finish.text)
         if isinstance(answer, NoProgress):
             return context.end_without_progress(answer)
-        context.record.answered(answer.text, iteration=iteration, edits=await collect_edits(context))
+        edits = await collect_edits(context)
+        context.record.answered(answer.text, iteration=iteration, edits=edits)
         if context.shared is not None:  # the next step begins as soon as this one is handed in
             await merge_shared_folder(context.run_context, context.task, context.shared)
         context.record.enter("verifying")
         work = await commit_work(context)
         if merge is not None and isinstance(work, WorkCommit):
             work = await with_second_parent(context, merge, work)
-        if isinstance(work, WorkCommit):
+        if isinstance(work, Verification):
+            unusable, prompt = work, failure_prompt(work)
+            context.record.enter("executing", verification=work)
+            continue
+        # Asked once: what is not met after that, the final review finds again.
+        unmet = "" if edits or asked else await unmet_criteria(context, answer.text, work.head)
+        if not unmet or iteration == context.task.run.settings.tier.iterations:
             return await hand_in(context, step_ended(work.head, "its agent ended its turn"))
-        unusable, prompt = work, failure_prompt(work)
-        context.record.enter("executing", verification=work)
+        asked, prompt = True, unmet
+        context.record.enter("executing")
     return AttemptEnd("executor_failed", summarize_failures(unusable))
 
 

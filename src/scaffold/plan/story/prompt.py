@@ -16,6 +16,9 @@ DESCRIPTION_CHARS = 16_000
 CRITERIA_CHARS = 16_000
 """Of all acceptance criteria together."""
 MAX_CRITERIA = 50
+"""More are neither shown nor judged."""
+JUDGING_STEPS = frozenset({"review", "final_review"})
+"""The types of steps that give a verdict on each criterion."""
 NOTES_CHARS = 24_000
 """Of all earlier steps together."""
 SCRATCH_CHARS = 16_000
@@ -170,7 +173,7 @@ def _files(files: SharedFiles) -> str:
 
 def _criteria_rule(story: TaskText, step: StepRecord) -> str:
     """Return the form of the verdict on each criterion, which is read by `criteria_review.py`."""
-    if step.type not in {"review", "final_review"} or not story.acceptance:
+    if step.type not in JUDGING_STEPS or not story.acceptance:
         return ""
     return f"""# Your verdict on the acceptance criteria
 One line per criterion, in this form, with the lines that show it: `{FORM}`

@@ -20,6 +20,8 @@ REVIEW = "review"
 """The name of the result in a verification that holds a review."""
 MAX_CITATIONS = 100
 MAX_PATH_CHARS = 4_096
+FILES_AT_ONCE = 100
+"""Of so many the names fit into one command."""
 CODE_FENCE = "```"
 VERDICT_FORMAT = (
     '{"verdict": "approve" or "reject", "citations": [{"file": PATH, "line": NUMBER, "note": TEXT}], "summary": TEXT}'
@@ -53,7 +55,7 @@ def parse_review(text: str) -> Review | str:
 
     The JSON block must be the last thing in the text: an earlier block may be a quotation.
     """
-    block = _last_block(text)
+    block = last_block(text)
     if block is None:
         return f"Your message does not end with a fenced JSON block: {VERDICT_FORMAT}."
     try:
@@ -62,7 +64,9 @@ def parse_review(text: str) -> Review | str:
         return (
             f"The JSON block at the end of your message is not a valid verdict ({error}). It must be: {VERDICT_FORMAT}."
         )
-    return _review_problem(review) or msgspec.structs.replace(review, citations=tuple(map(_tidy, review.citations)))
+    return _review_problem(review) or msgspec.structs.replace(
+        review, citations=tuple(map(tidy_citation, review.citations))
+    )
 
 
 def review_text(review: Review) -> str:
@@ -77,8 +81,8 @@ async def unresolved_citations(
 
     Lines from before the change are looked up in `base`; None if no change is reviewed, so that there are none.
     """
-    now = await _line_counts(git, commit, _cited_files(review, before=False))
-    then = await _line_counts(git, base, _cited_files(review, before=True)) if base else {}
+    now = await line_counts(git, commit, _cited_files(review.citations, before=False))
+    then = await line_counts(git, base, _cited_files(review.citations, before=True)) if base else {}
     return tuple(_citation_problems(review.citations, now, then))
 
 
@@ -100,7 +104,7 @@ def reviews(verification: Verification) -> tuple[Review, ...]:
     return tuple(review_in(result) for result in verification.results if result.name == REVIEW)
 
 
-def _last_block(text: str) -> str | None:
+def last_block(text: str) -> str | None:
     """Return the content of the fenced block that `text` ends with; None if it does not end with one."""
     lines = text.rstrip().split("\n")
     if lines[-1].strip() != CODE_FENCE:
@@ -111,7 +115,7 @@ def _last_block(text: str) -> str | None:
     return "\n".join(lines[begin + 1 : -1])
 
 
-def _tidy(citation: Citation) -> Citation:
+def tidy_citation(citation: Citation) -> Citation:
     """Return the citation with its path as git writes it: `./a//b` is `a/b`."""
     return msgspec.structs.replace(citation, file=str(PurePosixPath(citation.file)))
 
@@ -137,18 +141,25 @@ def _position(citation: Citation) -> str:
     return f"{citation.file}:{citation.line}{' (before the change)' if citation.before else ''}"
 
 
-def _cited_files(review: Review, *, before: bool) -> list[str]:
-    """Return the valid paths that are cited as they were before the change, or as they are now."""
-    return sorted({each.file for each in review.citations if each.before == before and _is_valid_path(each.file)})
+def _cited_files(citations: Sequence[Citation], *, before: bool) -> list[str]:
+    """Return the paths that are cited as they were before the change, or as they are now."""
+    return sorted({each.file for each in citations if each.before == before})
 
 
 def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], then: Mapping[str, int]) -> Iterator[str]:
     for citation in citations:
-        position, lines = _position(citation), then if citation.before else now
-        if citation.file not in lines:
-            yield f"{position}: the file is empty or not in the commit; paths are relative to the root of the worktree."
-        elif citation.line > lines[citation.file]:
-            yield f"{position}: the file has {count_of(lines[citation.file], 'line')}."
+        problem = citation_problem(citation, then if citation.before else now)
+        if problem is not None:
+            yield f"{_position(citation)}: {problem}."
+
+
+def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None:
+    """Return why the cited line does not exist, given how many lines each file has that has any; None if it does."""
+    if citation.file not in lines:
+        return "the file is empty or not in the commit; paths are relative to the root of the worktree"
+    if citation.line > lines[citation.file]:
+        return f"the file has {count_of(lines[citation.file], 'line')}"
+    return None
 
 
 def _is_valid_path(file: str) -> bool:
@@ -158,13 +169,15 @@ def _is_valid_path(file: str) -> bool:
     return bool(path.parts) and not (invalid or path.is_absolute() or ".." in path.parts)
 
 
-async def _line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mapping[str, int]:
-    """Return the number of lines of each of `files` in `commit`; missing and empty files are left out."""
-    if not files:
-        return {}
-    paths = [f":(literal,top){file}" for file in files]
-    # One process counts the lines of all files: the empty pattern matches each line.
+async def line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mapping[str, int]:
+    """Return the number of lines of each of `files` in `commit`; missing, empty and impossible ones are left out."""
+    paths = [f":(literal,top){file}" for file in files if _is_valid_path(file)]
+    # One process counts the lines of many files: the empty pattern matches each line.
     options = ("--count", "--text", "--null", "--full-name", "--no-recurse-submodules", "-e", "")
-    result = await git("grep", *options, commit, "--", *paths, ok=frozenset({0, 1}))
-    counted = _COUNTED.findall(result.out)
-    return {os.fsdecode(name).removeprefix(f"{commit}:"): int(count) for name, count in counted}
+    found: dict[str, int] = {}
+    for first in range(0, len(paths), FILES_AT_ONCE):
+        some = paths[first : first + FILES_AT_ONCE]
+        result = await git("grep", *options, commit, "--", *some, ok=frozenset({0, 1}))
+        counted = _COUNTED.findall(result.out)
+        found |= {os.fsdecode(name).removeprefix(f"{commit}:"): int(count) for name, count in counted}
+    return found
