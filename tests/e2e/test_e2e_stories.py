@@ -167,3 +167,31 @@ def test_a_criterion_that_stays_unmet_fails_the_story(scenario):
     final = next(each for each in shown["actions"] if each["key"] == "US-001/step-010")
     assert "the review says that it is unmet: it has one" in final["attempts"][-1]["error"]
     assert scenario.git("log", "--format=%s", f"main..{shown['run']['session_branch']}") == ""
+
+
+@pytest.mark.slow
+def test_one_request_is_worked_as_a_story_without_a_prd(scenario):
+    """DR-14: by the same steps, with its first line as the title; it needs no planner and no file."""
+    code = {"name": "shell", "args": {"command": "echo two >> list"}}
+    scenario.replies(
+        {"when": {"action": "US-001/step-005", "turn": 1}, "tool_calls": [code]},
+        *({"when": {"role": each}, "text": "done\n\nSUMMARY\nx"} for each in STEP_TYPES),
+    )
+    done = scenario.call([*scenario.request_command("--one-shot", "Add two\n\nTo the list.", "--yes")])
+    assert done.returncode == 0, done.stderr
+    shown = scenario.status()
+    assert (shown["run"]["request"], shown["run"]["tier"]) == ("Add two\n\nTo the list.", "builder")
+    assert [each["name"] for each in shown["goals"]] == ["one-shot"]
+    subjects = scenario.git("log", "--format=%s", f"main..{shown['run']['session_branch']}").splitlines()
+    assert subjects == ["feat(ralph): US-001 - Add two"]
+    assert "To the list." in (scenario.repo / ".scaffold/logs/US-001/step-001.jsonl").read_text()
+    assert not (scenario.repo / ".scaffold" / "workflow_state.json").exists(), "that is the state of a PRD"
+    assert scenario.git("status", "--porcelain") == ""
+
+
+def test_one_request_as_a_story_can_be_had_as_a_plan(scenario):
+    """DR-14: `plan --one-shot` prints the ten steps without a request to a model; with a PRD it is refused."""
+    made = scenario.scaffold("plan", "--one-shot", "Add two to the list")
+    assert (made.returncode, made.stdout.count("workspace: parent")) == (0, 10), made.stderr
+    refused = scenario.call(scenario.request_command(*prd(scenario, PRD), "--one-shot", "--yes"))
+    assert refused.returncode == 64, refused.stderr

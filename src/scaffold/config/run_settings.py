@@ -64,6 +64,7 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     greenfield: bool = False
     pr: bool = False
     write_back: bool = False
+    one_shot: bool = False
 
 
 def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
@@ -95,6 +96,7 @@ async def run_settings(
     planning = PlanningSettings(
         plan_path=flags.plan_path or "",
         planner=planner,
+        one_shot=flags.one_shot,
         supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
         prompts=prompt_folders(root, trust_once=once, notice=notice),
     )

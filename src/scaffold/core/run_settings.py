@@ -130,6 +130,8 @@ class PlanningSettings(Struct, frozen=True, kw_only=True):
     """The plan file the run was started with; empty without one."""
     planner: bool = False
     """Whether a planner creates, decomposes and repairs the plan; if False, the given plan runs unchanged."""
+    one_shot: bool = False
+    """Whether the request is worked as a single story, which has no PRD."""
     supervision: SupervisionMode = "mechanical"
     drafter: bool = False
     """Whether to draft a contract before the work for actions without one, and to extend it after the work."""

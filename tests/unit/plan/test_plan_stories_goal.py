@@ -6,6 +6,7 @@ from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.task import SourceTask
+from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, step_type
 from scaffold.plan.story.stories_goal import stories_goal
 
@@ -63,3 +64,18 @@ def test_an_id_that_is_the_key_of_a_step_is_refused_with_its_position():
         stories_goal("prd", "", [story("US-1"), story("US-1/step-001")])
     (finding,) = refusal.value.findings
     assert (finding.action, finding.line) == ("US-1/step-001", 1)
+
+
+def test_one_request_is_a_story_in_the_default_steps():
+    """DR-14: its first line is the title, all of it the description; there are no criteria."""
+    plan = one_shot_plan("  Fix the lamp\n\nIt is off.\n")
+    (goal,) = plan.goals
+    assert (goal.name, goal.description, goal.goal_state) == ("one-shot", "Fix the lamp", ("done:US-001",))
+    story = goal.actions[0]
+    assert (story.key, story.title, story.description, story.acceptance) == (
+        "US-001",
+        "Fix the lamp",
+        "Fix the lamp\n\nIt is off.",
+        (),
+    )
+    assert len(goal.actions) == 11

@@ -1,4 +1,4 @@
-"""`workflow_state.json` in the projections: what the store says of the stories of the newest run that has any."""
+"""`workflow_state.json` in the projections: what the store says of the stories of the newest run of a PRD."""
 
 import contextlib
 
@@ -14,7 +14,10 @@ LOCK_TIMEOUT_S = 60.0
 
 
 class WorkflowStateFile:
-    """The file, as one run writes it: only the newest run with stories does, whose file it is."""
+    """The file, as one run writes it: only the newest run of a PRD does, whose file it is.
+
+    The story of a single request has a state as long as its run, and leaves the file to the stories of a PRD.
+    """
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -29,13 +32,14 @@ class WorkflowStateFile:
         """
         # A plan gets its stories at once, so that runs without any are asked only once.
         if self._has_stories is None:
-            self._has_stories = has_stories(self._context.store, self._run)
+            self._has_stories = not self._run.settings.planning.one_shot and has_stories(self._context.store, self._run)
         if not self._has_stories:
             return False
         lock = self._context.repository.common_dir / "scaffold" / f"{NAME}.lock"
         async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
             store = self._context.store
-            if store.runs.latest_with_method("story") != self._run.id:
+            newest = (each.id for each in store.runs.with_method("story") if not each.settings.planning.one_shot)
+            if next(newest, None) != self._run.id:
                 return False
             stories = all_stories(store, self._run, self._context.projections)
             state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)

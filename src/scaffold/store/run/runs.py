@@ -23,11 +23,11 @@ UNDERWAY = """
 SELECT * FROM run WHERE status IN ('planning', 'active') OR waits_for <> '' ORDER BY touched DESC, position DESC
 """
 # One that was only saved has not started.
-LATEST_WITH_METHOD = """
-SELECT id FROM run
+WITH_METHOD = """
+SELECT * FROM run
 WHERE status <> 'saved'
   AND EXISTS (SELECT 1 FROM action WHERE run_id = run.id AND kind = 'compound' AND method = :method)
-ORDER BY position DESC LIMIT 1
+ORDER BY position DESC
 """
 BY_PREFIX = "SELECT * FROM run WHERE substr(id, 1, length(:text)) = :text ORDER BY position DESC"
 BY_INPUT = "SELECT * FROM run WHERE input_hash = :input_hash ORDER BY position DESC"
@@ -101,10 +101,9 @@ class Runs(RunTableGateway):
         """Return the runs that are in progress, or were when their owner died; the one touched last comes first."""
         return tuple(map(_run, self._connection.rows(UNDERWAY)))
 
-    def latest_with_method(self, method: str) -> RunId | None:
-        """Return the newest run that has started and has a compound with this method; None if there is none."""
-        row = self._connection.row(LATEST_WITH_METHOD, method=method)
-        return None if row is None else RunId(row["id"])
+    def with_method(self, method: str) -> tuple[Run, ...]:
+        """Return the runs that have started and have a compound with this method, newest first."""
+        return tuple(map(_run, self._connection.rows(WITH_METHOD, method=method)))
 
     def by_prefix(self, text: str) -> tuple[Run, ...]:
         """Return the runs whose id starts with `text`, newest first."""

@@ -28,6 +28,7 @@ from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.orchestrator.planning.apply_plan import stored_plan
+from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.text.file_format import plan_document, read_plan, write_plan
 from scaffold.store.driver.sqlite import IN_MEMORY
 
@@ -38,6 +39,7 @@ from scaffold.store.driver.sqlite import IN_MEMORY
     "--spec", metavar="FILE", help="A file that describes the task, or a list of tasks; `-` is standard input."
 )
 @click.option("--prd", metavar="FILE", help="The stories of a PRD, JSON, each in steps.")
+@click.option("--one-shot", is_flag=True, help="The request as one story, in steps.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
 @click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")
@@ -45,7 +47,14 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @json_option
 @quiet_option
 def make(
-    task: str | None, spec: str | None, prd: str | None, output: str | None, *, as_json: bool, **options: Any
+    task: str | None,
+    spec: str | None,
+    prd: str | None,
+    output: str | None,
+    *,
+    one_shot: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Plan TASK and print the plan as YAML, or JSON with `--json`; `run --plan FILE --tier builder` executes it."""
     if task is not None:
@@ -56,6 +65,11 @@ def make(
         _refuse_to_replace(place)
     if prd is not None and (task is not None or spec is not None):
         raise UsageError("a task cannot be combined with a PRD", "Pass only one of them.")
+    if one_shot:
+        if prd is not None:
+            raise UsageError("--one-shot works one request as a story, not a PRD", "Pass only one of them.")
+        _write_output(one_shot_plan(read_request(task, spec, sys.stdin)), place, as_json=as_json)
+        return 0
     given = prd or spec
     if task is None and given is not None and given != STDIN:
         tasks = _found_in(given, find_stories if prd else find_tasks)

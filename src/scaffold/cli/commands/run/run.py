@@ -56,6 +56,7 @@ CONFIRMATION = "Start?"
 @click.option("--tasks", "tasks_path", metavar="FILE", help="Execute this list of tasks, in their order.")
 @click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
 @click.option("--write-back", is_flag=True, help="Mark tasks as done in their list, each in the commit that lands it.")
+@click.option("--one-shot", is_flag=True, help="Work the request as one story, in steps, without a planner.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
@@ -97,8 +98,9 @@ async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunF
     """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
     if flags.pr:
         require_program(context, "gh", GH_FIX)  # before anything is spent
-    quick = flags.plan_path is None and settings.tier().name == QUICK_TIER
-    planner = not quick if flags.plan_path is None else may_replan(flags)
+    planned = flags.plan_path is not None or bool(work.plan.goals)
+    quick = not planned and settings.tier().name == QUICK_TIER
+    planner = may_replan(flags) if planned else not quick
     tell = note_printer(quiet=flags.quiet)
     chosen = await run_settings(context, settings, flags, planner=planner, notice=tell)
     if flags.write_back:

@@ -21,6 +21,7 @@ from scaffold.orchestrator.owner.open_run import RunInput, reject_childless_comp
 from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.edit.proposed_actions import read_tasks
+from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.text.file_format import read_plan
 
 TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...", "depends_on": [0]}].'
@@ -43,10 +44,13 @@ def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] 
     Raises UsageError for input that cannot be combined or read, PlanInvalid after printing the findings.
     """
     files = [path for path in (flags.plan_path, asked.tasks, asked.prd) if path is not None]
-    if len(files) > 1:
-        raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
+    if flags.one_shot and files:
+        raise UsageError(
+            "--one-shot works one request as a story: it cannot be combined with a plan, tasks or a PRD",
+            "Pass a task or a specification with it, and nothing else.",
+        )
     if not files:
-        return _from_request(asked.task, asked.spec, flags)
+        return _from_request(asked, flags)
     if asked.task is not None or asked.spec is not None:
         raise UsageError("a task cannot be combined with a plan, tasks or a PRD", "Pass only one of them.")
     (given,) = files
@@ -70,15 +74,18 @@ def tell_findings(error: PlanInvalid, path: str) -> PlanInvalid:
     return error
 
 
-def _from_request(task: str | None, spec: str | None, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
+def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
+    task, spec, tell = asked.task, asked.spec, note_printer(quiet=flags.quiet)
     if task is not None:
         reject_command(task, "scaffold", VISIBLE)
         check_task(task, yes=flags.yes or flags.dry_run)
-    elif spec is not None and spec != STDIN and (source := _found_in(spec, find_tasks)) is not None:
-        return _from_tasks(source, flags)
+    elif spec is not None and spec != STDIN and not flags.one_shot:
+        if (source := _found_in(spec, find_tasks)) is not None:
+            return _from_tasks(source, flags)
+        tell(free_text_note(spec))
     request = read_request(task, spec, sys.stdin)
-    if spec is not None and spec != STDIN:
-        note_printer(quiet=flags.quiet)(free_text_note(spec))
+    if flags.one_shot:
+        return RunInput(request=request, source=f"one-shot\0{request}", plan=one_shot_plan(request)), flags
     return RunInput(request=request, source=request), flags
 
 
