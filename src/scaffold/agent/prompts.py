@@ -63,6 +63,12 @@ def worker_prompt(role: str, *, reviews: bool, folders: Sequence[str] = (), noti
     return "\n\n".join(parts)
 
 
+def auditor_prompt(folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
+    """Return the system prompt of a worker that audits requirements, as `system_prompt` does."""
+    own = custom_prompt("auditor", folders, notice)
+    return "\n\n".join([_text("worker_base"), *([own] if own else []), _text("auditor")])
+
+
 def step_prompt_rules() -> str:
     """Return the system prompt of a step of a story: the rules of all workers; what to do in it is in its prompt."""
     return _text("worker_base")

@@ -30,6 +30,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "attach": ("scaffold attach", "scaffold attach RUN --json"),
     "goals": ("scaffold goals", "scaffold goals --json"),
     "tasks": ("scaffold tasks", "scaffold tasks GOAL"),
+    "audit": ("scaffold audit", "scaffold audit RUN --json"),
     "agents": ("scaffold agents", "scaffold agents --json"),
     "logs": ("scaffold logs ACTION", "scaffold logs -f"),
     "path": ('cd "$(scaffold path ACTION)"',),

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "attach": "scaffold.cli.commands.run.attach:attach",
     "goals": "scaffold.cli.commands.goals_tasks:goals",
     "tasks": "scaffold.cli.commands.goals_tasks:tasks",
+    "audit": "scaffold.cli.commands.audit:audit",
     "agents": "scaffold.cli.commands.agents:agents",
     "logs": "scaffold.cli.commands.logs:logs",
     "path": "scaffold.cli.commands.path:path",

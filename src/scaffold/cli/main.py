@@ -86,6 +86,7 @@ SUMMARIES: Mapping[str, str] = {
     "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
     "goals": "List the goals of a run: what holds and what is missing.",
     "tasks": "Show the actions of a run as a tree.",
+    "audit": "Show the requirements of a run, and what its last audit says of each.",
     "agents": "Show every process of a run: its work and its cost.",
     "logs": "Show the replies and tool calls of an action's agents.",
     "path": "Print the worktree in which an action's agent is working.",

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.audit import Requirement
 from scaffold.core.errors import UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.plan.compliance.requirements import requirements_of
 from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, problems_of
 from scaffold.plan.source.dag import dag_goal
 from scaffold.plan.source.formats import detect_format, read_tasks_of
@@ -55,6 +57,11 @@ class TaskSource(Struct, frozen=True, kw_only=True):
             return Plan(goals=(stories,))
         goal = name.parent.name if name.name == TASKS_FILE else name.stem
         return Plan(goals=(project_goal(goal, f"All tasks of {name.name} are done.", self.tasks.planned),))
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Return what audits ask about: the criteria of the tasks that are done or planned, or their titles."""
+        counted = {*self.tasks.done, *(task.key for task in self.tasks.planned)}
+        return requirements_of([task for task in self.document.tasks if task.id in counted])
 
     def notes(self) -> Iterator[str]:
         """Yield what the file was taken for, how much is left to do, and what is left out."""
@@ -122,7 +129,7 @@ def free_text_note(given: str) -> str:
     """Return a note that says how a specification without a list of tasks is used."""
     name = Path(given).name
     if name == PROMPT_FILE:
-        return f"{given} is a prompt for rounds, which are not executed yet; it was {FREE_TEXT}"
+        return f"{given} is a prompt for rounds, as `run --spec` works it; here it was {FREE_TEXT}"
     return f"{given} was {FREE_TEXT}"
 
 

@@ -64,7 +64,9 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     greenfield: bool = False
     pr: bool = False
     write_back: bool = False
+    until_complied: bool = False
     one_shot: bool = False
+    rounds: int = 0
 
 
 def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
@@ -97,6 +99,8 @@ async def run_settings(
         plan_path=flags.plan_path or "",
         planner=planner,
         one_shot=flags.one_shot,
+        rounds=flags.rounds,
+        until_complied=flags.until_complied,
         supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
         prompts=prompt_folders(root, trust_once=once, notice=notice),
     )

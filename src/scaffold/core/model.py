@@ -312,8 +312,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
 
 def orders_only(evidence: Iterable[Evidence]) -> bool:
-    """Return whether evidence only says that a step of a compound has ended, so that the next one may begin."""
-    return any(each.kind == "step" for each in evidence)
+    """Return whether evidence only says that a step or an audit has ended, so that what follows it may begin."""
+    return any(each.kind in {"step", "audit"} for each in evidence)
 
 
 class Fact(Struct, frozen=True, kw_only=True):
@@ -333,7 +333,7 @@ class Fact(Struct, frozen=True, kw_only=True):
 
     @property
     def only_orders(self) -> bool:
-        """Whether it orders the steps of a compound, and says nothing about the branch."""
+        """Whether it orders work, as after a step or an audit, and shows nothing about the branch."""
         return orders_only(self.evidence)
 
     @property

@@ -8,7 +8,7 @@ from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey, Assertion
 
 ActionKind = Literal["compound", "primitive"]
-Method = Literal["htn", "story", "dag", "single"]
+Method = Literal["htn", "story", "dag", "single", "audit", "round"]
 TaskType = Literal["SETUP", "FEATURE", "BUGFIX", "REFACTOR"]
 Workspace = Literal["own", "parent"]
 """A worktree for each attempt, whose work lands by itself | the parent's, which its children use one after another."""

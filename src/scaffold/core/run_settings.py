@@ -132,6 +132,10 @@ class PlanningSettings(Struct, frozen=True, kw_only=True):
     """Whether a planner creates, decomposes and repairs the plan; if False, the given plan runs unchanged."""
     one_shot: bool = False
     """Whether the request is worked as a single story, which has no PRD."""
+    rounds: int = 0
+    """The most rounds in which the request is worked, each with a fresh context; 0 if it is not worked in rounds."""
+    until_complied: bool = False
+    """Whether the requirements of the specification are audited after the work, and gaps become tasks."""
     supervision: SupervisionMode = "mechanical"
     drafter: bool = False
     """Whether to draft a contract before the work for actions without one, and to extend it after the work."""

@@ -182,7 +182,7 @@ DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
 """Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
 
 FactState = Literal["holds", "stale", "refuted"]
-EvidenceKind = Literal["contract", "change", "review", "gate", "human", "merge", "trivial", "step"]
+EvidenceKind = Literal["contract", "change", "review", "gate", "human", "merge", "trivial", "step", "audit"]
 
 
 def status_of(state: ActionState | GoalState | RunState) -> str:

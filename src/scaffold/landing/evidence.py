@@ -9,6 +9,8 @@ from scaffold.core.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
+from scaffold.plan.compliance.verdicts import AUDIT, audit_of
+from scaffold.verify.contract.audit import audit_text
 from scaffold.verify.contract.checks import STEP_CHECK
 from scaffold.verify.contract.review import REVIEW, review_in, review_text
 from scaffold.verify.gates.refusals import describe_refused
@@ -77,6 +79,11 @@ def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit,
         opinion = review_text(review_in(result))
         return Evidence(
             kind="review", command=None, exit_code=None, commit=shown_at, at=at, detail=opinion, attempt_id=attempt
+        )
+    if result.name == AUDIT:
+        said = audit_text(audit_of(result))
+        return Evidence(
+            kind="audit", command=None, exit_code=None, commit=shown_at, at=at, detail=said, attempt_id=attempt
         )
     if result.name == STEP_CHECK:
         return Evidence(

@@ -25,7 +25,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
-from scaffold.verify.contract.review import reviews
+from scaffold.verify.contract.review import is_audit, reviews
 
 IntentResolution = Literal["recorded", "redone", "lost"]
 
@@ -198,7 +198,9 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
 
 
 def _dependency_paths(store: Store, action: Action, verification: Verification) -> frozenset[str]:
-    """Return the paths a review cites and those the action's prerequisites changed."""
+    """Return the paths a review cites and those the action's prerequisites changed; an audit is of one commit alone."""
+    if is_audit(action):
+        return frozenset()
     needs = inherited_preconditions(store, action)
     changed = {path for fact in store.facts.of_assertions(action.goal_id, needs) for path in fact.paths}
     cited = {utf8_safe(each.file) for review in reviews(verification) for each in review.citations}

@@ -24,6 +24,7 @@ from scaffold.store.run.inbox import Inbox
 from scaffold.store.run.intents import Intents
 from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
+from scaffold.store.run.requirements import Requirements
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
@@ -55,6 +56,7 @@ class Store(BaseStore):
         self.branch_moves = BranchMoves(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)
+        self.requirements = Requirements(connection)
         self.story_histories = StoryHistories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.messages = Messages(connection, clock)

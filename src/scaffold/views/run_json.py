@@ -11,6 +11,7 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.views.agent_list import AgentRow
+from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView
 from scaffold.views.state_labels import goal_reason, supervisor_state, task_state, worker_state
 
@@ -29,6 +30,8 @@ def run_view_json(view: RunView) -> Json:
         "queue": queue_json(view),
         "inbox": [_inbox_item(view, item) for item in view.summary.inbox],
     }
+    if view.compliance is not None:
+        value["audit"] = compliance_json(view.compliance)
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]
 
 

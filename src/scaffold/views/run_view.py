@@ -38,6 +38,7 @@ from scaffold.views.agent_list import (
     agent_rows,
     owned_since,
 )
+from scaffold.views.compliance import Compliance, read_compliance
 from scaffold.views.state_labels import ending_note
 from scaffold.views.store_reader import StoreAccess, display_status, is_executed
 
@@ -164,6 +165,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     """How many failures of an action count toward its maximum; actions without any are left out."""
     exited: frozenset[ProcessIdentity]
     """Supervisors, and workers of open attempts, that no longer run."""
+    compliance: Compliance | None = None
+    """What audits say of the specification; None for a run that is not audited."""
 
     @property
     def run(self) -> Run:
@@ -325,6 +328,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         progress=_progress(actions),
         failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
+        compliance=read_compliance(store, summary.run),
     )
 
 

@@ -401,9 +401,16 @@ class ChangeLoop:
 async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | AttemptEnd:
     """Return the ending of an attempt that changed nothing.
 
-    A tester hands in the base if the contract's checks pass on it: existing tests may already show the behaviour.
+    A tester hands in the base if the contract's checks pass on it: existing tests may already show the behaviour. So
+    does the work of a round, also without a contract: whether nothing is left to do, gates or the next audit find out.
     """
-    if context.task.action.role == TESTING_ROLE and context.task.prerequisite_facts:
+    in_round, testing = context.task.action.method == "round", context.task.action.role == TESTING_ROLE
+    if in_round and (contract is None or contract.empty):
+        context.record.enter("verifying")
+        ended = step_ended(context.workspace.base, "its agent changed nothing")
+        context.record.hand_in(ended.commit, ended)
+        return CandidateReady(ended.commit)
+    if in_round or (testing and context.task.prerequisite_facts):
         context.record.enter("verifying")
         results = tuple(await context.results_at_base(contract))
         found = Verification(commit=context.workspace.base, results=results)

@@ -11,7 +11,7 @@ from scaffold.agent.files_note import files_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
-from scaffold.agent.prompts import step_prompt_rules, with_instructions, worker_prompt
+from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
@@ -29,7 +29,7 @@ from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
 from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
-from scaffold.verify.contract.review import is_review
+from scaffold.verify.contract.review import is_audit, is_review
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
@@ -129,6 +129,8 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
     action = context.task.action
     if action.method == "story":
         prompt = step_prompt_rules()
+    elif is_audit(action):
+        prompt = auditor_prompt(folders, notice)
     else:
         prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice)
     instructions = find_instructions(root, home=root)

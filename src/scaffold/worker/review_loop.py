@@ -1,16 +1,24 @@
-"""Reviews: the agent changes nothing, and its verdict counts only with citations that can be resolved."""
+"""Reviews and audits: the agent changes nothing, and its verdict counts only with citations that can be resolved."""
+
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
 from scaffold.core.conversation import WaitingTurn
-from scaffold.core.review import Review
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs, worktree
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import describe_failed_checks
 from scaffold.run.notices import inform
-from scaffold.verify.contract.review import approval_verification, parse_review, review_text, unresolved_citations
+from scaffold.verify.contract.audit import asked_in, audit_verification, judged_at, parse_audit
+from scaffold.verify.contract.review import (
+    approval_verification,
+    is_audit,
+    parse_review,
+    review_text,
+    unresolved_citations,
+)
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.prompts import task_prompt
@@ -24,6 +32,11 @@ class UnusableVerdict(Struct, frozen=True):
     outcome: AttemptOutcome
     """The attempt's outcome if no usable verdict follows."""
     why: str
+    usable: Verification | None = None
+    """What can be handed in nevertheless if no better one follows; None if nothing can."""
+
+
+_Examination = Callable[[AttemptContext, str], Awaitable[Verification | AttemptEnd | UnusableVerdict]]
 
 
 async def run_review(
@@ -34,27 +47,36 @@ async def run_review(
     It begins with the turn that is `continued`, if any.
     """
     prompt = continued or task_prompt(context.task)
+    examine: _Examination = _examine_audit if is_audit(context.task.action) else _examine_review
     context.record.enter("executing")
-    unusable = UnusableVerdict("executor_failed", "the tier allows no iterations")
+    unusable, finish = UnusableVerdict("executor_failed", "the tier allows no iterations"), None
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
         if isinstance(finish, NoProgress):
-            return context.end_without_progress(finish)
+            break
         context.record.answered(finish.text, iteration=iteration)
         context.record.enter("verifying")
         # Before the verdict is examined: the contract's checks must see the base, not what the reviewer changed.
         await _discard_changes(context)
-        ending = await _examine(context, parse_review(finish.text))
-        if not isinstance(ending, UnusableVerdict):
+        ending = await examine(context, finish.text)
+        if isinstance(ending, Verification):
+            return _hand_in(context, ending)
+        if isinstance(ending, AttemptEnd):
             return ending
         unusable = ending
         context.record.enter("executing")
         prompt = f"Your verdict cannot be used yet. {unusable.why}\n\nGive it again, at the end of your message."
+    if unusable.usable is not None:
+        context.record.enter("verifying")
+        return _hand_in(context, unusable.usable)
+    if isinstance(finish, NoProgress):
+        return context.end_without_progress(finish)
     return AttemptEnd(unusable.outcome, f"no usable verdict: {unusable.why}")
 
 
-async def _examine(context: AttemptContext, review: Review | str) -> CandidateReady | AttemptEnd | UnusableVerdict:
-    """Return what follows from a review; a str is the reason why the agent's answer is none."""
+async def _examine_review(context: AttemptContext, text: str) -> Verification | AttemptEnd | UnusableVerdict:
+    """Return what follows from a review."""
+    review = parse_review(text)
     if isinstance(review, str):
         return UnusableVerdict("executor_failed", review)
     base = context.workspace.base
@@ -71,7 +93,22 @@ async def _examine(context: AttemptContext, review: Review | str) -> CandidateRe
             "contract_failed",
             f"You approved, but the contract's checks fail:\n\n{describe_failed_checks(verification)}",
         )
-    return _hand_in(context, verification)
+    return verification
+
+
+async def _examine_audit(context: AttemptContext, text: str) -> Verification | UnusableVerdict:
+    """Return an audit as it counts; one with flaws counts, too, if the auditor does not mend them."""
+    answer = parse_audit(text)
+    if isinstance(answer, str):
+        return UnusableVerdict("executor_failed", answer)
+    run_context, base = context.run_context, context.workspace.base
+    asked = asked_in(context.task.action.acceptance)
+    judged = await judged_at(answer, asked, run_context.git, base, specification=context.task.run.request)
+    verification = audit_verification(judged.audit, base, run_context.redactor)
+    if not judged.complaints:
+        return verification
+    why = "\n".join(["These verdicts do not count as they are:", *judged.complaints])
+    return UnusableVerdict("executor_failed", why, verification)
 
 
 async def _discard_changes(context: AttemptContext) -> None:

@@ -1,9 +1,13 @@
-"""Citations are checked in the very commit that was reviewed."""
+"""Citations are checked in the very commit that was reviewed, or audited."""
+
+import json
 
 import pytest
 
+from scaffold.core.audit import Audit
 from scaffold.core.review import Citation, Review
 from scaffold.git import refs
+from scaffold.verify.contract.audit import judged_at, parse_audit
 from scaffold.verify.contract.review import unresolved_citations
 
 
@@ -61,3 +65,43 @@ async def test_a_deleted_line_is_cited_as_it_was_before_the_change(harness):
         "list:3",
         "new:1 (before the change)",
     ]
+
+
+async def judged(harness, answer, *asked, specification="spec"):
+    head = await refs.resolve(harness.context.git, "HEAD")
+    said = parse_audit(f"seen\n```json\n{answer}\n```")
+    assert isinstance(said, Audit), said
+    return await judged_at(said, asked, harness.context.git, head, specification=specification)
+
+
+async def test_an_audit_counts_lines_of_the_audited_commit_and_none_of_the_specification(harness):
+    """AL-30: a specification says what is asked for, so it shows nothing; patterns and outside paths are no files."""
+    await harness.sh("printf 'It must.\\n' > SPEC.md; git add .; git commit -qm spec; echo more >> list")
+    places = {"R1": "./list:3", "R2": "SPEC.md:1", "R3": "lis*:1", "R4": "../list:1", "R5": "list:4"}
+    said = [
+        {"id": each, "verdict": "met", "citations": [{"file": place.partition(":")[0], "line": int(place[-1])}]}
+        for each, place in places.items()
+    ]
+    found = await judged(harness, json.dumps({"requirements": said}), *places, specification="It must.\n")
+    assert [each.verdict for each in found.audit.requirements] == ["met", *["unclear"] * 4]
+    assert "`SPEC.md:1` is a line of the specification itself" in found.complaints[0]
+    assert "`list:4` cannot be looked up: the file has 3 lines" in found.complaints[3]
+
+
+async def test_an_audit_may_cite_more_than_one_command_can_name(harness):
+    """AL-30: of each requirement the first citations count; what nobody asked about is not looked up."""
+    long = [{"file": f"{'x' * 4_000}{number}", "line": 1} for number in range(500)]
+    said = [{"id": f"R{number}", "verdict": "met", "citations": long} for number in range(20)]
+    asked = [each["id"] for each in said]
+    found = await judged(harness, json.dumps({"requirements": [*said, {"id": "X", "verdict": "met"}]}), *asked)
+    assert {each.verdict for each in found.audit.requirements} == {"unclear"}
+    assert found.complaints[-1] == "X: you were not asked about it"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "```json\n{}\n```", '```json\n{"requirements": [{"id": "R1", "verdict": "fine"}]}\n```', "```\n[[[\n```\nx"],
+)
+def test_what_is_no_audit_is_told_so(text):
+    """AL-30: the form is in the answer."""
+    assert "citations" in parse_audit(text)

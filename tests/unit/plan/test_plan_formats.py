@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import detect_format
-from scaffold.plan.source.prompt_loop import MAX_ROUNDS, read_prompt_loop
+from scaffold.plan.source.prompt_loop import MAX_ROUNDS, read_prompt_loop, round_goal
 
 TASK = {"id": 1, "title": "a"}
 ISSUE = {"id": "bd-1", "title": "a", "issue_type": "task"}
@@ -68,3 +68,12 @@ def test_a_prompt_has_a_cap():
     assert (loop.prompt, loop.max_rounds) == ("Do the next thing.\n", MAX_ROUNDS)
     with pytest.raises(PlanInvalid):
         read_prompt_loop(" \n", name="PROMPT.md")
+
+
+def test_a_round_gets_the_whole_prompt_and_may_change_nothing():
+    """Each round is a goal of one action; its agent is told how rounds end."""
+    goal = round_goal(read_prompt_loop("Do the next thing.\n", name="PROMPT.md"), 3)
+    (action,) = goal.actions
+    assert (goal.name, goal.goal_state, action.key, action.method) == ("round-3", ("done:round-3",), "round-3", "round")
+    assert action.description == "Do the next thing.\n"
+    assert "round 3 of at most 50" in action.notes

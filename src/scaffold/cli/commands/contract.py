@@ -22,7 +22,7 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.run.gate_logs import shown_path
-from scaffold.verify.contract.review import is_review, review_text
+from scaffold.verify.contract.review import is_audit, is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
@@ -188,6 +188,8 @@ def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
 
 
 def _without_checks(about: ContractView) -> str:
+    if is_audit(about.action):
+        return "An audit: it needs a verdict on each requirement, which counts as met only with lines that exist."
     if is_review(about.action):
         return "A review: it needs a verdict whose citations exist."
     if about.drafter and about.phase is None and about.checked is None:

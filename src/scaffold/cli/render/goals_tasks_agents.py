@@ -176,7 +176,7 @@ def evidence_source(evidence: Evidence) -> str:
             return f"a change: {first}" if first else "a change"
         case "gate":
             return f"gate {first} ({evidence.command})"
-        case "review" | "human" | "merge" | "step":
+        case "review" | "human" | "merge" | "step" | "audit":
             return f"{evidence.kind}: {first}" if first else evidence.kind
         case _:
             assert_never(evidence.kind)

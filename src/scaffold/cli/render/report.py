@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
+from scaffold.cli.render.audit import compliance_section
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
@@ -52,6 +53,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
         _head(view, len(attempts), layout),
         *_standing(view, layout),
         *(_goal(view, goal, layout) for goal in view.goals),
+        *([compliance_section(view.compliance, layout)] if view.compliance else []),
         *_needs_you(view, layout),
         "\n".join(_next(view, root, layout, page)),
         # This form is fixed, because scripts read it: plural even for one.

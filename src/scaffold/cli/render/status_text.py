@@ -6,6 +6,7 @@ from shlex import quote
 
 from rich.cells import cell_len
 
+from scaffold.cli.render.audit import compliance_section
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
@@ -67,6 +68,7 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
         _head(view, layout, named=bool(failed)),
         *([_needs_you(view, layout)] if view.summary.inbox else []),
         *([_failed_actions(view, failed, layout, of=of)] if failed else []),
+        *([compliance_section(view.compliance, layout)] if view.compliance else []),
         *(_goal(view, goal, layout) for goal in view.goals),
         *([_queue(view, layout)] if view.queue else []),
         "\n".join(next_lines(view, layout, page, lasting=not latest)),

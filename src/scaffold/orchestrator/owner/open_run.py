@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import RunCreated
 from scaffold.core.ids import ActionKey, RunId
@@ -38,6 +39,8 @@ class RunInput(Struct, frozen=True, kw_only=True):
     """The format of the list of tasks that the plan was made of; None if it was made of none."""
     listed: tuple[ActionKey, ...] = ()
     """The tasks of that list that are left to do."""
+    requirements: tuple[Requirement, ...] = ()
+    """What audits ask about; empty if the planner is to list them, or if there are none."""
 
 
 class RunOpened(Struct, frozen=True):
@@ -110,7 +113,7 @@ async def start_run_once(context: RunContext, work: RunInput, settings: RunSetti
                 survey.branch,
             ):
                 return RunExecutedElsewhere(known)
-        _add_run(store, run, work.plan)
+        _add_run(store, run, work)
     return RunOpened(run)
 
 
@@ -126,7 +129,7 @@ def open_run(
     """Store a run with its goals and actions and return it, with status `planning`."""
     run = _new_run(work, survey, settings, now, owner)
     with store.transaction(durable=True):
-        _add_run(store, run, work.plan)
+        _add_run(store, run, work)
     return run
 
 
@@ -149,9 +152,11 @@ def _new_run(
     )
 
 
-def _add_run(store: Store, run: Run, plan: Plan) -> None:
+def _add_run(store: Store, run: Run, work: RunInput) -> None:
     """Store a run with its goals and actions: one that is killed here must not be resumed with half its plan."""
+    plan = work.plan
     store.runs.add(run)
+    store.requirements.add(run.id, work.requirements)
     store.events.append(
         run.id, RunCreated(run.request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions))
     )

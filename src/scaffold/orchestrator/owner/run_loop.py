@@ -33,7 +33,8 @@ from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool
 from scaffold.orchestrator.owner.processes.worker_exits import WorkerExitHandler
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
-from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline, regression_reason
+from scaffold.orchestrator.owner.rounds import judge_end
+from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline
 from scaffold.orchestrator.owner.run_end import (
     PAUSE_REASONS,
     EndCause,
@@ -387,17 +388,18 @@ class RunOwner:
     async def _is_finished(self, verdict: Completed | Failed | Cancelled) -> bool:
         """Return whether the run is over, now that all goals have ended; if so, run all gates at the tip first.
 
-        It is not over if the branch was moved from outside and a desired assertion no longer holds.
+        It is not over if the branch was moved from outside and a desired assertion no longer holds, or a round follows.
         """
         if not isinstance(verdict, Completed) or not self._dispatching():
             return True
         # The user may have committed to the session branch since the last landing, and broken what the goals rest on.
         await self._queue.recheck_facts()
-        if state_from_goals(self._context.store, self.run.id) is None:
+        holds = state_from_goals(self._context.store, self.run.id) is not None
+        judged = await judge_end(self._context, self.run, self._queue.run_all_gates) if holds else None
+        if judged is None:
             self._wakeup.notify_all()
             return False
-        broken = regression_reason(await self._queue.run_all_gates())
-        self._final_gates = "proven" if broken is None else Failed(broken)
+        self._final_gates = judged
         return True
 
     def _open_attempts(self) -> tuple[int, int]:

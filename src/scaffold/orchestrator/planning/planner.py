@@ -10,6 +10,7 @@ from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.host.environment import child_environment
 from scaffold.orchestrator.planning.proposals import ProposalTarget
+from scaffold.orchestrator.planning.requirement_listing import RequirementListing, reserved_names
 from scaffold.orchestrator.planning.tools import planning_tools
 from scaffold.orchestrator.planning.turn import PlanningResult, TurnRequest, TurnRules, only_errors, run_proposal_turn
 from scaffold.plan.edit.draft import PlanDraft
@@ -18,6 +19,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
 from scaffold.run.time_limit import TimeLimit
+from scaffold.store.database import Store
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
@@ -32,6 +34,10 @@ Plan the request below for the repository you can read. Up to {agents} agents wi
 <request>
 {request}
 </request>"""
+LIST_REQUIREMENTS = """
+
+Before the plan, call `spec_requirements` with the requirements of this specification, each quoted from one line of it,
+word for word. After the work each of them is audited."""
 
 
 def unwrapped_tool(tool: Tool) -> Tool:
@@ -53,11 +59,26 @@ async def plan_run(
     """
     prompt = REQUEST_PROMPT.format(agents=run.settings.tier.agents, request=run.request.strip())
     read_tools = read_only_tools(context, run)
+    audited = run.settings.planning.until_complied
+    listing = RequirementListing(run.request) if audited and not context.store.requirements.of_run(run.id) else None
 
     def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
-        return tuple(map(watch, (*planning_tools(proposals), *read_tools)))
+        listed = [listing.tool()] if listing else []
+        return tuple(map(watch, (*planning_tools(proposals), *listed, *read_tools)))
 
-    rules = TurnRules(tools=tools, faults=plan_errors)
+    def faults(draft: PlanDraft) -> tuple[Finding, ...]:
+        return (
+            *(listing.faults() if listing else ()),
+            *plan_errors(draft),
+            *(reserved_names(draft) if audited else ()),
+        )
+
+    def keep(store: Store) -> None:
+        if listing:
+            store.requirements.add(run.id, listing.requirements)
+
+    prompt += LIST_REQUIREMENTS if listing else ""
+    rules = TurnRules(tools=tools, faults=faults, extra_changes=keep)
     return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt, limit=limit), rules)
 
 

@@ -4,6 +4,7 @@ from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import free_slots
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
 from scaffold.store.database import Store
+from scaffold.verify.contract.review import is_audit
 
 
 def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> GoalView:
@@ -32,15 +33,18 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted(store, goal) if tally.get("failed") else (),
         slots=slots,
-        replans_left=_replans_left(store, run, goal),
+        replans_left=_replans_left(store, run, goal, failed=bool(tally.get("failed"))),
         can_decompose=run.settings.planning.planner,
         planner_busy=thinking,
     )
 
 
-def _replans_left(store: Store, run: Run, goal: Goal) -> int:
-    """Return how often the goal may still be replanned without a new fact; 0 without a planner."""
-    if not run.settings.planning.planner:
+def _replans_left(store: Store, run: Run, goal: Goal, *, failed: bool) -> int:
+    """Return how often the goal may still be replanned without a new fact; 0 without a planner.
+
+    An audit that has `failed` is not replanned: other actions are no audit.
+    """
+    if not run.settings.planning.planner or (failed and any(map(is_audit, store.actions.of_goal(goal.id)))):
         return 0
     return max(0, run.settings.limits.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
 

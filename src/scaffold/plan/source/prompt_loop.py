@@ -2,6 +2,9 @@
 
 from msgspec import Struct
 
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import empty_document
 
 PROMPT_FILE = "PROMPT.md"
@@ -22,3 +25,25 @@ def read_prompt_loop(text: str, *, name: str) -> PromptLoop:
     if not prompt.strip():
         raise empty_document(name, "the prompt is empty", "Write what to do in each round.")
     return PromptLoop(prompt=prompt)
+
+
+def round_key(number: int) -> ActionKey:
+    """Return the name of a round's goal, and of its only action; rounds count from 1."""
+    return ActionKey(f"round-{number}")
+
+
+def round_goal(loop: PromptLoop, number: int) -> GoalSpec:
+    """Return the goal of one round: an agent with a fresh context gets the prompt, and may change nothing."""
+    key = round_key(number)
+    action = ActionSpec(
+        key=key,
+        description=loop.prompt,
+        notes=(
+            f"This is round {number} of at most {loop.max_rounds}. Each begins anew, on what earlier ones have landed. "
+            "A round that changes nothing is the last one: change nothing if nothing is left to do, and say so."
+        ),
+        method="round",
+        effects=(done_assertion(key),),
+    )
+    description = f"Round {number} of at most {loop.max_rounds} has ended."
+    return GoalSpec(name=key, description=description, goal_state=action.effects, actions=(action,))

@@ -35,9 +35,14 @@ def is_review_role(role: str) -> bool:
     return role.endswith("_review") or role == "reviewer"
 
 
+def is_audit(action: Action) -> bool:
+    """Return whether attempts at the action give a verdict on each of some requirements."""
+    return action.method == "audit"
+
+
 def is_review(action: Action) -> bool:
     """Return whether attempts at the action only read and give a verdict; a step in its parent's worktree may write."""
-    return action.workspace == "own" and is_review_role(action.role)
+    return action.workspace == "own" and (is_audit(action) or is_review_role(action.role))
 
 
 def work_kind(action: Action, parent: Action | None) -> WorkKind:

@@ -91,7 +91,7 @@ def check_plan_file(file: str) -> CheckedPlan:
 
 def _checked_prompt(name: str, text: str) -> CheckedPlan:
     rounds = read_prompt_loop(text, name=name).max_rounds
-    note = f"{name} was taken for a prompt for at most {rounds} rounds, which are not executed yet"
+    note = f"{name} was taken for a prompt for at most {rounds} rounds; one that changes nothing is the last"
     return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable(()), notes=(note,))
 
 

@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
-from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input
 from scaffold.cli.commands.run.write_back import require_list, with_write_back
+from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input, require_requirements
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
@@ -57,6 +57,7 @@ CONFIRMATION = "Start?"
 @click.option("--prd", "prd_path", metavar="FILE", help="Work the stories of this PRD, JSON, each in steps.")
 @click.option("--write-back", is_flag=True, help="Mark tasks as done in their list, each in the commit that lands it.")
 @click.option("--one-shot", is_flag=True, help="Work the request as one story, in steps, without a planner.")
+@click.option("--until-complied", is_flag=True, help="Audit each requirement of the specification; gaps become tasks.")
 @click.option("--yes", is_flag=True, help="Start without asking; resume if the same input was interrupted.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--dry-run", is_flag=True, help="Print what would run, as JSON, without a model and without changes.")
@@ -106,6 +107,7 @@ async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunF
     if flags.write_back:
         chosen = await with_write_back(context, chosen, work, tell)
     if quick:
+        require_requirements(work, flags)
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
     if flags.yes:
         return await _start_once(context, work, chosen, flags)

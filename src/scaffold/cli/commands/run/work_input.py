@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -15,12 +15,17 @@ from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.config.run_settings import RunFlags
+from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
+from scaffold.core.printable_text import count_of
 from scaffold.orchestrator.owner.open_run import RunInput, reject_childless_compounds
 from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.analysis.lint import lint
+from scaffold.plan.compliance.requirements import MAX_REQUIREMENTS, requirements_in
+from scaffold.plan.compliance.rounds import MAX_ROUNDS, audit_goal, is_reserved
 from scaffold.plan.edit.proposed_actions import read_tasks
+from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop, round_goal
 from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.text.file_format import read_plan
 
@@ -44,11 +49,18 @@ def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] 
     Raises UsageError for input that cannot be combined or read, PlanInvalid after printing the findings.
     """
     files = [path for path in (flags.plan_path, asked.tasks, asked.prd) if path is not None]
-    if flags.one_shot and files:
+    if flags.one_shot and (files or flags.until_complied):
         raise UsageError(
-            "--one-shot works one request as a story: it cannot be combined with a plan, tasks or a PRD",
+            "--one-shot works one request as a story: it cannot be combined with a plan, tasks, a PRD or audits",
             "Pass a task or a specification with it, and nothing else.",
         )
+    if flags.until_complied and (flags.plan_path is not None or asked.tasks is not None):
+        raise UsageError(
+            "--until-complied needs a specification, which a plan or a list of tasks is not",
+            "Pass it with `--spec FILE` or `--prd FILE`.",
+        )
+    if len(files) > 1:
+        raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
     if not files:
         return _from_request(asked, flags)
     if asked.task is not None or asked.spec is not None:
@@ -74,6 +86,13 @@ def tell_findings(error: PlanInvalid, path: str) -> PlanInvalid:
     return error
 
 
+def require_requirements(work: RunInput, flags: RunFlags) -> None:
+    """Raise UsageError if audits are asked for and there is neither a requirement nor a planner to list them."""
+    if flags.until_complied and not work.requirements:
+        what = "the specification has nothing in the form of a requirement, and no planner could list them in this tier"
+        raise UsageError(what, 'Write requirements as a numbered list or with "shall", or choose another `--tier`.')
+
+
 def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
     task, spec, tell = asked.task, asked.spec, note_printer(quiet=flags.quiet)
     if task is not None:
@@ -82,11 +101,46 @@ def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlag
     elif spec is not None and spec != STDIN and not flags.one_shot:
         if (source := _found_in(spec, find_tasks)) is not None:
             return _from_tasks(source, flags)
+        if Path(spec).name == PROMPT_FILE and not flags.until_complied:
+            return _in_rounds(spec, flags)
         tell(free_text_note(spec))
     request = read_request(task, spec, sys.stdin)
     if flags.one_shot:
         return RunInput(request=request, source=f"one-shot\0{request}", plan=one_shot_plan(request)), flags
-    return RunInput(request=request, source=request), flags
+    return _until_complied(RunInput(request=request, source=request), requirements_in(request), flags), flags
+
+
+def _in_rounds(path: str, flags: RunFlags) -> tuple[RunInput, RunFlags]:
+    """Return the first round of a prompt, and the flags with how many there may be."""
+    try:
+        loop = read_prompt_loop(read_request(None, path, None), name=path)
+    except PlanInvalid as error:
+        raise tell_findings(error, path) from error
+    if may_replan(flags):
+        raise UsageError(
+            "rounds of a prompt have no planner, which this tier asks for", "Leave out --tier, or pass `--tier quick`."
+        )
+    tell = note_printer(quiet=flags.quiet)
+    tell(f"{path} was taken for a prompt for at most {loop.max_rounds} rounds; one that changes nothing is the last")
+    work = RunInput(request=loop.prompt, source=f"rounds\0{loop.prompt}", plan=Plan(goals=(round_goal(loop, 1),)))
+    return work, msgspec.structs.replace(flags, rounds=loop.max_rounds)
+
+
+def _until_complied(work: RunInput, requirements: Sequence[Requirement], flags: RunFlags) -> RunInput:
+    """Return the input with the requirements that are audited, if that is asked for; it is another input then."""
+    if not flags.until_complied:
+        return work
+    if len(requirements) > MAX_REQUIREMENTS:
+        what = f"{len(requirements):,} requirements are more than the {MAX_REQUIREMENTS} that a run audits"
+        raise UsageError(what, "Split the specification.")
+    given = [action for action in work.plan.actions if action.method != "audit"]
+    if taken := [action.key for action in given if is_reserved(action.key)]:
+        raise UsageError(f"the name `{taken[0]}` is kept for audits and their tasks", "Give it another name.")
+    tell = note_printer(quiet=flags.quiet)
+    listed = "requirements: the planner lists them" if not requirements else count_of(len(requirements), "requirement")
+    tell(f"{listed}; each is audited after the work, and gaps become tasks, for up to {MAX_ROUNDS} rounds")
+    source = f"until-complied\0{work.source}"
+    return msgspec.structs.replace(work, source=source, requirements=tuple(requirements))
 
 
 def _found_in(path: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
@@ -101,8 +155,11 @@ def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags
     tell = note_printer(quiet=flags.quiet)
     for note in source.notes():
         tell(note)
-    plan = source.plan()
-    if not plan.goals:
+    plan, requirements = source.plan(), source.requirements()
+    if not plan.goals and flags.until_complied and requirements:
+        # All is said to be done: whether it is, the first audit finds out.
+        plan = Plan(goals=(audit_goal(1, requirements),))
+    elif not plan.goals:
         print_text(f"{source.path}: nothing is left to do", err=True)
         return None
     work = RunInput(
@@ -112,7 +169,7 @@ def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags
         task_format=source.document.format,
         listed=tuple(each.key for each in source.tasks.planned if each.key),
     )
-    return work, _with_path(flags, source.path)
+    return _until_complied(work, requirements, flags), _with_path(flags, source.path)
 
 
 def _with_path(flags: RunFlags, path: str) -> RunFlags:

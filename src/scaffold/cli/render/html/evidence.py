@@ -35,6 +35,7 @@ KINDS: Mapping[str, str] = {
     "human": "your decision",
     "merge": "merge",
     "step": "step",
+    "audit": "audit",
 }
 
 

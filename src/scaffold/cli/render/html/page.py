@@ -7,6 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
+from scaffold.cli.render.html.compliance import compliance_section
 from scaffold.cli.render.html.evidence import evidence_section
 from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
 from scaffold.cli.render.html.parts import LongTexts, References, badge, commit, moment, section, tone_of
@@ -38,6 +39,7 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         failures_section(view, history, refs, texts),
         next_section(view, root),
         evidence_section(view, refs, texts),
+        compliance_section(view),
         _plan(view, refs, texts),
         _timeline(view, history, refs),
         setbacks_section(view, history, refs, texts),

@@ -14,7 +14,15 @@ from scaffold.core.printable_text import truncate_text
 
 TONES = {"green": "good", "cyan": "busy", "red": "bad", "yellow": "wait", "bright_black": "idle"}
 """A class of the stylesheet for each color of a terminal."""
-EXTRA_MARKS = {"weak": ("!", "yellow"), "reviewed": ("✓", "cyan"), "proven": ("✓", "green"), "missing": ("✗", "red")}
+EXTRA_MARKS = {
+    "weak": ("!", "yellow"),
+    "reviewed": ("✓", "cyan"),
+    "proven": ("✓", "green"),
+    "missing": ("✗", "red"),
+    "met": ("✓", "green"),
+    "unmet": ("✗", "red"),
+    "unclear": ("■", "yellow"),
+}
 MAX_TEXT = 4_000
 """Characters of one text that are shown: of an output, a reason, an answer."""
 MAX_TEXTS = 1_500_000

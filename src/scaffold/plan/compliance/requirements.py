@@ -1,0 +1,199 @@
+"""The requirements in the text of a specification: by their form, or by quotations of its lines."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.audit import Requirement, RequirementId
+from scaffold.core.plan import headline
+from scaffold.core.printable_text import join_limited, printable
+from scaffold.plan.message_text import quoted
+from scaffold.plan.source.checklist import Line, heading, lines_of
+from scaffold.plan.source.task import SourceTask
+
+MAX_REQUIREMENTS = 400
+"""Of one specification; each is audited in each round."""
+MAX_TEXT_CHARS = 1_000
+"""Of one requirement; the rest is only in the specification."""
+MAX_SHOWN = 3
+START_CHARS = 300
+"""How much of a text tells its form: the time for a longer one would grow with the square of its length."""
+MIN_IDENTIFIED = 2
+"""With so many requirements that have an id, numbers and boxes alone do not make others."""
+
+_Form = Literal["title", "id", "shall", "list"]
+"""A heading with an id | an id | a sentence with shall or must | an item with a number or a box."""
+
+_MARKER = re.compile(r"[ \t>]*(?:(?P<number>\d{1,4}(?:\.\d{1,4}){0,4}[.)]?)|[-*+])[ \t]+(?P<box>\[[^\]\n]\]\*?[ \t]+)?")
+_ID = re.compile(
+    r"(?:\||\*\*|__|`|\[)*\s*(?:[A-Z][A-Za-z]{0,11}[-_ ])?(?:[A-Z]{1,6}-?)?\d{1,6}(?:[.-]\d{1,6}){0,4}"
+    r"\s*(?:\*\*|__|`|\])*(?:[:.)|]|\s[-\u2013\u2014])+(?:\*\*|__)?\s+\S"
+)
+_NAMED = re.compile(r"(?:\||\*\*|__|`|\[)*\s*[A-Z]")
+"""An id that begins with a letter; a number alone is one only in a list."""
+_SHALL = re.compile(r"\b(?:shall|must)\b", re.IGNORECASE)
+_RULE = re.compile(r"[ \t]*(?:\|?[-:| \t]{3,}|[*_]{3,}[ \t]*)")
+_LEAD = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(?:\[[^\]\n]\]\*?[ \t]+)?")
+"""What a requirement begins with that says nothing; a number is kept, because people refer to it."""
+_MARKS = re.compile(r"\*\*")
+_ASIDE = re.compile(
+    r"(?:\d[\d.]*\s*)?(?:non[- ]?goals?|out[- ]of[- ]scope|glossary|references|table of contents|change ?log"
+    r"|open questions|future work|later)\b",
+    re.IGNORECASE,
+)
+"""Titles of sections without requirements."""
+_PROSE = re.compile(
+    r"(?:\d[\d.]*\s*)?(?:introduction|overview|background|motivation|summary|purpose|context|contents)\b", re.IGNORECASE
+)
+"""Titles of sections that say what it is about."""
+
+
+class _Found(Struct, frozen=True, kw_only=True):
+    """A line that may be a requirement, with the lines that belong to it."""
+
+    form: _Form
+    line: Line
+    text: str
+    level: int = 0
+    """Of a heading."""
+
+
+def requirements_in(text: str) -> tuple[Requirement, ...]:
+    """Return the requirements of a specification in Markdown, in its order; empty if nothing has the form of one.
+
+    These are items and rows with an id of their own, sentences with shall or must, and items with a number or a box;
+    without any of these, the sections. Code blocks, and sections of what is not to be done, have none.
+    """
+    lines = lines_of(text.removeprefix("\ufeff"))
+    found = tuple(_without_parents(tuple(_in_force(lines))))
+    identified = sum(each.form == "id" for each in found)
+    if identified >= MIN_IDENTIFIED:
+        found = tuple(each for each in found if each.form != "list")
+    return _numbered((each.text, each.line.number) for each in found or tuple(_sections(lines)))
+
+
+def requirements_of(tasks: Sequence[SourceTask]) -> tuple[Requirement, ...]:
+    """Return the requirements of a list of tasks: the acceptance criteria of each, or its title without any."""
+    texts = ((task, each) for task in tasks for each in task.acceptance or (headline(task) or task.id,))
+    return _numbered((f"{task.id}: {each}", task.position.line) for task, each in texts)
+
+
+def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, ...] | str:
+    """Return the requirements that are quoted from a specification, or why the quotations cannot be used.
+
+    Each must be, but for white space, a part of one line of the text.
+    """
+    lines = [(line.number, _words(line.text)) for line in lines_of(text.removeprefix("\ufeff"))]
+    places = [(each, _place(_words(each), lines)) for each in quotes]
+    wrong = [quoted(each) for each, place in places if place is None]
+    if wrong:
+        return (
+            f"no line of the specification has {join_limited(wrong, MAX_SHOWN)}; quote its own words, of one line each"
+        )
+    found = _numbered((each, place) for each, place in places if place is not None)
+    if not found:
+        return "no requirement is quoted; quote at least one line of the specification"
+    if len(found) > MAX_REQUIREMENTS:
+        return f"{len(found)} requirements are more than the {MAX_REQUIREMENTS} of a run; quote the essential ones"
+    return found
+
+
+def _place(words: str, lines: Sequence[tuple[int, str]]) -> int | None:
+    return next((number for number, line in lines if words and words in line), None)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _numbered(found: Iterable[tuple[str, int]]) -> tuple[Requirement, ...]:
+    """Return requirements with these texts and lines; one that says the same as an earlier one is left out."""
+    texts: dict[str, int] = {}
+    for text, line in found:
+        words = _words(printable(_MARKS.sub("", _LEAD.sub("", text.strip(), count=1))))
+        short = words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 1]}…"
+        if short:
+            texts.setdefault(short, line)
+    return tuple(
+        Requirement(id=RequirementId(f"R{number}"), text=text, line=line)
+        for number, (text, line) in enumerate(texts.items(), 1)
+    )
+
+
+def _in_force(lines: Sequence[Line]) -> Iterator[_Found]:
+    """Yield what has the form of a requirement, in sections that may have some."""
+    aside = 0
+    taken = 0
+    for place, line in enumerate(lines):
+        title = heading(line)
+        if title is not None:
+            if not aside or title.level <= aside:
+                aside = title.level if _ASIDE.match(title.text) else 0
+            if not aside and _ID.match(f"{title.text} .") and _NAMED.match(title.text):
+                yield _Found(form="title", line=line, text=title.text, level=title.level)
+        elif not (aside or place < taken or line.literal or not line.text.strip()):
+            body = _continuation(line, (lines[at] for at in range(place + 1, len(lines))))
+            taken = place + 1 + len(body)
+            text = " ".join((line.text, *(each.text for each in body)))
+            if (form := _form(text)) is not None:
+                yield _Found(form=form, line=line, text=text)
+
+
+def _form(text: str) -> _Form | None:
+    """Return the form of a requirement that a paragraph, an item or a row has; None if it has none."""
+    start = text[:START_CHARS]
+    if _RULE.fullmatch(start):
+        return None
+    marker = _MARKER.match(start)
+    rest = start[marker.end() :] if marker else start.strip()
+    if _ID.match(rest) and _NAMED.match(rest):
+        return "id"
+    if _SHALL.search(text):
+        return "shall"
+    return "list" if marker and (marker["number"] or marker["box"]) else None
+
+
+def _continuation(first: Line, following: Iterable[Line]) -> tuple[Line, ...]:
+    """Return the lines that belong to a paragraph, an item or a row: not those that are requirements themselves."""
+    if first.text.lstrip().startswith("|"):
+        return ()
+    listed = _MARKER.match(first.text[:START_CHARS]) is not None
+
+    def continues(line: Line) -> bool:
+        if line.literal or not line.text.strip() or heading(line) or line.text.lstrip().startswith("|"):
+            return False
+        if _MARKER.match(line.text[:START_CHARS]) is None:
+            return _form(line.text) != "id"
+        return listed and line.indent > first.indent and _form(line.text) is None
+
+    return tuple(takewhile(continues, following))
+
+
+def _without_parents(found: Sequence[_Found]) -> Iterator[_Found]:
+    """Yield all but headings with requirements below them, of which these are the parts."""
+    for place, each in enumerate(found):
+        following = found[place + 1] if place + 1 < len(found) else None
+        has_parts = following is not None and (following.form != "title" or following.level > each.level)
+        if each.form != "title" or not has_parts:
+            yield each
+
+
+def _sections(lines: Sequence[Line]) -> Iterator[_Found]:
+    """Yield each section without sections in it that has a text, as one requirement: its title and first paragraph."""
+    titles = [(place, title) for place, line in enumerate(lines) if (title := heading(line))]
+    aside = 0
+    for (place, title), following in zip(titles, (*titles[1:], None), strict=False):
+        if aside and title.level > aside:
+            continue
+        aside = title.level if _ASIDE.match(title.text) else 0
+        end = following[0] if following else len(lines)
+        body = [line for line in lines[place + 1 : end] if line.text.strip() and not line.literal]
+        whole = title.level == 1 or (following is not None and following[1].level > title.level)
+        if aside or whole or not body or _PROSE.match(title.text):
+            continue
+        paragraph = takewhile(lambda line: line.text.strip(), lines[body[0].number - 1 : end])
+        text = " ".join((f"{title.text}:", *(line.text.strip() for line in paragraph)))
+        yield _Found(form="title", line=title.line, text=text, level=title.level)

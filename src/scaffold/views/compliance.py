@@ -1,0 +1,120 @@
+"""How far a run complies with its specification: the requirements, and each audit of them, as the store has them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.audit import AuditedRequirement, AuditRound, Requirement, RequirementId
+from scaffold.core.model import Action, Attempt, Goal, Run
+from scaffold.core.printable_text import count_of
+from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.plan.compliance.rounds import MAX_ROUNDS, gaps_name
+from scaffold.plan.compliance.verdicts import audit_in
+from scaffold.store.database import Store
+
+CLAIM = "A verdict is what an agent says, by lines that exist. Facts come from contracts and gates alone."
+"""What to say wherever verdicts are shown."""
+
+_NUMBER = re.compile(r"audit-(\d+)")
+
+
+class Compliance(Struct, frozen=True, kw_only=True):
+    """The requirements of a run's specification, and what its audits say of them."""
+
+    requirements: tuple[Requirement, ...]
+    audits: tuple[AuditRound, ...]
+    """Those whose goal has ended, oldest first."""
+    has_tasks: bool
+    """Whether there are tasks for the gaps of the last audit."""
+    auditing: int | None
+    """The number of the audit that is being made; None if none is."""
+
+    @property
+    def last(self) -> AuditRound | None:
+        """The last audit that is over; None before it."""
+        return self.audits[-1] if self.audits else None
+
+    def verdict(self, requirement: RequirementId) -> AuditedRequirement | None:
+        """Return what the last audit says of a requirement; None if it has no verdict on it."""
+        return next((each for each in (self.last.verdicts if self.last else ()) if each.id == requirement), None)
+
+    @property
+    def summary(self) -> str:
+        """How many requirements are met, in a line."""
+        listed = count_of(len(self.requirements), "requirement")
+        if self.last is None:
+            return f"{listed}, not audited yet"
+        met = len(self.last.met.intersection(each.id for each in self.requirements))
+        at = f" of {self.last.commit[:8]}" if self.last.commit else ""
+        return f"{met} of {listed} met, by audit {self.last.number}{at}"
+
+
+def read_compliance(store: Store, run: Run) -> Compliance | None:
+    """Return how far a run complies; None for a run whose specification is not audited."""
+    if not run.settings.planning.until_complied:
+        return None
+    goals = store.goals.of_run(run.id)
+    audits = [(number, goal) for goal in goals if (number := _audit_number(store, goal))]
+    rounds = tuple(
+        _round(store, number, goal) for number, goal in audits if isinstance(goal.state, Completed | Failed | Cancelled)
+    )
+    last = rounds[-1].number if rounds else 0
+    return Compliance(
+        requirements=store.requirements.of_run(run.id),
+        audits=rounds,
+        has_tasks=any(goal.name == gaps_name(last) for goal in goals),
+        auditing=next((number for number, _ in audits if number > last), None),
+    )
+
+
+def compliance_json(compliance: Compliance) -> dict[str, Any]:
+    """Return it as JSON: each requirement with its verdict and the lines that were cited, and the rounds."""
+    value = {
+        "summary": compliance.summary,
+        "claim": CLAIM,
+        "requirements": [_requirement(compliance, each) for each in compliance.requirements],
+        "rounds": [
+            {"number": each.number, "commit": each.commit, "met": len(each.met), "requirements": each.verdicts}
+            for each in compliance.audits
+        ],
+        "auditing": compliance.auditing,
+        "max_rounds": MAX_ROUNDS,
+    }
+    return msgspec.to_builtins(value)  # type: ignore[no-any-return]
+
+
+def _requirement(compliance: Compliance, requirement: Requirement) -> dict[str, Any]:
+    said = compliance.verdict(requirement.id)
+    return {
+        "id": requirement.id,
+        "text": requirement.text,
+        "line": requirement.line,
+        "verdict": said.verdict if said else None,
+        "note": said.note if said else "",
+        "evidence": [
+            {"file": each.file, "line": each.line, "note": each.note} for each in (said.citations if said else ())
+        ],
+    }
+
+
+def _audit_number(store: Store, goal: Goal) -> int | None:
+    """Return the number of the audit that a goal is about; None for other goals."""
+    found = _NUMBER.fullmatch(goal.name)
+    actions = store.actions.of_goal(goal.id) if found else ()
+    return int(found[1]) if found and any(action.method == "audit" for action in actions) else None
+
+
+def _round(store: Store, number: int, goal: Goal) -> AuditRound:
+    made = [attempt for action in store.actions.of_goal(goal.id) for attempt in _recorded(store, action)]
+    verdicts = [each for attempt in made if (audit := audit_in(attempt.verification)) for each in audit.requirements]
+    commits = {attempt.base_sha for attempt in made}
+    return AuditRound(number=number, commit=commits.pop() if len(commits) == 1 else None, verdicts=tuple(verdicts))
+
+
+def _recorded(store: Store, action: Action) -> Sequence[Attempt]:
+    """Return the attempt that was recorded last for an audit's action; none without one."""
+    attempts = store.attempts.of_action(action.id) if action.method == "audit" else ()
+    return [each for each in attempts if each.outcome == "recorded"][-1:]

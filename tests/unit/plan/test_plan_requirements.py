@@ -1,0 +1,98 @@
+"""The requirements in a specification."""
+
+import time
+
+import pytest
+
+from scaffold.core.ids import ActionKey
+from scaffold.plan.compliance.requirements import (
+    MAX_REQUIREMENTS,
+    MAX_TEXT_CHARS,
+    quoted_requirements,
+    requirements_in,
+    requirements_of,
+)
+from scaffold.plan.source.task import SourceTask
+from scaffold.plan.text.positioned import START
+
+
+def texts(spec):
+    return [each.text for each in requirements_in(spec)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ("1. one\n2. two\n", ["1. one", "2. two"]),
+        ("1.1 The lamp is on\n1.2. It is off\n", ["1.1 The lamp is on", "1.2. It is off"]),
+        ("- [ ] open\n- [x] done\n- plain\n", ["open", "done"]),
+        ("The tool must be fast\nand small.\n\nIt is nice.\n", ["The tool must be fast and small."]),
+        ("1. WHEN a file is gone THEN the tool SHALL say so\n   - in one line\n", None),
+        ("- **FR-001**: one\n- FR-2: two\n  goes on\n1. a step of the set-up\n", ["FR-001: one", "FR-2: two goes on"]),
+        ("| ID | Text |\n|----|------|\n| R-1 | a |\n| R-2 | b |\n", ["| R-1 | a |", "| R-2 | b |"]),
+        ("REQ-1: a\nREQ-2: b\n", ["REQ-1: a", "REQ-2: b"]),
+        ("### Requirement 1: Title\n\nAs a user.\n\n1. it shall a\n\n### Requirement 2: Alone\n\nText.\n", None),
+        ("## Non-goals\n### Deep\n- [ ] never\n## Work\n- [ ] ever\n", ["ever"]),
+        ("```\n1. code\n```\n<!-- 2. hidden -->\n- [ ] real\n", ["real"]),
+        ("- [ ] same\n- [ ] same\n- [ ] ****\n", ["same"]),
+        ("# X\n## Overview\nText\n## Store\nKeeps.\nMore.\n\nElse.\n## API\n```\nx\n```\n## Non-goals\nNo.\n", None),
+        ("## Later\n### Deep\nText\n# Top\nText\n## Whole\n### Part\nReal\n", ["Part: Real"]),
+        ("prose alone\n", []),
+        ("", []),
+        ("\ufeff1. marked\n", ["1. marked"]),
+        ("- [ ] \u202ereversed\n", ["\\x202ereversed"]),
+    ],
+)
+def test_requirements_are_found_by_their_form(spec, found):
+    """AL-30: ids, sentences with shall or must, numbers, boxes; without any of these, sections."""
+    expected = {
+        "1. WHEN": ["1. WHEN a file is gone THEN the tool SHALL say so - in one line"],
+        "### Req": ["1. it shall a", "Requirement 2: Alone"],
+        "# X\n## ": ["Store: Keeps. More."],
+    }
+    assert texts(spec) == (found if found is not None else expected[spec[:7]])
+
+
+def test_a_requirement_has_an_id_and_the_line_where_it_begins():
+    """AL-30: people and audits refer to it."""
+    (first, second) = requirements_in("# T\n\n- [ ] a\n- [ ] b\n")
+    assert (first.id, first.line, second.id, second.line) == ("R1", 3, "R2", 4)
+    assert second.criterion == "R2: b"
+
+
+def test_a_requirement_is_cut_where_a_prompt_has_no_room():
+    """AL-30: the rest is in the specification."""
+    (only,) = requirements_in("- [ ] " + "x" * 3_000)
+    assert (len(only.text), only.text[-1]) == (MAX_TEXT_CHARS, "…")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["1. a must\n" * 50_000, "- " * 200_000, "A-1" * 150_000, "   " * 150_000 + "x", "|- " * 150_000, "a\n" * 200_000],
+    ids=["items", "bullets", "ids", "spaces", "rows", "lines"],
+)
+def test_a_hostile_text_takes_time_in_proportion_to_its_length(spec):
+    """AL-30: no form of a line is searched for in time that grows with its square."""
+    start = time.process_time()
+    requirements_in(spec)
+    assert time.process_time() - start < 5
+
+
+def test_tasks_are_required_by_their_criteria_or_their_titles():
+    """AL-30: a list of tasks is a specification, too."""
+    one = SourceTask(id=ActionKey("1"), title="One", acceptance=("a", "b"), position=START)
+    two = SourceTask(id=ActionKey("2"), title="Two", position=START)
+    three = SourceTask(id=ActionKey("3"), title="", position=START)
+    assert [each.text for each in requirements_of([one, two, three])] == ["1: a", "1: b", "2: Two", "3: 3"]
+
+
+def test_a_quotation_counts_only_if_a_line_has_it():
+    """AL-30: a planner lists requirements in the specification's own words."""
+    spec = "It greets\nwhoever   comes.\n"
+    found = quoted_requirements(spec, ["whoever comes", "It greets"])
+    assert [(each.text, each.line) for each in found] == [("whoever comes", 2), ("It greets", 1)]
+    assert "no line of the specification has `It greets whoever`" in quoted_requirements(spec, ["It greets whoever"])
+    assert "no line" in quoted_requirements(spec, ["  "])
+    assert "no requirement is quoted" in quoted_requirements(spec, [])
+    many = [str(number) for number in range(1_000, 1_001 + MAX_REQUIREMENTS)]
+    assert "are more than the 400" in quoted_requirements("\n".join(many), many)
