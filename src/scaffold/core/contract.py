@@ -107,6 +107,7 @@ DoubtCode = Literal[
     "settings_changed",
     "checks_changed",
     "gates_weakened",
+    "criteria_not_cited",
 ]
 
 

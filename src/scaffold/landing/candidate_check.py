@@ -27,7 +27,7 @@ CHECKING = Activity(label="checks what would land", is_whole=False, surrounds=Tr
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
     {
         *("not_executed", "vacuous_tests", "tests_not_passed", "flaky_tests", "ended_early"),
-        *("settings_changed", "checks_changed"),
+        *("settings_changed", "checks_changed", "criteria_not_cited"),
     }
 )
 """Doubts from checks that are run again only where the work was done."""

@@ -42,7 +42,7 @@ from scaffold.worker.prompts import failure_prompt
 from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
-from scaffold.worker.story.criteria import unmet_at_the_end
+from scaffold.worker.story.criteria import denied_criteria, with_uncited_criteria
 from scaffold.worker.story.edits import collect_edits
 from scaffold.worker.story.prompt import first_prompt
 from scaffold.worker.story.repeated_step import repeats_step
@@ -225,7 +225,7 @@ class ChangeLoop:
             record.enter("verifying")
             return StepsAdded(work.head)
         if isinstance(work, WorkCommit):
-            work = await unmet_at_the_end(self._context, finish.text, work.head) or work
+            work = await denied_criteria(self._context, finish.text, work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree)
@@ -283,6 +283,7 @@ class ChangeLoop:
         verification = await self._verified(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
+            verification = await with_uncited_criteria(self._context, self._said, verification)
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
         if not judged.passed:
             return judged

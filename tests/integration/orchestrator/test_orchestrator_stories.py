@@ -52,7 +52,7 @@ def state(harness, key="US-1"):
 
 async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     """DR-8, DR-11, DR-15: ten steps, one commit; the state has each step with its start and its notes."""
-    run = await open_stories(harness, story())
+    run = await open_stories(harness, story(acceptance=("list has six",)))
     assert (await harness.run_to_end(run, **turns(step_005="echo six >> list"))).state == Completed()
     assert (await harness.sh(f"git log --format=%s {run.session_branch} -1")) == "feat(ralph): US-1 - Title of US-1"
     found = state(harness)

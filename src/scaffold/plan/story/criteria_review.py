@@ -31,7 +31,9 @@ class CriterionVerdict(Struct, frozen=True, kw_only=True):
     citations: tuple[Citation, ...] = ()
     """Those that exist."""
     problem: str = ""
-    """Why it is not met; empty if it is."""
+    """Why it is not shown to be met; empty if it is."""
+    denied: bool = False
+    """Whether the review itself says that it is unmet."""
 
     @property
     def met(self) -> bool:
@@ -65,7 +67,8 @@ def _verdict(number: int, criterion: str, said: re.Match[str] | None, exists: Ci
         return CriterionVerdict(number=number, criterion=criterion, problem=problem)
     cited = tuple(dict.fromkeys(_citations(said["text"])))[:MAX_CITATIONS]
     real = tuple(each for each in cited if _is_inside(each.file) and exists(each))
-    return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=_problem(said, cited, real))
+    problem, denied = _problem(said, cited, real), said["verdict"].casefold() == "unmet"
+    return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem, denied=denied)
 
 
 def _problem(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Citation]) -> str:

@@ -1,9 +1,12 @@
 """The acceptance criteria of a story, judged by what its review cites of the work."""
 
-from scaffold.core.contract import CheckResult, Verification
+from msgspec import structs
+
+from scaffold.core.contract import CheckResult, Doubt, Verification
 from scaffold.core.ids import Commit
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.review import Citation
-from scaffold.plan.story.criteria_review import judge_criteria, unmet_feedback
+from scaffold.plan.story.criteria_review import CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import JUDGING_STEPS, MAX_CRITERIA
 from scaffold.verify.contract.review import citation_problem, line_counts
 from scaffold.worker.attempt_context import AttemptContext
@@ -11,6 +14,7 @@ from scaffold.worker.story.prompt import is_step_of_story
 
 CRITERIA = "criteria"
 """The name of the result that says which criteria are not met."""
+MAX_NAMES = 3
 
 
 async def unmet_criteria(context: AttemptContext, answer: str, commit: Commit) -> str:
@@ -18,9 +22,30 @@ async def unmet_criteria(context: AttemptContext, answer: str, commit: Commit) -
 
     Empty in steps that judge none, too.
     """
+    return unmet_feedback(await _verdicts(context, answer, commit))
+
+
+async def denied_criteria(context: AttemptContext, answer: str, commit: Commit) -> Verification | None:
+    """Return a failed verification of work whose final review says that a criterion is unmet; None if it does not."""
+    denied = unmet_feedback([each for each in await _verdicts(context, answer, commit) if each.denied])
+    failed = CheckResult(name=CRITERIA, verdict="fail", detail=denied)
+    return Verification(commit=commit, results=(failed,)) if denied else None
+
+
+async def with_uncited_criteria(context: AttemptContext, answer: str, found: Verification) -> Verification:
+    """Return a verification with a doubt about the criteria for which a final review cites no line that exists."""
+    unmet = [each for each in await _verdicts(context, answer, found.commit) if not each.met]
+    if not unmet:
+        return found
+    named = join_limited([f"{each.number} ({each.problem})" for each in unmet], MAX_NAMES)
+    text = f"{count_of(len(unmet), 'acceptance criterion', 'acceptance criteria')} not shown to be met: {named}"
+    return structs.replace(found, doubts=(*found.doubts, Doubt("criteria_not_cited", text)))
+
+
+async def _verdicts(context: AttemptContext, answer: str, commit: Commit) -> tuple[CriterionVerdict, ...]:
     task = context.task
     if task.parent is None or not is_step_of_story(task) or task.action.role not in JUDGING_STEPS:
-        return ""
+        return ()
     criteria = task.parent.acceptance[:MAX_CRITERIA]
     cited: set[str] = set()
 
@@ -30,11 +55,4 @@ async def unmet_criteria(context: AttemptContext, answer: str, commit: Commit) -
 
     judge_criteria(answer, criteria, note)
     lines = await line_counts(context.run_context.git, commit, sorted(cited))
-    return unmet_feedback(judge_criteria(answer, criteria, lambda each: citation_problem(each, lines) is None))
-
-
-async def unmet_at_the_end(context: AttemptContext, answer: str, commit: Commit) -> Verification | None:
-    """Return a failed verification of work whose final review does not show all criteria to be met; None if it does."""
-    unmet = await unmet_criteria(context, answer, commit)
-    failed = CheckResult(name=CRITERIA, verdict="fail", detail=unmet)
-    return Verification(commit=commit, results=(failed,)) if unmet else None
+    return judge_criteria(answer, criteria, lambda each: citation_problem(each, lines) is None)
