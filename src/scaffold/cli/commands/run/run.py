@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
-from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input, require_requirements
+from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
