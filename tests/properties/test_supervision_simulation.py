@@ -93,6 +93,15 @@ FAULT_PATTERNS = {
     "a worker that waited for a human ended": r"AttemptEnded\(.*outcome='waiting'",
     "a user undid the work of an action": r"ActionReverted\(",
     "a user rebased the run": r"carried over to a new base by the user",
+    "a step was recorded": r"AttemptEnded\(action='US-\d/[^)]*outcome='recorded'",
+    "a step began again": r"AttemptEnded\(action='US-\d/[^)]*outcome='restarted'",
+    "a step was lost": r"AttemptEnded\(action='US-\d/[^)]*outcome='lost'",
+    "the steps of a story were changed": r"The steps of US-\d were changed: \w+, \w+",
+    "changes of steps were rejected": r"changes of its story's steps that were rejected",
+    "a story conflicted": r"AttemptEnded\(action='US-\d/[^)]*outcome='conflict'",
+    "a story failed": r"ActionStatusChanged\(action='US-\d', status='failed'",
+    "a story landed": r"ActionLanded\(action='US-\d",
+    "a story was undone": r"ActionReverted\(action='US-\d",
     "an undone action was done again": r"(?s)ActionReverted\(action='(\w+)'.*ActionLanded\(action='\1'",
     "a goal was reached": r"GoalStatusChanged\(goal='\w+', status='completed'",
     "a goal failed": r"GoalStatusChanged\(goal='\w+', status='failed'",
@@ -187,6 +196,26 @@ PLANTED = {
             "            shown = {'commit': head, 'paths': (), 'evidence': ()}\n"
             "            store.facts.record_all(action.goal_id, action.effects, **shown)\n"
         ),
+    ),
+    "a step begins where its story did": (
+        "orchestrator/dispatch.py",
+        "_Placed(kind, base, parent.id, last.head_sha)",
+        "_Placed(kind, base, parent.id)",
+    ),
+    "a step that was added after an ended one is not the next": (
+        "plan/story/actions.py",
+        "sorted(record.steps, key=lambda each: _EXECUTED.index(each.status))",
+        "record.steps",
+    ),
+    "what a step began again with stays in its story": (
+        "store/run/attempts.py",
+        "workspace <> '' AND outcome = 'recorded'",
+        "workspace <> '' AND outcome IN ('recorded', 'restarted')",
+    ),
+    "the pins of steps are deleted before their story has landed": (
+        "landing/story_steps.py",
+        "if recorded_here or await",
+        "if True or await",
     ),
     "a lost attempt counts as a failure": (
         "core/states.py",

@@ -27,6 +27,16 @@ from scaffold.store.database import Store
 from simulator.branch_changes import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.database import Database
 from simulator.memory_git import Objects
+from simulator.story_invariants import (
+    AT_THE_END,
+    has_used_its_restarts,
+    is_about_step,
+    is_part_of_a_landing,
+    one_attempt_in_a_workspace,
+    own_failures_allowed,
+    steps_begin_in_order,
+    was_replaced,
+)
 from simulator.worker import SimulatedWorktrees
 
 OWN_FAILURES = frozenset({"contract_failed", "gate_failed", "executor_failed", "timeout"})
@@ -83,6 +93,8 @@ class InvariantChecker:
     def _check_event(self, run: Run, event: Event) -> Iterator[str]:
         match event:
             case AttemptQueued():
+                yield from steps_begin_in_order(self._store, run, event)
+                yield from one_attempt_in_a_workspace(self._store, run)
                 yield from nothing_starts_in_a_goal_that_is_not_active(self._store, run, event)
                 yield from nothing_starts_in_a_goal_whose_workers_die(self._store, run, event)
                 yield from caps_are_kept(self._store, run)
@@ -97,7 +109,7 @@ class InvariantChecker:
                 yield from caps_are_kept(self._store, run)
             case AttemptEnded(action=key, number=number, outcome=outcome) if outcome in OWN_FAILURES:
                 self._own_failures[key] += 1
-                if (key, number) in self._submitted:
+                if (key, number) in self._submitted and not has_used_its_restarts(self._store, run, key):
                     yield from a_submitted_candidate_belongs_to_the_owner(event)
                 yield from own_failures_are_bounded(self._store, run, key, self._own_failures[key])
             case ActionStatusChanged():
@@ -106,6 +118,8 @@ class InvariantChecker:
                 yield from self._branch_has(run, event)
 
     def _branch_has(self, run: Run, event: ActionLanded | ActionReverted | FactStateChanged) -> Iterator[str]:
+        if isinstance(event, FactStateChanged) and is_about_step(event.assertion):
+            return
         yield from reported_landings_are_on_the_branch(self._objects, run, event.commit)
         if isinstance(event, ActionLanded | ActionReverted):
             self.reported.append(event.commit)
@@ -219,11 +233,7 @@ def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) ->
 def an_action_fails_only_for_its_own_failures(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
     """SC-20: crashes, conflicts, budgets and people do not count as failures."""
     action = store.actions.by_key(run.id, key)
-    if (
-        action is not None
-        and action.kind == "primitive"
-        and failures < run.settings.limits.attempts + action.extra_attempts
-    ):
+    if action is not None and action.kind == "primitive" and failures < own_failures_allowed(run, action):
         yield f"{key} failed permanently after {failures} own failures: {reason_of(action.state)}"
 
 
@@ -291,6 +301,7 @@ class FinalState:
             what_is_completed_has_its_work,
             what_holds_was_proven_after_its_revert,
             events_match_the_rows,
+            *AT_THE_END,
         )
         return [f"{check.__name__}: {each}" for check in checks for each in check(self)]
 
@@ -329,6 +340,8 @@ def facts_are_proven_by_landed_attempts(end: FinalState) -> Iterator[str]:
             by = {attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id}
             if not any(_made(end, attempt, fact.assertion) for attempt in by):
                 yield f"{fact.assertion} is a fact, but no landed attempt made it"
+            if is_about_step(fact.assertion):
+                continue
             if fact.commit not in {*end.branch, *end.objects.history(end.run.base_sha)}:
                 yield f"{fact.assertion} is a fact at {fact.commit}, which is not on the branch"
 
@@ -348,7 +361,7 @@ def landings_match_the_branch(end: FinalState) -> Iterator[str]:
     if sorted((*recorded, *reverts)) != sorted(end.branch):
         yield f"recorded {recorded} and the reverts {reverts}, but the branch has {end.branch}"
     keys = Counter(_trailer(end.objects.commits[commit].message) for commit in end.branch if commit not in reverts)
-    keys.subtract(reverts.values())
+    keys.subtract(key.partition("/")[0] for key in reverts.values())
     yield from (f"{key} landed {count} times" for key, count in keys.items() if count > 1)
 
 
@@ -371,12 +384,14 @@ def no_work_is_lost(end: FinalState) -> Iterator[str]:
     """BX-2: all work of a worker is in the branch, or pinned by a ref."""
     kept = {commit for tip in end.objects.refs.values() for commit in end.objects.history(tip)}
     contents = {item for commit in kept for item in end.objects.files(commit).items()}
-    for (folder, path), content in end.worktrees.owed.items():
-        if (path, content) not in contents:
-            yield f"{path} with {content!r} of {folder.name} is lost"
+    for (attempt, path), content in end.worktrees.owed.items():
+        if (path, content) not in contents and not was_replaced(end, attempt, path):
+            yield f"{path} with {content!r} of {attempt} is lost"
     for attempt in end.attempts:
         rescued = end.objects.refs.get(refs.rescue_ref(attempt.id))
-        if attempt.outcome != "landed" and attempt.head_sha and attempt.head_sha not in kept:
+        if attempt.outcome == "landed" or is_part_of_a_landing(end, attempt):
+            continue
+        if attempt.head_sha and attempt.head_sha not in kept:
             yield f"the candidate {attempt.head_sha} of a {attempt.outcome} attempt has no ref; rescue ref: {rescued}"
 
 

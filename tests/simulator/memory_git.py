@@ -174,9 +174,9 @@ class MemoryGit:
             raise GitError(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
         return GitResult(code, out.encode(), b"")
 
-    async def read_cached(self, *args: str, commits: Sequence[str]) -> GitResult:
+    async def read_cached(self, *args: str, commits: Sequence[str], ok: frozenset[int] = _SUCCESS) -> GitResult:
         """Read from commits, without a cache."""
-        return await self(*args, *commits)
+        return await self(*args, *commits, ok=ok)
 
     def _answer(self, args: tuple[str, ...], stdin: str, env: Mapping[str, str]) -> tuple[int, str]:
         objects = self._objects
@@ -190,7 +190,7 @@ class MemoryGit:
                 return 0, "\n".join(f"{commit} {ref}" for ref, commit in found)
             case ("merge-base", "--is-ancestor", older, newer):
                 return 0 if objects.contains(newer, older) else 1, ""
-            case ("rev-list", *_):
+            case ("rev-list", *_) | ("merge-base", _, _):
                 return 0, self._log(args)
             case ("merge-tree" | "check-attr" | "cat-file", *_):
                 return self._about_merge(args, stdin)
@@ -207,6 +207,8 @@ class MemoryGit:
         """Return the text of a commit, or what there is between commits."""
         objects = self._objects
         match args:
+            case ("merge-base", one, other):
+                return next(each for each in objects.history(other) if objects.contains(one, each))
             case (*words, name) if tuple(words) == READ_COMMIT:
                 found = objects.commits[commit := self._known(name)]
                 return " ".join((commit, found.tree, *found.parents))

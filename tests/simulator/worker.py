@@ -1,8 +1,11 @@
 """A simulated worker: it writes to the store and to git like a real one, with every possible fault."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
@@ -15,7 +18,8 @@ from scaffold.run.context import RunContext
 from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.workspace import rescue_and_remove
+from scaffold.worker.story.rebase_step import REBASE_STEP
+from scaffold.worker.workspace import rescue_and_remove, rescue_work
 from simulator.faults import FaultInjector
 from simulator.memory_git import Objects
 from simulator.plans import file_of
@@ -24,6 +28,14 @@ from simulator.processes import Process
 STALE = 3
 COST_USD = 0.1
 QUESTION = "What now in"
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What an agent writes, and how it wants to change its story."""
+
+    files: tuple[str, ...]
+    edits: str | None = None
+
 
 Behaviour = Literal[
     "good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute", "asks"
@@ -53,25 +65,40 @@ class SimulatedWorktrees:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self.owed: dict[tuple[Path, str], str] = {}
-        """The last content written, by worktree and path, until that worktree is pinned."""
+        self.owed: dict[tuple[str, str], str] = {}
+        """The last content written, by attempt and path, until its worktree is pinned."""
+        self.written: dict[tuple[str, str], str] = {}
+        """The same, also of what is pinned."""
+        self._users: dict[Path, str] = {}
 
-    def open(self, folder: Path, base: Commit) -> None:
-        """Check out `base`."""
+    def open(self, folder: Path, start: Commit, attempt: str) -> None:
+        """Check out `start` for an attempt."""
         folder.mkdir(parents=True, exist_ok=True)
-        self._objects.worktrees[folder] = dict(self._objects.files(base))
+        self._objects.worktrees[folder] = dict(self._objects.files(start))
+        self._objects.snapped.discard(folder)
+        self._users[folder] = attempt
 
-    def write(self, folder: Path, path: str, content: str) -> None:
-        """Write a file; one written into a removed worktree is lost with it."""
+    def merge(self, folder: Path, start: Commit, tip: Commit) -> None:
+        """Show both sides merged, and resolve what is in conflict."""
+        files, conflicts = self._objects.merged(start, tip)
+        both = {
+            path: f"{self._objects.files(start).get(path)} and {self._objects.files(tip).get(path)}"
+            for path in conflicts
+        }
+        self._objects.worktrees[folder] = {**files, **both}
+
+    def write(self, folder: Path, path: str, content: str, *, shared: bool = False) -> None:
+        """Write a file; one written into a removed worktree is lost with it. Later steps may replace a `shared` one."""
         if folder.is_dir():
             self._objects.worktrees[folder][path] = content
-            if folder not in self._objects.snapped:
-                self.owed[folder, path] = content
+            self.written[self._users[folder], path] = content
+            if folder not in self._objects.snapped and not shared:
+                self.owed[self._users[folder], path] = content
 
-    def commit(self, folder: Path, base: Commit, message: str) -> Commit:
+    def commit(self, folder: Path, parents: tuple[Commit, ...], message: str) -> Commit:
         """Commit all that is in the worktree."""
         tree = self._objects.tree(self._objects.worktrees[folder])
-        return Commit(self._objects.commit(tree, (base,), message))
+        return Commit(self._objects.commit(tree, parents, message))
 
     def close(self, folder: Path) -> None:
         """Delete the files; important work is pinned."""
@@ -88,12 +115,15 @@ class SimulatedWorker:
         faults: FaultInjector,
         worktrees: SimulatedWorktrees,
         behaviour: Behaviour,
+        asks: Callable[[Action], Asked] = lambda action: Asked(files=action.files),
     ) -> None:
+        """`asks` returns what the agent of an action writes, and what it asks for."""
         self._context = context
         self._process = process
         self._faults = faults
         self._worktrees = worktrees
         self._behaviour = behaviour
+        self._asks = asks
 
     async def execute(self, attempt_id: AttemptId) -> int:
         """Return the exit code of the worker process."""
@@ -113,7 +143,7 @@ class SimulatedWorker:
         return 0
 
     async def _execute_claimed(self, run: Run, attempt: Attempt, action: Action) -> None:
-        folder = self._context.attempt_folder(run.id, attempt.id)
+        folder = self._context.worktree_of(attempt)
         with self._context.store.transaction():
             self._context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=self._process.identity, worktree=str(folder), log_file=""
@@ -128,6 +158,8 @@ class SimulatedWorker:
             failure = AttemptEnd("waiting", waits.what, waits.item)
         except ScaffoldError as error:
             failure = AttemptEnd("executor_failed", error.in_full)
+        if failure is None and attempt.kind == "step":
+            return  # the next one works there
         if failure is None:
             await worktree.remove(self._context.repository, folder)
             self._worktrees.close(folder)
@@ -135,24 +167,27 @@ class SimulatedWorker:
             await self._give_up(run, attempt, failure)
 
     async def _give_up(self, run: Run, attempt: Attempt, ending: AttemptEnd) -> None:
-        pinned = await rescue_and_remove(self._context, run, attempt.id)
+        rescue = rescue_work if attempt.workspace else rescue_and_remove
+        pinned = await rescue(self._context, run, attempt.id)
         end_attempt(self._context.store, run, attempt.id, ending, head=pinned, fence=attempt.fence)
 
     async def _attempt(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is submitted."""
         record = AttemptRecorder(self._context, attempt, action)
-        self._worktrees.open(folder, attempt.base_sha)
+        self._worktrees.open(folder, attempt.start, attempt.id)
         record.enter("executing")
+        parents = await self._parents(run, attempt, action, folder)
         self._pay(run, attempt)
-        await self._make(run, attempt, action, folder)
-        record.answered(f"made {action.key}", iteration=1)
-        head = self._worktrees.commit(folder, attempt.base_sha, f"Work on {action.key}")
+        asked = self._asks(action)
+        await self._make(run, attempt, action, folder, asked.files)
+        record.answered(f"made {action.key}", iteration=1, edits=asked.edits)
+        head = self._worktrees.commit(folder, parents, f"Work on {action.key}")
         record.enter("verifying")
         await self._work(0.05, 1.0)
         if self._behaviour in {"fails", "idles"}:
             return AttemptEnd("contract_failed", "it does not pass")
         if self._behaviour == "finds":
-            head = attempt.base_sha
+            head = attempt.start
         await refs.pin(self._context.git, refs.work_ref(attempt.id), head)
         passed = CheckResult(name="change", verdict="pass", detail="says the worker")
         record.hand_in(head, Verification(commit=head, results=(passed,)))
@@ -161,16 +196,23 @@ class SimulatedWorker:
             record.hand_in(head, Verification(commit=head, results=(passed,)))
         return None
 
-    async def _make(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> None:
+    async def _parents(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> tuple[Commit, ...]:
+        """Return the commits that the work follows; a step that resolves conflicts finds both sides merged."""
+        tip = await refs.resolve(self._context.git, run.session_ref) if action.role == REBASE_STEP else None
+        if tip is None or attempt.kind != "step":
+            return (attempt.start,)
+        self._worktrees.merge(folder, attempt.start, tip)
+        return attempt.start, tip
+
+    async def _make(self, run: Run, attempt: Attempt, action: Action, folder: Path, files: tuple[str, ...]) -> None:
         """Write the action's files one after another, with the faults of its behaviour."""
         await self._work(0.1, 2.0)
         store = self._context.store
         content = f"{action.key} by attempt {attempt.number}"
-        for path in () if self._behaviour in {"idles", "finds"} else action.files:
+        for path in () if self._behaviour in {"idles", "finds"} else files:
             own = path == file_of(action.key)
-            self._worktrees.write(
-                folder, "scratch.txt" if own and self._behaviour in {"fails", "lies"} else path, content
-            )
+            written = "scratch.txt" if own and self._behaviour in {"fails", "lies"} else path
+            self._worktrees.write(folder, written, content, shared=bool(attempt.workspace) and not own)
             with store.transaction():
                 store.attempts.record_heartbeat(
                     attempt.id, fence=attempt.fence, at=self._context.clock.monotonic(), ends_at=0.0

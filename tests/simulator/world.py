@@ -33,6 +33,7 @@ from simulator.memory_git import MemoryGit, Objects
 from simulator.planner import SimulatedPlanner
 from simulator.plans import plan_at_random
 from simulator.processes import CURRENT, Killed, Process
+from simulator.stories import Stories
 from simulator.users import act_at_random, answer_at_random
 from simulator.worker import SimulatedWorker, SimulatedWorktrees
 
@@ -62,6 +63,7 @@ class Simulation:
     def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
         self.rng = Random(seed)
         self.branch_changes = BranchChanges(Random(f"reverts {seed}"))
+        self.stories = Stories(seed)
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
@@ -149,7 +151,7 @@ class Simulation:
             attempt_timeout_s=20.0,
             budget_usd=self.rng.uniform(0.3, 4.0) if self.rng.random() < 0.3 else None,
         )
-        plan, store = plan_at_random(self.rng), self.context.store
+        plan, store = self.stories.added_to(plan_at_random(self.rng)), self.context.store
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
         work = RunInput(request="simulated", source="", plan=plan)
         run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
@@ -250,9 +252,17 @@ class Simulation:
 
     async def _run_worker(self, process: Process, attempt_id: AttemptId) -> int:
         behaviour = self._worker_behaviour(attempt_id)
-        return await SimulatedWorker(
-            self._context_of(process), process, self.faults, self.worktrees, behaviour
-        ).execute(attempt_id)
+        run_context = self._context_of(process)
+
+        def asks(action: Action) -> worker.Asked:
+            if action.workspace == "own":
+                return worker.Asked(files=action.files)
+            edits = self.stories.edits(run_context.store, action)
+            return worker.Asked(files=self.stories.files_of(action), edits=edits)
+
+        return await SimulatedWorker(run_context, process, self.faults, self.worktrees, behaviour, asks).execute(
+            attempt_id
+        )
 
     async def _run_supervisor(self, process: Process, goals: GoalGroup) -> int:
         await asyncio.sleep(self.rng.uniform(0.01, 0.3))
@@ -271,6 +281,8 @@ class Simulation:
         action = None if attempt is None else self.context.store.actions.get(attempt.action_id)
         if action is None:
             raise LookupError(attempt_id)
+        if action.workspace == "parent":
+            return self.stories.behaviour(action, self.faults, under_faults=self.under_faults)
         if action.key not in self._always_fails:
             self._always_fails[action.key] = self.rng.random() < 0.07
             self._always_dies[action.key] = self.rng.random() < 0.05

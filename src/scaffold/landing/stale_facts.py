@@ -17,6 +17,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.staleness import ProvenFacts, group_by_action
+from scaffold.landing.story_steps import chain_again
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.store.database import Store
 
@@ -126,6 +127,7 @@ def undo_action(store: Store, action: Action) -> None:
         store.facts.invalidate(action.goal_id, assertion, "refuted")
     store.actions.reset_failures(action.id)
     reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
+    chain_again(store, action)
 
 
 def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:

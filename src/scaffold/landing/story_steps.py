@@ -27,6 +27,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
+from scaffold.store.database import Store
 from scaffold.views.story_edits import JudgedEdits, judge_edits
 from scaffold.views.story_record import story_record
 
@@ -92,6 +93,20 @@ def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
         block_unreachable_actions(store, action.goal_id)
     else:
         _write_story(context, story, before, after)
+
+
+def chain_again(store: Store, step: Action) -> None:
+    """Let the steps of a story that begins anew follow each other in their order; `step` is one of them.
+
+    What they needed until then is the order in which they were executed, which edits may have made another one.
+    """
+    story = store.actions.get(step.parent_id) if step.parent_id else None
+    if story is None or story.method != "story":
+        return
+    specs = {spec.key: spec for spec in step_actions(story_record(store, story))}
+    for each in store.actions.children(story.id):
+        if each.key in specs and isinstance(each.state, Pending):
+            store.actions.arrange(structs.replace(each, preconditions=specs[each.key].preconditions))
 
 
 async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool) -> None:

@@ -1,5 +1,7 @@
 """What a supervisor does next, as a pure function from a view of one goal to commands."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion
@@ -26,6 +28,8 @@ class RunningCompound(Struct, frozen=True):
     """How many children have not ended."""
     unmet_effects: tuple[Assertion, ...]
     """Its effects that do not hold, in order."""
+    is_story: bool = False
+    """Whether its children are steps, which only their own agents change."""
 
 
 class FailedPrimitive(Struct, frozen=True):
@@ -124,6 +128,9 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     finished = tuple(CompleteCompound(compound.id) for compound in view.compounds if _finished(compound))
     if not view.unmet:
         return finished or _complete(view)
+    # First: nothing is planned for a story that has failed, and a plan with it open is not sound.
+    if failed := tuple(_failed_stories(view)):
+        return failed
     if view.exhausted and view.replans_left and not view.planner_busy:
         return (_replan(view),)
     return finished + _gaps(view) + _compounds(view) + _dispatches(view) or _stuck(view)
@@ -133,12 +140,18 @@ def _finished(compound: RunningCompound) -> bool:
     return compound.open_children == 0 and not compound.unmet_effects
 
 
+def _failed_stories(view: GoalView) -> Iterator[FailCompound]:
+    for each in view.compounds:
+        if each.is_story and each.open_children == 0 and each.unmet_effects:
+            yield FailCompound(each.id, f"its steps ended without {quoted_list(each.unmet_effects)}")
+
+
 def _replan(view: GoalView) -> Replan:
     """Return a Replan within the first failed action's compound if that is still running, else for the goal."""
     why = _failures(view)
     parent = view.exhausted[0].parent
     for compound in view.compounds:
-        if compound.id == parent and compound.unmet_effects:
+        if compound.id == parent and compound.unmet_effects and not compound.is_story:
             return Replan(compound.unmet_effects, why, compound.id)
     return Replan(view.unmet, why)
 

@@ -359,15 +359,22 @@ async def test_a_final_review_with_failing_checks_can_add_steps(harness):
 
 @pytest.mark.slow
 async def test_a_reverted_story_is_worked_again_from_its_first_step(harness):
-    """DR-17: on the branch as it is now, without what was undone, also once git has forgotten that."""
+    """DR-3, DR-17: on the branch as it is now, in the order that was edited, also once git has forgotten that work."""
+    late = edit(
+        {"operation": "add_after", "target_step_id": "step-001", "new_steps": [{"type": "review", "description": "L"}]}
+    )
     run = await open_stories(harness, story())
     said = 'echo "it is bad" >> "$SCAFFOLD_SHARED_DIR/scratch_US-1.md"; '
-    assert (await harness.run_to_end(run, **turns(step_005=f"{said} echo bad >> list"))).state == Completed()
+    script = turns("US-1", "step-011", step_005=f"{said} echo bad >> list; {late}")
+    assert (await harness.run_to_end(run, **script)).state == Completed()
     run = harness.store.runs.get(run.id)
     await revert_action(harness.context, run, harness.action(run, "US-1/step-010"))
     await harness.sh("git reflog expire --expire=now --all; git gc -q --prune=now")
     assert set(harness.statuses(run).values()) == {"running", "pending"}
     assert (harness.context.projections / "scratch_US-1.md").read_text() == "it is bad\n", "its agents read them again"
-    ending = await harness.run_to_end(harness.store.runs.get(run.id), **turns(step_005="echo good >> list"))
+    script = turns("US-1", "step-011", step_005="echo good >> list")
+    ending = await harness.run_to_end(harness.store.runs.get(run.id), **script)
     assert ending.state == Completed()
+    begun = [each["step_id"] for each in state(harness)["history"] if each["action"] == "step_started"]
+    assert begun[len(STEPS) + 1 :] == ["step-001", "step-011", *STEPS[1:]]
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\ngood"

@@ -44,8 +44,8 @@ def compound(key, *, children):
     return ReadyAction(key.upper(), key, "compound", children)
 
 
-def begun(key, *, open_children, unmet=()):
-    return RunningCompound(key.upper(), key, open_children, unmet)
+def begun(key, *, open_children, unmet=(), story=False):
+    return RunningCompound(key.upper(), key, open_children, unmet, story)
 
 
 STUCK = "`done` cannot be reached: nothing is ready or running"
@@ -60,6 +60,25 @@ TABLE = {
     "a goal whose state holds lets what runs end, and starts nothing": (
         view(unmet=(), running=1, ready=(primitive("a"),)),
         (),
+    ),
+    "a story whose steps have ended without its effect fails, whoever could plan": (
+        view(
+            unmet=("done",),
+            compounds=(begun("s", open_children=0, unmet=("x",), story=True),),
+            exhausted=failed("s/step-001", parent="S"),
+            replans_left=1,
+            can_decompose=True,
+        ),
+        (FailCompound("S", "its steps ended without `x`"),),
+    ),
+    "nothing is planned for the steps of a story": (
+        view(
+            unmet=("done",),
+            compounds=(begun("s", open_children=1, unmet=("x",), story=True),),
+            exhausted=failed("s/step-001", parent="S"),
+            replans_left=1,
+        ),
+        (Replan(("done",), "`s/step-001` failed permanently"),),
     ),
     "compounds are finished before their goal": (
         view(unmet=(), compounds=(begun("c", open_children=0), begun("d", open_children=1))),

@@ -276,3 +276,35 @@ def test_an_assertion_that_holds_breaks_cycles():
 def test_a_fact_of_one_goal_does_not_hold_in_another():
     """SC-2."""
     assert not lint(Plan(goals=(goal("b", action("two", "a", "b")),)), {"h": ("a",)}).valid
+
+
+STEP = {"key": "US-1/step-001", "parent": "US-1", "method": "story", "workspace": "parent", "role": "final_review"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"key": "US-1/other"}, "its key is not like `US-1/step-001`"),
+        ({"role": "implementation"}, "its role `implementation` is no type of step"),
+        ({"workspace": "own"}, "it has to be a primitive with `workspace: parent` and `method: story`"),
+        ({"method": None}, "it has to be a primitive with `workspace: parent` and `method: story`"),
+    ],
+)
+def test_what_is_no_step_of_a_story_is_an_error(changed, said):
+    """DR-5: whoever planned it, as no step could be executed beside it."""
+    story = ActionSpec(key="US-1", kind="compound", method="story", effects=("done",))
+    last = ActionSpec(**(STEP | {"effects": ("done",)}))
+    assert report("done", story, last).findings == ()
+    linted = report(
+        "done", story, last, ActionSpec(**(STEP | {"key": "US-1/step-002", "effects": ("done",)} | changed))
+    )
+    assert only(linted, "malformed-story").message.endswith(f"is no step of the story `US-1`: {said}")
+
+
+def test_a_story_without_a_final_review_is_an_error():
+    """DR-5: nothing would land it."""
+    story = ActionSpec(key="US-1", kind="compound", method="story", effects=("done",))
+    linted = report("done", story, ActionSpec(**(STEP | {"effects": ("done",), "role": "coding"})))
+    assert (
+        only(linted, "malformed-story").message == "the story `US-1` has no step of type `final_review`, which lands it"
+    )

@@ -23,6 +23,7 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
                 key=each.action.key,
                 open_children=each.open_children,
                 unmet_effects=each.unmet_effects,
+                is_story=each.action.method == "story",
             )
             for each in store.actions.open_compounds(goal.id)
         ),

@@ -9,7 +9,9 @@ from scaffold.plan.graph.cycles import Cycle, cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.message_text import SpellingHints, quoted_list
 
-ErrorCode = Literal["unreachable-goal", "unprovided-precondition", "cycle", "self-dependency", "duplicate-key"]
+ErrorCode = Literal[
+    "unreachable-goal", "unprovided-precondition", "cycle", "self-dependency", "duplicate-key", "malformed-story"
+]
 
 
 def goal_error(code: ErrorCode, goal: GoalSpec, action: str | None, message: str, fix: str) -> Finding:

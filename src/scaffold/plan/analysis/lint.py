@@ -10,6 +10,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.analysis.goal_errors import GoalErrorFinder, goal_error
+from scaffold.plan.analysis.story_errors import story_errors
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.graph.levels import critical_path, width
 from scaffold.plan.message_text import quoted_list
@@ -52,7 +53,7 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     """Return all errors and warnings of `plan`, given the `facts` that already hold, by goal name.
 
     There is no error if and only if goal names and keys are unique, every goal state is reachable, every action can
-    run, and every effect of a compound with children is also an effect of one of them.
+    run, every effect of a compound with children is also an effect of one of them, and stories have steps alone.
     """
     graphs = [DependencyGraph(goal, facts.get(goal.name, ())) for goal in plan.goals]
     providers: dict[Assertion, list[str]] = {}
@@ -62,6 +63,7 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     findings = [*_repeated_names(plan), *_repeated_keys(plan)]
     for goal, graph in zip(plan.goals, graphs, strict=True):
         findings += GoalErrorFinder(goal, graph, providers).all()
+        findings += story_errors(goal)
         findings += _warnings(goal, graph)
     return LintReport(
         findings=tuple(findings), width=width(graphs), critical_path=critical_path(graphs), actions=len(plan.actions)
