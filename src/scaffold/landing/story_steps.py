@@ -28,6 +28,7 @@ from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
 from scaffold.store.database import Store
+from scaffold.store.run.refused_edits import Refusal
 from scaffold.views.story_edits import JudgedEdits, judge_edits
 from scaffold.views.story_record import story_record
 
@@ -67,13 +68,23 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
                     _record_end(context, run, attempt, action, again=again)
                 else:
                     store.attempts.forget_edits(attempt.id)
-    if edited and isinstance(outcome, EditsRejected | RestartsExhausted):
-        keep_unused_edits(context, attempt.id, edited.story.key, attempt.edits or "")
-        written = await add_notes(context, notes_of_story(edited.story.key), outcome.feedback)
-        text = f"{action.key} asked for changes of its story's steps that were rejected."
+        if isinstance(outcome, EditsRejected | RestartsExhausted):
+            store.refused_edits.add(attempt.id, Refusal(why=outcome.feedback, edits=attempt.edits or ""))
+    await note_refused_edits(context, run)
+    await unpin_contained(context, attempt, landed=False)
+
+
+async def note_refused_edits(context: RunContext, run: Run) -> None:
+    """Say in the notes of stories which edits were rejected, and why; also what a killed owner has not said."""
+    store = context.store
+    for each in store.refused_edits.of_run(run.id):
+        keep_unused_edits(context, each.attempt, each.story, each.refusal.edits)
+        written = await add_notes(context, notes_of_story(each.story), each.refusal.why)
+        text = f"{each.step} asked for changes of its story's steps that were rejected."
         more = f" Its notes do not say why: {written.why}." if isinstance(written, UnusableNotes) else ""
         warn(context, run.id, f"{text}{more}")
-    await unpin_contained(context, attempt, landed=False)
+        with owner_transaction(store, run):
+            store.refused_edits.settle(each.attempt)
 
 
 def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:

@@ -79,7 +79,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
     None if it may no longer start, because since the decision the goal was paused, the action cancelled or no longer
-    ready, or its slot taken. These are checked in the transaction that opens the attempt.
+    ready, its slot taken, or the worktree that it shares in use. These are checked in the transaction that opens it.
     """
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
@@ -110,6 +110,9 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
             return None
         if action is None or not isinstance(action.state, Pending) or action.unmet:
+            return None
+        # The order of steps keeps them apart; a second one at once would reset the worktree of the first.
+        if store.attempts.is_in_use(attempt.workspace):
             return None
         store.goals.record_slot(goal_id)
         store.attempts.open(attempt)

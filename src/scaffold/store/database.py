@@ -25,6 +25,7 @@ from scaffold.store.run.intents import Intents
 from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.requirements import Requirements
+from scaffold.store.run.refused_edits import RefusedEditsOfStories
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
@@ -58,6 +59,7 @@ class Store(BaseStore):
         self.activities = Activities(connection, clock)
         self.requirements = Requirements(connection)
         self.story_histories = StoryHistories(connection)
+        self.refused_edits = RefusedEditsOfStories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)

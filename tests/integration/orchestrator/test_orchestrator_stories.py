@@ -8,12 +8,14 @@ from msgspec import structs
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.states import Completed, Failed, Running
+from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s
+from scaffold.store.run.refused_edits import Refusal
 from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, poll_until
 
 SUMMARY = "SUMMARY\nlooked\nat\nit"
@@ -173,6 +175,32 @@ async def test_a_bad_edit_changes_nothing_and_its_reason_is_in_the_notes(harness
     assert (await harness.run_to_end(run, **script)).state == Completed()
     assert said in notes(harness, "scratch_US-1.md")
     assert {each["status"] for each in state(harness)["steps"]} == {"completed"}
+
+
+async def test_a_step_does_not_begin_while_another_is_open_in_its_worktree(harness):
+    """DR-10: even if the order of the steps were lost."""
+    run = await open_stories(harness, story(), agents=2)
+    await begun(harness, run)
+    run, second = harness.store.runs.get(run.id), harness.action(run, "US-1/step-002")
+    with harness.store.transaction():
+        harness.store.actions.arrange(structs.replace(second, preconditions=()))
+    assert await queue_attempt(harness.context, run, second.goal_id, second.id) is None
+
+
+async def test_a_killed_owner_leaves_no_rejection_without_its_note(harness):
+    """DR-5, DR-12: why edits were rejected is stored with their rejection, and noted once by whoever goes on."""
+    run = await open_stories(harness, story())
+    attempt = await begun(harness, run)
+    run = await harness.take(harness.orphan(run))
+    edits = '[{"operation": "skip"}]'
+    for count in (1, 2):
+        with harness.store.transaction():
+            harness.store.refused_edits.add(attempt.id, Refusal(why="## Rejected\n- because", edits=edits))
+        await recover_run(harness.context, run)
+        assert notes(harness, "scratch_US-1.md") == "## Rejected\n- because\n", f"recovery {count}"
+    assert harness.store.refused_edits.of_run(run.id) == ()
+    (kept,) = (harness.context.projections / "workflow_edits" / "failed").iterdir()
+    assert kept.read_text() == edits
 
 
 @pytest.mark.slow

@@ -92,6 +92,23 @@ def test_an_action_has_one_open_attempt_at_a_time(store: Store) -> None:
     assert [attempt.status for attempt in store.attempts.of_action(ACTION.id)] == ["ended", "queued"]
 
 
+def test_a_shared_worktree_has_one_open_attempt_at_a_time(store: Store) -> None:
+    """DR-10: a second one would reset the files of the first."""
+    first, second = (
+        replace(an_attempt(action), workspace="story") for action in (ACTION, an_action("web", position=1))
+    )
+    with store.transaction():
+        store.attempts.open(first)
+    assert store.attempts.is_in_use("story")
+    with store.transaction(), pytest.raises(IllegalTransition, match="the worktree that it shares"):
+        store.attempts.open(second)
+    with store.transaction():
+        store.attempts.end(first.id, outcome="lost")
+        store.attempts.open(second)
+    assert [each.status for each in store.attempts.of_workspace("story")] == ["ended", "queued"]
+    assert not store.attempts.is_in_use("")
+
+
 def test_one_of_many_concurrent_dispatches_of_an_action_wins(
     store: Store, place: StoreLocation, clock: FakeClock
 ) -> None:

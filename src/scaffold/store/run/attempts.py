@@ -41,7 +41,7 @@ VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :e
         :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result, :edits,
         :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at,
         :queued_seq, :started_at, :ended_at)
-ON CONFLICT (action_id) WHERE status <> 'ended' DO NOTHING
+ON CONFLICT DO NOTHING
 RETURNING id
 """
 GET = "SELECT * FROM attempt WHERE id = :id"
@@ -51,6 +51,8 @@ SELECT * FROM attempt WHERE id = :name OR (workspace = :name AND workspace <> ''
 OF_WORKSPACE = """
 SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' ORDER BY queued_seq
 """
+# The conditions are those of the index `attempt_open_in_workspace`.
+OPEN_IN_WORKSPACE = "SELECT 1 FROM attempt WHERE workspace = :name AND workspace <> '' AND status <> 'ended' LIMIT 1"
 RECORDED_IN_WORKSPACE = """
 SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' AND outcome = 'recorded' ORDER BY queued_seq
 """
@@ -162,11 +164,11 @@ class Attempts(RunTableGateway):
     """The attempts of each action. A caller that gets StaleFence must stop writing."""
 
     def open(self, attempt: Attempt) -> None:
-        """Store a new attempt; raise IllegalTransition if the action already has an open one."""
+        """Store a new attempt; raise IllegalTransition if its action or its shared worktree already has an open one."""
         # The number of the event appended below: it orders the attempts even if the wall clock goes back.
         queued_seq = self._events.next_seq(attempt.run_id)
         if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **attempt_columns(attempt)):
-            what = f"action {attempt.action_id!r} already has an open attempt"
+            what = f"action {attempt.action_id!r}, or the worktree that it shares, already has an open attempt"
             raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
         key = self._row(attempt.id)["key"]
         self._events.append(attempt.run_id, AttemptQueued(key, attempt.number, attempt.base_sha))
@@ -175,6 +177,10 @@ class Attempts(RunTableGateway):
         """Return the attempt; None if there is none."""
         row = self._connection.row(GET, id=attempt_id)
         return None if row is None else attempt_of(row)
+
+    def is_in_use(self, workspace: str) -> bool:
+        """Return whether an attempt in this shared worktree has not ended."""
+        return bool(workspace) and self._connection.row(OPEN_IN_WORKSPACE, name=workspace) is not None
 
     def last_in_workspace(self, name: str) -> Attempt | None:
         """Return the latest attempt whose worktree has this name; None if there is none."""

@@ -18,7 +18,7 @@ from scaffold.landing.record import (
     session_ref,
     session_tip,
 )
-from scaffold.landing.story_steps import unpin_contained
+from scaffold.landing.story_steps import note_refused_edits, unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
@@ -44,17 +44,18 @@ async def ensure_session_branch(context: RunContext, run: Run) -> None:
 async def recover_run(
     context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = ORPHANED_BY_CRASH
 ) -> int:
-    """Resolve interrupted landings, close open turns and release attempts without a live worker; return their number.
+    """Finish interrupted landings and notes, and release attempts and turns without a live process.
 
-    Pins the work of those attempts and removes their worktrees and all temporary files; submitted candidates stay
-    queued. Only the run's owner may call this, while none of its workers or supervisors is running. Safe to repeat, and
-    to be killed at any point.
+    Returns the number of attempts. Pins their work and removes their worktrees and all temporary files; submitted
+    candidates stay queued. Only the run's owner may call this, while none of its workers or supervisors is running.
+    Safe to repeat, and to be killed at any point.
     """
     store = context.store
     # Landings come first: they decide whether an attempt still has a candidate, which the rest must not release.
     for intent in store.intents.open_of_run(run.id):
         await resolve_intent(context, run, intent)
     await record_interrupted_moves(context, run)
+    await note_refused_edits(context, run)
     with owner_transaction(store, run):
         for turn in store.turns.open_of_run(run.id):
             store.turns.mark_lost(turn.id)
