@@ -25,6 +25,7 @@ import sandboxed_command
 import store_actions
 import store_readiness
 import store_writers
+import stories
 import supervision
 import worker_start
 from row import Row
@@ -47,6 +48,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "store-actions": store_actions.rows,
     "store-readiness": store_readiness.rows,
     "store-writers": store_writers.rows,
+    "stories": stories.rows,
     "supervision": supervision.rows,
     "worker-start": worker_start.rows,
 }

@@ -17,12 +17,16 @@ class ScratchRun:
         self,
         folder: Path,
         *,
-        goals: Sequence[Mapping[str, object]],
+        goals: Sequence[Mapping[str, object]] = (),
+        stories: Sequence[Mapping[str, object]] = (),
         replies: Sequence[object],
         agents: int,
         files: Mapping[str, str],
     ) -> None:
-        """Make the repository; `replies` answer the workers' first requests, and their next ones are the last."""
+        """Make the repository; `replies` answer the workers' first requests, and their next ones are the last.
+
+        The work is in `goals`, or in `stories` of a PRD.
+        """
         self.repo = folder / "repo"
         self.repo.mkdir()
         self._environ = {
@@ -40,12 +44,13 @@ class ScratchRun:
         self._git("commit", "-q", "--allow-empty", "-m", "start")
         plan, cassette = folder / "plan.yaml", folder / "cassette.json"
         plan.write_text(yaml.safe_dump({"version": 1, "goals": goals}))
+        prd = folder / "prd.json"
+        prd.write_text(json.dumps({"userStories": stories}))
         last = {"when": {"role": "implementation"}, "text": "done"}
         cassette.write_text(json.dumps({"version": 1, "replies": [*replies, last]}))
         self._command = [
             "run",
-            "--plan",
-            str(plan),
+            *(("--prd", str(prd)) if stories else ("--plan", str(plan))),
             "--model",
             f"cassette:{cassette}",
             "--agents",

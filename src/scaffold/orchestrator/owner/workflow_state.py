@@ -27,6 +27,9 @@ class WorkflowStateFile:
         self._path = context.projections / NAME
         self._log = StoryLog(context.projections)
         self._has_stories: bool | None = None
+        self._written: bytes | None = None
+        self._given: Document | None = None
+        """What was in the file before `_written` was; it takes as long to read as all else of a write."""
 
     async def write(self) -> bool:
         """Write the state of the run's stories if it has changed, and log it; return whether the file is this run's.
@@ -48,14 +51,19 @@ class WorkflowStateFile:
             if next(newest, None) != self._run.id:
                 return False
             state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
-            text = encode_state(state, self._given())
             with contextlib.suppress(OSError):
-                if not self._path.exists() or self._path.read_bytes() != text:
+                there = self._path.read_bytes() if self._path.exists() else None
+                if there is None or there != self._written:
+                    self._given = _document(there)
+                text = encode_state(state, self._given)
+                if there != text:
                     write_atomic(self._path, text)
+                self._written = text
         return True
 
-    def _given(self) -> Document | None:
-        """Return the document that is there; None if it cannot be read as one."""
-        with contextlib.suppress(PlanInvalid, OSError, UnicodeDecodeError):
-            return read_state(self._path.read_text("utf-8"), name=NAME).given
-        return None
+
+def _document(content: bytes | None) -> Document | None:
+    """Return the document that a file has; None if it cannot be read as one."""
+    with contextlib.suppress(PlanInvalid, UnicodeDecodeError):
+        return None if content is None else read_state(content.decode("utf-8"), name=NAME).given
+    return None
