@@ -138,7 +138,7 @@ async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool
             if pin is None or last is None or earlier.id == keeper:
                 continue
             recorded_here = landed and earlier.outcome == "recorded" and pin == earlier.head_sha
-            if recorded_here or await commits.is_ancestor(context.git, pin, last):
+            if recorded_here or pin == last or await commits.is_ancestor(context.git, pin, last):
                 await refs.delete(context.git, ref, old=pin)
 
 

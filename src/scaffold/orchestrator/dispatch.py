@@ -147,7 +147,7 @@ async def _placed(context: RunContext, action_id: ActionId, tip: Commit) -> _Pla
     # A step may have taken up what landed meanwhile. If the run was carried over to another base, they have an older
     # commit in common, or none: then all that the steps made is still a change of the commit that it was one of.
     base = await commits.merge_base(context.git, last.head_sha, tip)
-    if base is None or await commits.is_contained(context.git, base, last.base_sha):
+    if base != last.base_sha and (base is None or await commits.is_contained(context.git, base, last.base_sha)):
         base = last.base_sha
     return _Placed(kind, base, parent.id, last.head_sha)
 
