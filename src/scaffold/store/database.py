@@ -24,8 +24,8 @@ from scaffold.store.run.inbox import Inbox
 from scaffold.store.run.intents import Intents
 from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
-from scaffold.store.run.requirements import Requirements
 from scaffold.store.run.refused_edits import RefusedEditsOfStories
+from scaffold.store.run.requirements import Requirements
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
