@@ -8,7 +8,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.review import Citation
 
 RequirementId = NewType("RequirementId", str)
-"""`R1`, `R2`, ... in the order of the specification."""
+"""The specification's own, such as `FR-001`; else `R1`, `R2`, ... in its order, or `L12` by its line beside others."""
 
 AuditVerdict = Literal["met", "unmet", "unclear"]
 """An agent's claim, with a line that exists for it | it says that something is missing | it shows neither."""

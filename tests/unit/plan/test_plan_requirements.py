@@ -28,9 +28,9 @@ def texts(spec):
         ("- [ ] open\n- [x] done\n- plain\n", ["open", "done"]),
         ("The tool must be fast\nand small.\n\nIt is nice.\n", ["The tool must be fast and small."]),
         ("1. WHEN a file is gone THEN the tool SHALL say so\n   - in one line\n", None),
-        ("- **FR-001**: one\n- FR-2: two\n  goes on\n1. a step of the set-up\n", ["FR-001: one", "FR-2: two goes on"]),
-        ("| ID | Text |\n|----|------|\n| R-1 | a |\n| R-2 | b |\n", ["| R-1 | a |", "| R-2 | b |"]),
-        ("REQ-1: a\nREQ-2: b\n", ["REQ-1: a", "REQ-2: b"]),
+        ("- **FR-001**: one\n- FR-2: two\n  goes on\n1. a step of the set-up\n", ["one", "two goes on"]),
+        ("| ID | Text |\n|----|------|\n| R-1 | a |\n| R-2 | b |\n", ["a", "b"]),
+        ("REQ-1: a\nREQ-2: b\n", ["a", "b"]),
         ("### Requirement 1: Title\n\nAs a user.\n\n1. it shall a\n\n### Requirement 2: Alone\n\nText.\n", None),
         ("## Non-goals\n### Deep\n- [ ] never\n## Work\n- [ ] ever\n", ["ever"]),
         ("```\n1. code\n```\n<!-- 2. hidden -->\n- [ ] real\n", ["real"]),
@@ -58,6 +58,21 @@ def test_a_requirement_has_an_id_and_the_line_where_it_begins():
     (first, second) = requirements_in("# T\n\n- [ ] a\n- [ ] b\n")
     assert (first.id, first.line, second.id, second.line) == ("R1", 3, "R2", 4)
     assert second.criterion == "R2: b"
+
+
+@pytest.mark.parametrize(
+    ("spec", "ids"),
+    [
+        ("- **FR-001**: one\n- FR-2: two\n", ["FR-001", "FR-2"]),
+        ("It must greet.\n\n- R2: one\n- R3 - two\n", ["L1", "R2", "R3"]),
+        ("| REQ_1 | a |\n| NFR-SEC-1.2 | b |\n", ["REQ_1", "NFR-SEC-1.2"]),
+        ("- R1: one\n- R1: two must\n- R1: three\n- R1.2: four\n", ["R1", "R1.2", "R1.3", "R1.2.2"]),
+        ("1. one\n2. two\n", ["R1", "R2"]),
+    ],
+)
+def test_a_requirement_keeps_the_id_that_the_specification_gives_it(spec, ids):
+    """AL-30: one without an id is named by its line, so that it is taken for none of them; ids are unique."""
+    assert [each.id for each in requirements_in(spec)] == ids
 
 
 def test_a_requirement_is_cut_where_a_prompt_has_no_room():

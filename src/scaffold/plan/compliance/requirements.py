@@ -1,7 +1,7 @@
 """The requirements in the text of a specification: by their form, or by quotations of its lines."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Literal
 
@@ -32,6 +32,11 @@ _ID = re.compile(
     r"(?:\||\*\*|__|`|\[)*\s*(?:[A-Z][A-Za-z]{0,11}[-_ ])?(?:[A-Z]{1,6}-?)?\d{1,6}(?:[.-]\d{1,6}){0,4}"
     r"\s*(?:\*\*|__|`|\])*(?:[:.)|]|\s[-\u2013\u2014])+(?:\*\*|__)?\s+\S"
 )
+_OWN_ID = re.compile(
+    r"(?:\|\s*)?[`_\[]*(?P<id>[A-Z][A-Za-z]{0,11}(?:[-_][A-Z]{1,6})?[-_]?\d{1,6}(?:[.-]\d{1,6}){0,4})[`_\]]*"
+    r"\s*(?:[:.)|]|[-\u2013\u2014](?=\s))\s*"
+)
+"""An id in one word, such as `FR-001`: people and audits use it as the specification does."""
 _NAMED = re.compile(r"(?:\||\*\*|__|`|\[)*\s*[A-Z]")
 """An id that begins with a letter; a number alone is one only in a list."""
 _SHALL = re.compile(r"\b(?:shall|must)\b", re.IGNORECASE)
@@ -117,10 +122,30 @@ def _numbered(found: Iterable[tuple[str, int]]) -> tuple[Requirement, ...]:
         short = words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 1]}…"
         if short:
             texts.setdefault(short, line)
+    own = {text: _own_id(text) for text in texts}
+    counts = not any(own.values())  # otherwise a number of ours could be taken for an id of the specification
+    names = dict[str, str]()
+    for number, (text, line) in enumerate(texts.items(), 1):
+        given = own[text]
+        wanted = given[0] if given else f"R{number}" if counts else f"L{line}"
+        names[text] = _unlike(wanted, {each.casefold() for each in names.values()})
     return tuple(
-        Requirement(id=RequirementId(f"R{number}"), text=text, line=line)
-        for number, (text, line) in enumerate(texts.items(), 1)
+        Requirement(id=RequirementId(names[text]), text=each[1] if (each := own[text]) else text, line=line)
+        for text, line in texts.items()
     )
+
+
+def _unlike(wanted: str, taken: Collection[str]) -> str:
+    """Return the id, with a number if it is taken, which people write in upper and lower case."""
+    tried = (wanted, *(f"{wanted}.{number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in tried if each.casefold() not in taken)
+
+
+def _own_id(text: str) -> tuple[str, str] | None:
+    """Return the id that a requirement begins with, and the rest of its text; None if it has none."""
+    found = _OWN_ID.match(text)
+    rest = text[found.end() :].strip(" |") if found else ""
+    return (found["id"], rest) if found and rest else None
 
 
 def _in_force(lines: Sequence[Line]) -> Iterator[_Found]:
