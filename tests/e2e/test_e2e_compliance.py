@@ -155,17 +155,17 @@ def test_a_list_that_says_it_is_done_is_audited_at_once(scenario):
     path.write_text("- [x] T001 Write the README\n- [x] T002 Say hello\n")
     readme = ("README.md", 1)
     scenario.replies(
-        audited(1, audit(R1=("met", readme), R2=("unmet", None))),
-        calls_entry("implementation", write("hello.txt", "hello\n"), action="gaps-1/R2", turn=1),
+        audited(1, audit(T001=("met", readme), T002=("unmet", None))),
+        calls_entry("implementation", write("hello.txt", "hello\n"), action="gaps-1/T002", turn=1),
         text_entry("implementation", "done"),
-        audited(2, audit(R1=("met", readme), R2=MET)),
+        audited(2, audit(T001=("met", readme), T002=MET)),
     )
     asked = scenario.request_command("--spec", str(path), "--until-complied", "--yes")
     done = scenario.call(asked)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [each["text"] for each in shown(scenario)[0]["requirements"]] == [
-        "T001: Write the README",
-        "T002: Say hello",
+    assert [(each["id"], each["text"]) for each in shown(scenario)[0]["requirements"]] == [
+        ("T001", "Write the README"),
+        ("T002", "Say hello"),
     ]
 
 
