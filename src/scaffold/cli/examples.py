@@ -38,6 +38,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "diff": ("scaffold diff ACTION", "scaffold diff RUN"),
     "contract": ("scaffold contract ACTION", "scaffold contract ACTION --json"),
     "baseline": ("scaffold baseline", "scaffold baseline reset"),
+    "learn": (
+        "scaffold learn add 'WHEN tests hang DO look for localhost RESULT they pass' -c tests",
+        "scaffold learn tests hang",
+        "scaffold learn --evaluate",
+    ),
     "approve": ("scaffold approve ID", "scaffold approve ID --for run --hours 2"),
     "reject": ('scaffold reject ID --why "use the file tools"',),
     "answer": ('scaffold answer ID "sqlite"',),

@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "diff": "scaffold.cli.commands.diff:diff",
     "contract": "scaffold.cli.commands.contract:contract",
     "baseline": "scaffold.cli.commands.baseline:baseline",
+    "learn": "scaffold.cli.commands.learning.learn:learn",
     "approve": "scaffold.cli.commands.approvals:approve",
     "reject": "scaffold.cli.commands.approvals:reject",
     "answer": "scaffold.cli.commands.approvals:answer",

@@ -95,6 +95,7 @@ SUMMARIES: Mapping[str, str] = {
     "diff": "Show the changes of an action or a run.",
     "contract": "Show the checks that an action must pass.",
     "baseline": "Show the gate results before the work, or reset them.",
+    "learn": "Show what earlier work showed, and what of it helped; add to it.",
     "approve": "Approve a request of an agent.",
     "reject": "Reject a request of an agent; the agent reads your reason.",
     "answer": "Answer an agent's question.",

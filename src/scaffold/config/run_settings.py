@@ -20,6 +20,7 @@ from scaffold.core.run_settings import (
     GateSettings,
     KeepSettings,
     LandingSettings,
+    LearningSettings,
     ModelSettings,
     PlanningSettings,
     ReviewerSettings,
@@ -118,6 +119,7 @@ async def run_settings(
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
+        learning=LearningSettings(tokens=int(settings.number("learning.tokens"))),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
     )

@@ -16,6 +16,7 @@ from scaffold.core.run_settings import (
     Effort,
     GateSettings,
     KeepSettings,
+    LearningSettings,
     NetworkMode,
     PermissionSettings,
     PlanningSettings,
@@ -29,6 +30,7 @@ from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISION
 
 MAX_AGENTS = 20
 MAX_SUBAGENTS = 20
+MAX_LEARNING_TOKENS = 20_000
 EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer", "merger")
 """The roles in a run whose effort can be set."""
 
@@ -95,7 +97,7 @@ def _tier(tier: Tier) -> Iterator[Setting]:
 
 
 _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
-_KEEP = KeepSettings()
+_KEEP, _LEARNING = KeepSettings(), LearningSettings()
 
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
@@ -299,6 +301,12 @@ _ROWS = (
         "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
         "`.gitattributes` does",
         list_of("globs", parsers.path_glob),
+    ),
+    _most(
+        "learning.tokens",
+        "about how many tokens of learnings an agent is told at a time; 0 for none",
+        integer(0, MAX_LEARNING_TOKENS),
+        _LEARNING.tokens,
     ),
     _own(
         "keep.ignored_mb",

@@ -243,6 +243,13 @@ class LandingSettings(Struct, frozen=True, kw_only=True):
         return self.write_back if self.write_back is not None and self.write_back.tracked else None
 
 
+class LearningSettings(Struct, frozen=True, kw_only=True):
+    """What attempts are told of earlier work."""
+
+    tokens: int = 800
+    """About how many tokens of learnings a prompt has room for; 0 for none."""
+
+
 class KeepSettings(Struct, frozen=True, kw_only=True):
     """How much is kept beside the work itself, and how much of the disk stays free."""
 
@@ -278,5 +285,6 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     permissions: PermissionSettings = PermissionSettings()
     gates: GateSettings = GateSettings()
     landing: LandingSettings = LandingSettings()
+    learning: LearningSettings = LearningSettings()
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()

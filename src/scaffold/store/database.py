@@ -8,6 +8,8 @@ from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
+from scaffold.store.learning_uses import LearningUses
+from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import Reservations
 from scaffold.store.run.actions import Actions
@@ -30,6 +32,7 @@ from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
 from scaffold.store.run.waiting_turns import WaitingTurns
+from scaffold.store.work_items import WorkItems
 
 IN_USE = """
 SELECT 'is executing run ' || id AS activity, owner FROM run WHERE owner IS NOT NULL ORDER BY position
@@ -61,6 +64,9 @@ class Store(BaseStore):
         self.story_histories = StoryHistories(connection)
         self.refused_edits = RefusedEditsOfStories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
+        self.learnings = Learnings(connection, clock)
+        self.learning_uses = LearningUses(connection, clock)
+        self.work_items = WorkItems(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)
 

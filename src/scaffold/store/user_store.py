@@ -7,6 +7,7 @@ from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.schema import SchemaSource, open_connection
 from scaffold.store.driver.sqlite import SqliteDriver
+from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
@@ -41,6 +42,7 @@ class UserStore(BaseStore):
         self.subagents = Subagents(connection, clock)
         self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
+        self.learnings = Learnings(connection, clock)
 
     @classmethod
     def open(

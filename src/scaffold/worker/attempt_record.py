@@ -46,6 +46,11 @@ class AttemptRecorder:
         with self._context.store.transaction():
             self._context.store.attempts.keep_edits(self._attempt.id, edits, fence=self._attempt.fence)
 
+    def took_up(self, before: Attempt) -> None:
+        """Record that the work is that of an earlier attempt, which was given its learnings."""
+        with self._context.store.transaction():
+            self._context.store.learning_uses.carry(before.id, self._attempt.id)
+
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
         """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""
         store, attempt = self._context.store, self._attempt

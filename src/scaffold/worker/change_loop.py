@@ -36,6 +36,7 @@ from scaffold.worker.critique import (
     requests_end,
 )
 from scaffold.worker.hook_fixes import HookFixes
+from scaffold.worker.learnings import with_learnings, with_learnings_of_failure
 from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
@@ -148,7 +149,7 @@ class ChangeLoop:
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
-        prompt = continued or first_prompt(self._context, self._verifier.contract)
+        prompt = continued or with_learnings(self._context, first_prompt(self._context, self._verifier.contract))
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
@@ -179,8 +180,10 @@ class ChangeLoop:
             if verification.passed and before.edits is not None:
                 record.asked(before.edits)
             if lost := blocking_losses(verification):
+                record.took_up(before)
                 return await self._left_to_human(verification, lost)
             if verification.passed:
+                record.took_up(before)
                 return await self._hand_in(verification)
         # The approval was for that change alone. The agent starts over from the
         # base, not from work that no longer passes.
@@ -346,7 +349,8 @@ class ChangeLoop:
         self._context.record.enter("executing", verification=last.verification)
         if last.critique is not None:
             return improve_prompt(last.critique)
-        return failure_prompt(last.verification, asked_for_end=last.asked_for_end)
+        prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
+        return with_learnings_of_failure(self._context, prompt, last.verification)
 
     async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         """Return the ending for work that does not pass."""

@@ -47,6 +47,7 @@ async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
     with store.transaction(durable=True):
         store.attempts.check(attempt.id, fence=attempt.fence)
         store.waiting_turns.keep(attempt.id, turn)
+        store.learning_uses.carry(before.id, attempt.id)
         if before.edits is not None:
             store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
     inform(context.run_context, attempt.run_id, f"{key} continues where attempt {before.number} waited for you.")

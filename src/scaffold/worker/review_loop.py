@@ -21,6 +21,7 @@ from scaffold.verify.contract.review import (
 )
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.learnings import with_learnings
 from scaffold.worker.prompts import task_prompt
 from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.workspace import rescue_again
@@ -46,7 +47,7 @@ async def run_review(
 
     It begins with the turn that is `continued`, if any.
     """
-    prompt = continued or task_prompt(context.task)
+    prompt = continued or with_learnings(context, task_prompt(context.task))
     examine: _Examination = _examine_audit if is_audit(context.task.action) else _examine_review
     context.record.enter("executing")
     unusable, finish = UnusableVerdict("executor_failed", "the tier allows no iterations"), None

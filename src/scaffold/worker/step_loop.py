@@ -10,6 +10,7 @@ from scaffold.run.failure_summary import summarize_failures
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.continued_turn import take_up_turn
+from scaffold.worker.learnings import with_learnings, with_learnings_of_failure
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
 from scaffold.worker.shared_folder import merge_shared_folder
@@ -40,7 +41,10 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
         return await hand_in(context, linted)
     merge = None if continued else await prepare_merge(context)
     prompt = continued or "\n\n".join(
-        [first_prompt(context, failure=lint_failure(linted)), *([merge_note(merge)] if merge else [])]
+        [
+            with_learnings(context, first_prompt(context, failure=lint_failure(linted))),
+            *([merge_note(merge)] if merge else []),
+        ]
     )
     unusable, asked = Verification(commit=context.workspace.start, results=()), False
     for iteration in range(1, context.task.run.settings.tier.iterations + 1):
@@ -57,7 +61,7 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
         if merge is not None and isinstance(work, WorkCommit):
             work = await with_second_parent(context, merge, work)
         if isinstance(work, Verification):
-            unusable, prompt = work, failure_prompt(work)
+            unusable, prompt = work, with_learnings_of_failure(context, failure_prompt(work), work)
             context.record.enter("executing", verification=work)
             continue
         # Asked once: what is not met after that, the final review finds again.

@@ -27,6 +27,8 @@ class DatabaseDriver(Protocol):
     """The database's name in error messages; contains no secrets."""
     read_only: str | None
     """Why the database is read-only; None if it is writable."""
+    dialect: str
+    """The word by which a migration says that one of its statements is for this database only."""
 
     @property
     def in_transaction(self) -> bool:
@@ -79,6 +81,13 @@ class DatabaseDriver(Protocol):
 
     def data_version(self) -> int:
         """Return a number that changes if and only if another connection commits."""
+        ...
+
+    def text_search(self, table: str) -> str:
+        """Return the statement that finds the `id`s in a table whose `words` fit `:query`, best first, at most `:most`.
+
+        A query is words in double quotes with OR between them, which both databases read in the same way.
+        """
         ...
 
     def erase(self) -> None:

@@ -70,6 +70,8 @@ _PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b"
 class PostgresDriver:
     """A connection to one schema. Implements `connection.DatabaseDriver`."""
 
+    dialect = "postgres"
+
     def __init__(self, server: PostgresLocation, *, timeout_s: float, outage_s: float = 0.0) -> None:
         """Connect; the schema need not exist yet.
 
@@ -210,6 +212,12 @@ class PostgresDriver:
     def data_version(self) -> int:
         """Return how many transactions other connections have committed."""
         return int(self.rows(DATA_VERSION, {})[0]["number"]) - self._own_commits
+
+    def text_search(self, table: str) -> str:
+        """Return the statement for a table with an index of its words."""
+        found, asked = "to_tsvector('english', words)", "websearch_to_tsquery('english', :query)"
+        ranked = f"ts_rank({found}, {asked}) DESC, id"
+        return f"SELECT id FROM {table} WHERE {found} @@ {asked} ORDER BY {ranked} LIMIT :most"  # noqa: S608 - our table
 
     def erase(self) -> None:
         """Drop the schema with all of its data; does nothing if it is missing."""

@@ -4,6 +4,7 @@ A migration that only adds keeps the schema readable for older programs. One tha
 `UPDATE schema_migration SET readable_from = N`, with its own number.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,8 @@ READ_VERSION = "SELECT MAX(version) AS version FROM schema_migration"
 READABLE_FROM = "SELECT MAX(readable_from) AS version FROM schema_migration"
 PRE_RELEASE_TABLE = "schema_version"
 """Version table of the schemas before the first release, whose tables also have other names."""
+_ONLY = re.compile(r"^-- only: (\w+)$", re.MULTILINE)
+"""A comment before a statement that is for one kind of database."""
 WRITE_VERSION = "INSERT INTO schema_migration (version, applied_at) VALUES (:version, :at)"
 
 
@@ -115,5 +118,6 @@ def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
 def _apply(connection: Connection, step: Path) -> None:
     """Execute the file's statements one by one, since a script would commit the transaction."""
     for statement in step.read_text(encoding="utf-8").split(";\n"):
-        if statement.strip():
+        only = _ONLY.search(statement)
+        if statement.strip() and (only is None or only[1] == connection.driver.dialect):
             connection.write(statement)

@@ -57,6 +57,8 @@ _PASSING = frozenset(
 class SqliteDriver:
     """A connection to one file, only for the thread that opened it. Implements `connection.DatabaseDriver`."""
 
+    dialect = "sqlite"
+
     def __init__(self, path: Path, *, create: bool, timeout_s: float, private: bool = False) -> None:
         """Open the file; raise StoreError if it is missing, unless `create`. `timeout_s` is the timeout for a lock.
 
@@ -161,6 +163,10 @@ class SqliteDriver:
     def data_version(self) -> int:
         """Return SQLite's count of other connections' commits."""
         return int(self.rows("PRAGMA data_version")[0]["data_version"])
+
+    def text_search(self, table: str) -> str:
+        """Return the statement for an FTS5 table."""
+        return f"SELECT id FROM {table} WHERE {table} MATCH :query ORDER BY rank LIMIT :most"  # noqa: S608 - our table
 
     def erase(self) -> None:
         """Do nothing: the file is deleted with its folder."""

@@ -1,0 +1,1 @@
+"""`item`: tasks and epics outside of any plan."""

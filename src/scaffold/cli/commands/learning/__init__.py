@@ -1,0 +1,1 @@
+"""`learn`: what earlier work showed."""

@@ -1,0 +1,93 @@
+"""The databases that `learn` and `item` read and write, and the check that no secret gets into them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from scaffold.core.errors import NotInRepository, StoreEmpty, UsageError
+from scaffold.core.learning import Learning
+from scaffold.git.common_dir import find_common_dir, find_top
+from scaffold.host.wall_clock import WallClock
+from scaffold.plan.message_text import quoted
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.run.learning_stores import LearningStores, user_store_if_any
+from scaffold.store.database import Store
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.driver.location import existing_state_location, state_location
+
+MAX_KNOWN = 5
+
+
+class Places(NamedTuple):
+    """The databases, and the time."""
+
+    stores: LearningStores
+    clock: TimeSource
+
+
+@contextmanager
+def places_to_read() -> Iterator[Places]:
+    """Open what exists of both databases; nothing is created."""
+    clock = WallClock()
+    with user_store_if_any(clock) as user, _repository_store_if_any(clock) as store:
+        yield Places(LearningStores(store, user), clock)
+
+
+@contextmanager
+def places_to_write(*, repository: bool, user: bool) -> Iterator[Places]:
+    """Open both databases, and create those that are asked for; raises NotInRepository if that needs a repository."""
+    clock = WallClock()
+    with user_store_if_any(clock, create=user) as opened:
+        if not repository:
+            with _repository_store_if_any(clock) as store:
+                yield Places(LearningStores(store, opened), clock)
+            return
+        with repository_store(clock) as store:
+            yield Places(LearningStores(store, opened), clock)
+
+
+@contextmanager
+def repository_store(clock: TimeSource) -> Iterator[Store]:
+    """Open the store of the repository here; it is created if there is none."""
+    place = state_location(find_common_dir(Path.cwd()), os.environ)
+    with closing(Store.open(place, clock=clock)) as store:
+        yield store
+
+
+@contextmanager
+def _repository_store_if_any(clock: TimeSource) -> Iterator[Store | None]:
+    try:
+        place = existing_state_location(find_common_dir(Path.cwd()), os.environ)
+        store = None if place is None else Store.open(place, clock=clock, create=False)
+    except (NotInRepository, StoreEmpty):
+        store = None
+    if store is None:
+        yield None
+        return
+    with closing(store):
+        yield store
+
+
+def find_learning(stores: LearningStores, name: str) -> Learning:
+    """Return the learning whose id starts with `name`; raises UsageError if none does, or several do."""
+    found = stores.by_prefix(name.strip()) if name.strip() else ()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(each.id for each in found[:MAX_KNOWN])
+        raise UsageError(f"{quoted(name)} is the start of several learnings", f"Say which: {ids}.")
+    raise UsageError(f"there is no learning {quoted(name)}", "`scaffold learn --all` lists them.")
+
+
+def refuse_secrets(*texts: str) -> None:
+    """Raise UsageError if one of the texts has a secret in it: agents and other people will read it."""
+    folders = []
+    with suppress(NotInRepository):
+        folders.append(find_top(Path.cwd()))
+    redactor = redactor_for(os.environ, *folders)
+    for text in texts:
+        if (mark := redactor.mark_in(clean := redactor.clean(text))) and clean != text:
+            what = f"the text has a secret in it ({mark.removeprefix('[redacted:').removesuffix(']')})"
+            raise UsageError(what, "Nothing was stored. Say it without the secret.")

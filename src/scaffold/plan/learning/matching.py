@@ -1,0 +1,74 @@
+"""Which learnings fit what an attempt is about, or how it failed."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.learning import Learning
+from scaffold.plan.learning.words import terms_of, words_of
+
+ENOUGH = 0.5
+"""The share of a condition's words that have to be in the text."""
+MIN_WORDS = 2
+"""How many of them at least; a condition of one word needs that one."""
+MAX_TERMS = 80
+"""Words that are looked for in the store."""
+
+
+class Situation(Struct, frozen=True):
+    """What is known when learnings are looked for."""
+
+    text: str
+    """The task, or what the failed checks showed."""
+    files: tuple[str, ...] = ()
+    """The paths and globs that the action may change; empty if unknown."""
+    fingerprint: str = ""
+    """Of the failure; empty if nothing has failed."""
+
+    def terms(self) -> Sequence[str]:
+        """Return the words to look for, the first of them first."""
+        return terms_of(self.text)[:MAX_TERMS]
+
+
+class Match(Struct, frozen=True):
+    """A learning that fits, and how well, from 0 to 1."""
+
+    learning: Learning
+    relevance: float
+
+
+def matches(learnings: Iterable[Learning], situation: Situation) -> tuple[Match, ...]:
+    """Return the learnings that fit, the best first; preferences always do."""
+    words = frozenset(words_of(situation.text))
+    found = [Match(each, relevance(each, situation, words)) for each in learnings]
+    fitting = [each for each in found if each.relevance > 0]
+    return tuple(sorted(fitting, key=lambda each: (-each.relevance, each.learning.id)))
+
+
+def relevance(learning: Learning, situation: Situation, words: frozenset[str]) -> float:
+    """Return how well a learning fits a situation with these words, from 0 (not at all) to 1."""
+    if not concerns(learning, situation):
+        return 0.0
+    if learning.fingerprint and learning.fingerprint == situation.fingerprint:
+        return 1.0
+    if learning.preference:
+        return 1.0
+    needed = words_of(learning.triple.condition)
+    shared = [word for word in needed if word in words]
+    enough = len(shared) >= min(MIN_WORDS, len(needed)) and bool(shared)
+    share = len(shared) / len(needed) if needed else 0.0
+    return share if enough and share >= ENOUGH else 0.0
+
+
+def concerns(learning: Learning, situation: Situation) -> bool:
+    """Return whether the situation is within the learning's scope: one without files may be in any folder."""
+    if learning.scope != "module" or not situation.files:
+        return True
+    folder = learning.module.strip("/")
+    return any(_overlaps(path.strip("/"), folder) for path in situation.files)
+
+
+def _overlaps(path: str, folder: str) -> bool:
+    """Return whether a path or glob may be in a folder, or contain it."""
+    fixed = path.partition("*")[0].rstrip("/") if "*" in path else path
+    return f"{fixed}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{fixed}/".lstrip("/"))

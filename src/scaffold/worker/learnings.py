@@ -1,0 +1,95 @@
+"""What an attempt is told of earlier work: before its agent begins, and after a failed check."""
+
+from contextlib import ExitStack
+
+from scaffold.core.contract import Verification
+from scaffold.core.errors import StoreError
+from scaffold.core.learning import LearningMoment
+from scaffold.core.plan import full_text
+from scaffold.core.states import COUNTED_FAILURES
+from scaffold.plan.learning.failure import failure_fingerprint
+from scaffold.plan.learning.matching import Situation, matches
+from scaffold.plan.learning.selection import prompt_section, select
+from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.learning_stores import LearningStores, user_store_if_any
+from scaffold.run.notices import warn
+from scaffold.store.user_store import UserStore
+from scaffold.worker.attempt_context import AttemptContext
+
+
+def with_learnings(context: AttemptContext, prompt: str) -> str:
+    """Return the first prompt of an attempt with the learnings that fit its task, or how the last attempt failed."""
+    task = context.task
+    last = _last_failure(context)
+    parts = (full_text(task.action), task.attempt.briefing, full_text(task.parent) if task.parent else "")
+    situation = Situation(
+        "\n".join((task.action.key, *parts)), context.declaration.files, failure_fingerprint(last) if last else ""
+    )
+    return _joined(prompt, _learnings(context, "start", situation))
+
+
+def with_learnings_of_failure(context: AttemptContext, prompt: str, failed: Verification) -> str:
+    """Return the prompt that sends failed work back, with the learnings that fit the failure."""
+    failure = summarize_failures(failed)
+    situation = Situation(failure, context.declaration.files, failure_fingerprint(failure))
+    return _joined(prompt, _learnings(context, "failure", situation))
+
+
+def _joined(prompt: str, section: str) -> str:
+    return f"{prompt}\n\n{section}" if section else prompt
+
+
+def _last_failure(context: AttemptContext) -> str:
+    """Return what the last attempt's checks showed; empty if none failed."""
+    attempt = context.task.attempt
+    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    failed = [each for each in earlier if each.number < attempt.number and each.outcome in COUNTED_FAILURES]
+    if not failed or failed[-1].verification is None or failed[-1].verification.passed:
+        return ""
+    return summarize_failures(failed[-1].verification)
+
+
+def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situation) -> str:
+    """Return the section with what fits, and record what the attempt was given; empty if nothing fits."""
+    run_context, attempt = context.run_context, context.task.attempt
+    tokens = context.task.run.settings.learning.tokens
+    if not tokens:
+        return ""
+    with ExitStack() as opened:
+        stores = LearningStores(run_context.store, _user_store(context, opened))
+        now, known = run_context.clock.now(), run_context.store.learning_uses.of_attempt(attempt.id)
+        candidates = [each for each in stores.candidates(situation) if each.is_current(now) and each.id not in known]
+        scores = stores.scores(candidates, now)
+        chosen = select(matches(candidates, situation), scores, tokens=tokens)
+        found = [each.id for each in (*chosen.given, *chosen.withheld)]
+        if not found:
+            return ""
+        with run_context.store.transaction():
+            run_context.store.attempts.check(attempt.id, fence=attempt.fence)
+            given, withheld = ([each.id for each in some] for some in (chosen.given, chosen.withheld))
+            run_context.store.learning_uses.add(attempt.id, moment, given=given, withheld=withheld)
+            run_context.store.learnings.trigger(found)
+        if stores.user is not None:
+            _trigger_in(context, stores.user, found)
+    return run_context.redactor.clean(prompt_section(chosen.given, scores, moment))
+
+
+def _user_store(context: AttemptContext, opened: ExitStack) -> UserStore | None:
+    """Return the user's database; None, with a notice, if it cannot be used: work goes on without it."""
+    try:
+        return opened.enter_context(user_store_if_any(context.run_context.clock))
+    except StoreError as error:
+        _tell(context, error)
+        return None
+
+
+def _trigger_in(context: AttemptContext, user: UserStore, found: list[str]) -> None:
+    try:
+        with user.transaction():
+            user.learnings.trigger(found)
+    except StoreError as error:
+        _tell(context, error)
+
+
+def _tell(context: AttemptContext, error: StoreError) -> None:
+    warn(context.run_context, context.task.run.id, f"Your own learnings are not used: {error.what}.")

@@ -1,0 +1,144 @@
+"""Learnings in both databases: found by their words, with the evidence of the attempts that had them."""
+
+import msgspec
+import pytest
+
+from builders import HEAD, an_action, an_attempt, store_run
+from scaffold.core.learning import Learning, Triple
+from scaffold.core.model import BranchMove
+from scaffold.host.clock import FakeClock
+from scaffold.store.database import Store
+from scaffold.store.user_store import UserStore
+
+
+def a_learning(name: str = "a", condition: str = "tests time out on CI", **fields) -> Learning:
+    now = FakeClock().now()
+    triple = Triple(condition, fields.pop("advice", "look for localhost"), fields.pop("result", ""))
+    return Learning(id=name, triple=triple, created_at=now, changed_at=now, **fields)
+
+
+def put(store: Store | UserStore, *learnings: Learning) -> None:
+    with store.transaction():
+        for each in learnings:
+            store.learnings.put(each)
+
+
+def found(store: Store | UserStore, *words: str) -> list[str]:
+    return [each.id for each in store.learnings.search(words)]
+
+
+def test_a_learning_is_stored_changed_and_forgotten(store: Store) -> None:
+    """AL-16."""
+    first = a_learning(
+        result="they pass",
+        scope="module",
+        module="src",
+        concepts=("ci", "tests"),
+        outcome="tests_pass",
+        commit=HEAD,
+        log="logs/x",
+        fingerprint="f1",
+        source="agent",
+    )
+    put(store, first)
+    assert store.learnings.get("a") == first
+    changed = msgspec.structs.replace(first, triple=Triple("builds break", "use make"), concepts=("build",))
+    put(store, changed)
+    assert store.learnings.all() == (changed,)
+    assert (found(store, "localhost"), found(store, "make")) == ([], ["a"])
+    assert store.learnings.concepts() == {"build": ("a",)}
+    assert store.learnings.with_concept("build") == (changed,)
+    assert store.learnings.of_failure("f1") == (changed,)
+    assert store.learnings.of_failure("") == ()
+    assert store.learnings.same(changed.triple) == changed
+    with store.transaction():
+        store.learnings.forget("a")
+    assert (store.learnings.all(), store.learnings.concepts(), found(store, "make")) == ((), {}, [])
+
+
+def test_learnings_are_found_by_variants_of_their_words(store: Store) -> None:
+    """AL-16: the more fitting first; a word cannot be an operator of the search."""
+    put(
+        store,
+        a_learning("a", "tests fail"),
+        a_learning("b", "testing fails when caching"),
+        a_learning("c", "naïve größe"),
+    )
+    assert found(store, "cache", "test")[0] == "b"
+    assert {*found(store, "failing")} == {"a", "b"}
+    assert found(store, "größe") == ["c"]
+    assert found(store, "nothing") == []
+    for hostile in ('"', "a OR", "NEAR(a b)", "*", "words:tests", "'; DROP TABLE learning; --", ""):
+        assert found(store, hostile) == []
+    assert found(store, "AND", "or", "NOT", "tests") != []
+    assert [each.id for each in store.learnings.search(["tests", "testing"], 1)] in (["a"], ["b"])
+
+
+def test_the_users_database_has_learnings_of_its_own(user: UserStore, clock: FakeClock) -> None:
+    """AL-16: what the user prefers is global."""
+    preference = a_learning("p", "always", scope="global", preference=True)
+    put(user, preference, a_learning("q", scope="global"))
+    assert user.learnings.preferences() == (preference,)
+    assert user.learnings.by_prefix("q") == (user.learnings.get("q"),)
+    clock.advance(60)
+    with user.transaction():
+        user.learnings.trigger(["p", "of another database"])
+        user.learnings.supersede("q", by="p")
+    triggered = user.learnings.get("p")
+    assert (triggered.triggers, triggered.triggered_at) == (1, clock.now())
+    assert user.learnings.get("q").superseded_by == "p"
+    assert user.learnings.same(a_learning().triple) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "helped"),
+    [
+        ("landed", "change", True),
+        ("recorded", "review", True),
+        ("recorded", "step", None),
+        ("contract_failed", "step", None),
+        ("contract_failed", "change", False),
+        ("timeout", "change", False),
+        ("conflict", "change", None),
+        ("lost", "change", None),
+        ("budget", "change", None),
+        (None, "change", None),
+    ],
+)
+def test_what_a_learning_did_is_computed_from_the_end_of_the_attempt(
+    file_store: Store, outcome: str | None, kind: str, helped: bool | None
+) -> None:
+    """BX-16: a crash, the budget or a conflict says nothing about it."""
+    action = an_action("x")
+    store_run(file_store, action)
+    with file_store.transaction():
+        file_store.attempts.open(an_attempt(action, kind=kind))
+        file_store.learning_uses.add("run-1/x#1", "start", given=["a"], withheld=["b"])
+        if outcome is not None:
+            file_store.attempts.end("run-1/x#1", outcome=outcome)
+    uses = file_store.learning_uses.of_learnings(["a", "b", "c"])
+    assert [(each.learning, each.given, each.helped) for each in uses] == [("a", True, helped), ("b", False, helped)]
+    assert file_store.learning_uses.of_attempt("run-1/x#1") == {"a", "b"}
+
+
+def test_work_that_was_undone_did_not_help(store: Store, clock: FakeClock) -> None:
+    """BX-16: and a decision about a learning is made once in an attempt; one that goes on takes it along."""
+    action = an_action("x")
+    store_run(store, action)
+    with store.transaction():
+        store.attempts.open(an_attempt(action))
+        store.learning_uses.add("run-1/x#1", "start", given=["a"], withheld=[])
+        store.learning_uses.add("run-1/x#1", "failure", given=[], withheld=["a"])
+        store.attempts.end("run-1/x#1", outcome="landed", head_sha=HEAD)
+        store.attempts.open(an_attempt(action, 2))
+        store.learning_uses.carry("run-1/x#1", "run-1/x#2")
+    first, second = store.learning_uses.of_learnings(["a"])
+    assert (first.given, first.moment, first.helped) == (True, "start", True)
+    assert (second.given, second.helped) == (True, None)
+    with store.transaction():
+        move = BranchMove(
+            id="m", run_id="run-1", purpose="revert", branch="b", head=HEAD, old=HEAD, new=HEAD, created_at=clock.now()
+        )
+        store.branch_moves.add(move)
+        store.branch_moves.settle("m", done=True)
+    assert store.learning_uses.of_learnings(["a"])[0].helped is False
