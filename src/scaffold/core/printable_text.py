@@ -24,6 +24,11 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(_shown, text.encode("utf-8", "replace").decode())
 
 
+def one_line(text: str) -> str:
+    """Return `text` on one line, with single spaces, and as safe as `printable` makes it."""
+    return printable(" ".join(text.split()))
+
+
 def _shown(found: re.Match[str]) -> str:
     return found[0] if _JOINER.match(found.string, found.start()) else f"\\x{ord(found[0]):02x}"
 

@@ -1,20 +1,29 @@
 """Work items: which are ready, what keeps others from it, and which links would make a circle."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from scaffold.core.work_item import WorkItem
+from msgspec import structs
+
+from scaffold.core.printable_text import join_limited, one_line
+from scaffold.core.work_item import LAST_PRIORITY, ItemStatus, WorkItem
 
 Items = Mapping[str, WorkItem]
+MAX_TITLE_CHARS, MAX_REASON_CHARS, MAX_TEXT_CHARS = 200, 500, 8_000
+MAX_LABELS = 10
+MAX_NAMED = 5
+_NAME = re.compile(r"\w[\w./-]{0,39}")
 
 
 def ready_items(items: Iterable[WorkItem]) -> Sequence[WorkItem]:
-    """Return the open tasks that nothing keeps from being started, the most urgent first, then the oldest."""
+    """Return the open tasks that wait for nothing, not even for parts; the most urgent first, then the oldest."""
     known = {each.id: each for each in items}
+    divided = {each.parent for each in known.values() if not each.has_ended}
     ready = [
         each
         for each in known.values()
-        if each.kind == "task" and each.status == "open" and not any(hindrances(each, known))
+        if each.kind == "task" and each.status == "open" and each.id not in divided and not any(hindrances(each, known))
     ]
     return sorted(ready, key=lambda each: (each.priority, each.created_at, each.id))
 
@@ -30,6 +39,49 @@ def hindrances(item: WorkItem, known: Items) -> Iterator[str]:
 def open_parts(item: WorkItem, known: Items) -> Sequence[WorkItem]:
     """Return the items directly below that have not ended."""
     return [each for each in known.values() if each.parent == item.id and not each.has_ended]
+
+
+def problem_of(item: WorkItem, known: Items) -> str:
+    """Return why an item cannot be stored among the `known` ones; empty if nothing is wrong with it."""
+    links = [each for each in (item.parent, *item.blocked_by) if each is not None]
+    problems = (
+        (not item.title, "it has no title"),
+        (len(item.title) > MAX_TITLE_CHARS, f"its title has more than {MAX_TITLE_CHARS} characters"),
+        (len(item.reason) > MAX_REASON_CHARS, f"the reason has more than {MAX_REASON_CHARS} characters"),
+        (len(item.description) > MAX_TEXT_CHARS, f"its description has more than {MAX_TEXT_CHARS:,} characters"),
+        (not 0 <= item.priority <= LAST_PRIORITY, f"its priority is not between 0 and {LAST_PRIORITY}"),
+        (len(item.labels) > MAX_LABELS, f"it has more than {MAX_LABELS} labels"),
+        (any(not _NAME.fullmatch(each) for each in item.labels), "a label is not a word of up to 40 characters"),
+        (
+            bool(item.project) and not _NAME.fullmatch(item.project),
+            "its project is not a word of up to 40 characters",
+        ),
+        (any(each not in known and each != item.id for each in links), "an item that it names does not exist"),
+    )
+    found = next((text for is_wrong, text in problems if is_wrong), "")
+    if not found and (circle := circle_in({**known, item.id: item})):
+        return f"it would wait in a circle: {' -> '.join(circle)}"
+    return found
+
+
+def moved(item: WorkItem, to: ItemStatus, known: Items, *, reason: str = "") -> WorkItem | str:
+    """Return the item with another status, or why it cannot have that."""
+    if to == "in_progress":
+        problem = _why_not_started(item, known)
+    elif to == "done":
+        left = [each.id for each in open_parts(item, known)]
+        problem = f"parts of it are open: {join_limited(left, MAX_NAMED)}" if left else ""
+    else:
+        problem = "it needs a reason" if to == "blocked" and not reason.strip() else ""
+    if not problem and item.has_ended and to not in {"open", item.status}:
+        problem = f"it is {item.status}"
+    return problem or structs.replace(item, status=to, reason=one_line(reason) if to == "blocked" else "")
+
+
+def _why_not_started(item: WorkItem, known: Items) -> str:
+    if item.status == "in_progress":
+        return "it is in progress"
+    return next(hindrances(item, known), "")
 
 
 def circle_in(known: Items) -> Sequence[str]:

@@ -24,6 +24,7 @@ from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
+from scaffold.tools.file_item import file_item
 from scaffold.tools.human_question import ask_human
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
@@ -33,6 +34,7 @@ from scaffold.verify.contract.review import is_audit, is_review
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.file_requests import FileRequests
+from scaffold.worker.filed_items import FiledItems
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.incoming_messages import IncomingMessages
 from scaffold.worker.story.edit_tool import edit_workflow
@@ -163,6 +165,7 @@ def _tools(
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(context.human.answer)
+    yield file_item(FiledItems(context).file)
     if (edits := edit_workflow(context)) is not None:
         yield edits
     if not reviews:

@@ -62,6 +62,7 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
             "TodoWrite",
             "TodoRead",
             "ask_human",
+            "file_item",
             "request_files",
         ),
     ]

@@ -55,7 +55,8 @@ def test_a_review_prompt_asks_for_a_verdict_at_the_end(role):
 def test_a_work_prompt_states_its_limits_and_does_not_mention_verdicts():
     """AL-32."""
     text = system_prompt("implementation")
-    assert "in your final message and do not change it" in text
+    assert "as an item with `file_item`" in text
+    assert "in your final message, and do not change it" in text
     assert "verdict" not in text
 
 

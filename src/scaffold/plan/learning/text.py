@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from scaffold.core.learning import Triple
-from scaffold.core.printable_text import printable
+from scaffold.core.printable_text import one_line
 
 MAX_CHARS: Mapping[str, int] = {"WHEN": 400, "DO": 600, "RESULT": 400}
 """Limit for each part."""
@@ -38,11 +38,6 @@ def checked_triple(condition: str, advice: str, result: str = "") -> Triple | st
         if len(part) > MAX_CHARS[name]:
             return f"{name} has {len(part):,} characters, and at most {MAX_CHARS[name]} are kept"
     return Triple(*parts)
-
-
-def one_line(text: str) -> str:
-    """Return `text` on one line, with control and invisible characters shown as escapes."""
-    return printable(" ".join(text.split()))
 
 
 def triple_text(triple: Triple) -> str:

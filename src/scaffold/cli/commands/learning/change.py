@@ -14,8 +14,9 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.errors import UsageError
 from scaffold.core.learning import Learning, LearningOutcome, LearningScope, Triple
+from scaffold.core.printable_text import one_line
 from scaffold.host.random_ids import new_id
-from scaffold.plan.learning.text import FORM, checked_triple, one_line, read_triple, triple_text
+from scaffold.plan.learning.text import FORM, checked_triple, read_triple, triple_text
 from scaffold.plan.message_text import quoted
 
 Command = TypeVar("Command", bound=Callable[..., object])

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Places(NamedTuple):
 def places_to_read() -> Iterator[Places]:
     """Open what exists of both databases; nothing is created."""
     clock = WallClock()
-    with user_store_if_any(clock) as user, _repository_store_if_any(clock) as store:
+    with user_store_if_any(clock) as user, _store_if_any_here(clock) as store:
         yield Places(LearningStores(store, user), clock)
 
 
@@ -41,7 +41,7 @@ def places_to_write(*, repository: bool, user: bool) -> Iterator[Places]:
     clock = WallClock()
     with user_store_if_any(clock, create=user) as opened:
         if not repository:
-            with _repository_store_if_any(clock) as store:
+            with _store_if_any_here(clock) as store:
                 yield Places(LearningStores(store, opened), clock)
             return
         with repository_store(clock) as store:
@@ -57,17 +57,24 @@ def repository_store(clock: TimeSource) -> Iterator[Store]:
 
 
 @contextmanager
-def _repository_store_if_any(clock: TimeSource) -> Iterator[Store | None]:
+def repository_store_if_any(clock: TimeSource) -> Iterator[Store | None]:
+    """Open the store of the repository here; yield None if there is none, and create nothing."""
+    place = existing_state_location(find_common_dir(Path.cwd()), os.environ)
     try:
-        place = existing_state_location(find_common_dir(Path.cwd()), os.environ)
         store = None if place is None else Store.open(place, clock=clock, create=False)
-    except (NotInRepository, StoreEmpty):
+    except StoreEmpty:
         store = None
-    if store is None:
-        yield None
-        return
-    with closing(store):
+    with nullcontext() if store is None else closing(store):
         yield store
+
+
+def _store_if_any_here(clock: TimeSource) -> AbstractContextManager[Store | None]:
+    """Do the same, also outside of a repository, where there is none."""
+    try:
+        find_common_dir(Path.cwd())
+    except NotInRepository:
+        return nullcontext()
+    return repository_store_if_any(clock)
 
 
 def find_learning(stores: LearningStores, name: str) -> Learning:

@@ -1,0 +1,209 @@
+"""The commands of `item` that change something."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import click
+from msgspec import structs
+
+from scaffold.cli.commands.items.places import find_item, stored_or_refused
+from scaffold.cli.commands.learning.places import refuse_secrets, repository_store
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.render.items import item_json
+from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.style import print_json
+from scaffold.core.errors import UsageError
+from scaffold.core.ids import ActionKey
+from scaffold.core.printable_text import one_line, printable
+from scaffold.core.work_item import DEFAULT_PRIORITY, LAST_PRIORITY, ItemStatus, WorkItem
+from scaffold.host.random_ids import new_id
+from scaffold.host.wall_clock import WallClock
+from scaffold.plan.items import Items, moved
+from scaffold.plan.message_text import quoted
+from scaffold.run.items import MAX_LOG_CHARS, ItemChange, add_item, change_item
+from scaffold.store.database import Store
+from scaffold.views.store_reader import StoreReader, find_run
+
+run_option = click.option("--run", metavar="RUN", help="The run of the action; default: the latest.")
+priority_type = click.IntRange(0, LAST_PRIORITY)
+
+
+@click.command()
+@click.argument("title", nargs=-1, required=True)
+@click.option("-d", "--description", metavar="TEXT", default="", help="What it is about.")
+@click.option("-p", "--project", metavar="PROJECT", default="", help="The project that it belongs to.")
+@click.option("-e", "--epic", is_flag=True, help="It is an epic: tasks are parts of it.")
+@click.option("--parent", metavar="ID", help="The item that it is a part of.")
+@click.option("--blocks", metavar="ID", multiple=True, help="An item that waits for it.")
+@click.option("--blocked-by", metavar="ID", multiple=True, help="An item that it waits for.")
+@click.option("--priority", type=priority_type, default=DEFAULT_PRIORITY, show_default=True, help="0: most urgent.")
+@click.option("-l", "--label", "labels", metavar="LABEL", multiple=True, help="A label.")
+@click.option("--action", metavar="ACTION", help="The action that it is about.")
+@run_option
+@json_option
+def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> None:
+    """Add a task, or an epic."""
+    refuse_secrets(" ".join(title), given["description"], given["project"], *given["labels"])
+    now = WallClock().now()
+    with repository_store(WallClock()) as store:
+        known = store.work_items.all()
+        run, action = _linked(store, given["action"], given["run"])
+        new = WorkItem(
+            id=new_id(6),
+            title=one_line(" ".join(title)),
+            description=printable(given["description"].strip()),
+            kind="epic" if epic else "task",
+            priority=given["priority"],
+            parent=find_item(known, given["parent"]).id if given["parent"] is not None else None,
+            project=given["project"].strip(),
+            labels=tuple(dict.fromkeys(each.strip().removeprefix("#") for each in given["labels"])),
+            blocked_by=tuple(dict.fromkeys(find_item(known, each).id for each in given["blocked_by"])),
+            run=run,
+            action=action,
+            created_at=now,
+            updated_at=now,
+        )
+        blocks = tuple(dict.fromkeys(find_item(known, each).id for each in given["blocks"]))
+        stored = stored_or_refused(add_item(store, new, blocks=blocks))
+        _print(store, [stored], as_json=as_json)
+
+
+@click.command()
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@json_option
+def start(names: Sequence[str], *, as_json: bool) -> None:
+    """Begin with items that wait for nothing."""
+    _move(names, "in_progress", as_json=as_json)
+
+
+@click.command()
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@json_option
+def done(names: Sequence[str], *, as_json: bool) -> None:
+    """Mark items as done; what waits for them may be ready then."""
+    _move(names, "done", as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.argument("reason", nargs=-1, required=True)
+@json_option
+def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
+    """Mark an item as blocked, for a reason."""
+    refuse_secrets(" ".join(reason))
+    _move([name], "blocked", as_json=as_json, reason=" ".join(reason))
+
+
+@click.command()
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@json_option
+def cancel(names: Sequence[str], *, as_json: bool) -> None:
+    """Cancel items; nothing waits for them any more."""
+    _move(names, "canceled", as_json=as_json)
+
+
+@click.command()
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@json_option
+def reopen(names: Sequence[str], *, as_json: bool) -> None:
+    """Open items again, whatever their status."""
+    _move(names, "open", as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.argument("text", nargs=-1, required=True)
+@json_option
+def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
+    """Add an entry to an item's log."""
+    words = one_line(" ".join(text))
+    if not words or len(words) > MAX_LOG_CHARS:
+        raise UsageError("the entry is empty or too long", f"Write up to {MAX_LOG_CHARS:,} characters.")
+    refuse_secrets(words)
+    _change([name], lambda item, _: item, log=words, as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.option("--title", metavar="TEXT", help="Another title.")
+@click.option("-d", "--description", metavar="TEXT", help="Another description.")
+@click.option("-p", "--project", metavar="PROJECT", help="Another project; an empty one for none.")
+@click.option("--priority", type=priority_type, help="0: most urgent.")
+@click.option("--parent", metavar="ID", help="What it is a part of; an empty one for nothing.")
+@click.option("--blocked-by", metavar="ID", multiple=True, help="An item that it waits for, besides others.")
+@click.option("--not-blocked-by", metavar="ID", multiple=True, help="An item that it waits for no more.")
+@click.option("-l", "--label", "labels", metavar="LABEL", multiple=True, help="A label, besides others.")
+@click.option("--unlabel", metavar="LABEL", multiple=True, help="A label that it has no more.")
+@json_option
+def edit(name: str, *, as_json: bool, **given: Any) -> None:
+    """Change what an item says, and its links."""
+    texts = (given["title"], given["description"], given["project"], *given["labels"])
+    refuse_secrets(*(each for each in texts if each is not None))
+
+    def edited(item: WorkItem, known: Items) -> WorkItem:
+        blockers = [*item.blocked_by, *(find_item(known, each).id for each in given["blocked_by"])]
+        freed = {find_item(known, each).id for each in given["not_blocked_by"]}
+        labels = [*item.labels, *(each.strip().removeprefix("#") for each in given["labels"])]
+        parent = given["parent"]
+        return structs.replace(
+            item,
+            title=item.title if given["title"] is None else one_line(given["title"]),
+            description=item.description if given["description"] is None else printable(given["description"].strip()),
+            project=item.project if given["project"] is None else given["project"].strip(),
+            priority=item.priority if given["priority"] is None else given["priority"],
+            parent=item.parent if parent is None else find_item(known, parent).id if parent else None,
+            blocked_by=tuple(each for each in dict.fromkeys(blockers) if each not in freed),
+            labels=tuple(each for each in dict.fromkeys(labels) if each not in given["unlabel"]),
+        )
+
+    _change([name], edited, as_json=as_json)
+
+
+@click.command()
+@click.argument("name", metavar="ID")
+@click.argument("action", metavar="ACTION")
+@run_option
+@json_option
+def link(name: str, action: str, run: str | None, *, as_json: bool) -> None:
+    """Link an item to an action of a run; the action's status does not change the item's."""
+    with repository_store(WallClock()) as store:
+        run_id, key = _linked(store, action, run)
+        _change([name], lambda item, _: structs.replace(item, run=run_id, action=key), as_json=as_json, store=store)
+
+
+COMMANDS = (add, start, log, done, block, cancel, reopen, edit, link)
+
+
+def _linked(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
+    """Return the run and the key of an action that a user names; raises UsageError if there is none."""
+    if action is None:
+        if run is not None:
+            raise UsageError("--run needs an action", "Name it: --action ACTION.")
+        return "", ""
+    found = find_run(StoreReader(store, WallClock()), run)
+    if store.actions.by_key(found.id, ActionKey(action)) is None:
+        raise UsageError(f"there is no action {quoted(action)} in run {found.id}", "`scaffold tasks` lists them.")
+    return found.id, action
+
+
+def _move(names: Sequence[str], to: ItemStatus, *, as_json: bool, reason: str = "") -> None:
+    _change(names, lambda item, known: moved(item, to, known, reason=reason), as_json=as_json)
+
+
+def _change(
+    names: Sequence[str], change: ItemChange, *, as_json: bool, log: str = "", store: Store | None = None
+) -> None:
+    with nullcontext(store) if store is not None else repository_store(WallClock()) as opened:
+        known = opened.work_items.all()
+        found = dict.fromkeys(find_item(known, name).id for name in names)
+        changed = [stored_or_refused(change_item(opened, each, change, log)) for each in found]
+        _print(opened, changed, as_json=as_json)
+
+
+def _print(store: Store, items: Sequence[WorkItem], *, as_json: bool) -> None:
+    if as_json:
+        known = store.work_items.all()
+        print_json({"items": [item_json(known[each.id], known) for each in items]})
+    else:
+        print_text("\n".join(f"{each.id}  {each.status}  {each.title}" for each in items))

@@ -1,0 +1,125 @@
+"""Work items: what is ready, what may follow, and links that would make a circle."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scaffold.core.work_item import WorkItem
+from scaffold.plan.items import circle_in, hindrances, moved, open_parts, problem_of, ready_items
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def an_item(name, **fields):
+    return WorkItem(id=name, **{"title": f"do {name}", "created_at": NOW, "updated_at": NOW, **fields})
+
+
+def known(*items):
+    return {each.id: each for each in items}
+
+
+def ready(*items):
+    return [each.id for each in ready_items(items)]
+
+
+def test_the_most_urgent_task_that_waits_for_nothing_comes_first():
+    """AL-29: then the oldest; epics are no tasks."""
+    items = (
+        an_item("later", created_at=NOW + timedelta(1)),
+        an_item("epic", kind="epic"),
+        an_item("now", priority=0, parent="epic"),
+        an_item("waits", blocked_by=("now",)),
+        an_item("begun", status="in_progress"),
+        an_item("held", status="blocked"),
+        an_item("earlier", blocked_by=("gone", "over", "unwanted")),
+        an_item("over", status="done"),
+        an_item("unwanted", status="canceled"),
+        an_item("whole"),
+        an_item("part", parent="whole", status="in_progress"),
+    )
+    assert ready(*items) == ["now", "earlier", "later"]
+
+
+@pytest.mark.parametrize(
+    ("epic", "why"),
+    [
+        ({"status": "blocked"}, "e, which it is a part of, is blocked"),
+        ({"status": "canceled"}, "e, which it is a part of, is canceled"),
+        ({"blocked_by": ("other",)}, "it waits for other"),
+        ({"parent": "e"}, ""),
+        ({"parent": "nobody"}, ""),
+    ],
+)
+def test_a_part_waits_for_what_the_whole_waits_for(epic, why):
+    """AL-29."""
+    items = known(an_item("e", kind="epic", **epic), an_item("other"), an_item("x", parent="e"))
+    assert next(hindrances(items["x"], items), "") == why
+    assert ("x" in ready(*items.values())) is not why
+
+
+@pytest.mark.parametrize(
+    ("items", "circle"),
+    [
+        ((an_item("a", blocked_by=("b",)), an_item("b", blocked_by=("a",))), {"a", "b"}),
+        ((an_item("a", blocked_by=("a",)),), {"a"}),
+        ((an_item("a", parent="a"),), {"a"}),
+        ((an_item("a", parent="b"), an_item("b", parent="a")), {"a", "b"}),
+        ((an_item("e"), an_item("x", parent="e", blocked_by=("e",))), {"e", "x"}),
+        ((an_item("e", blocked_by=("x",)), an_item("x", parent="e")), {"x"}),
+        ((an_item("a", blocked_by=("b",)), an_item("b", blocked_by=("c", "gone")), an_item("c")), set()),
+    ],
+)
+def test_a_circle_of_waiting_is_found(items, circle):
+    """AL-29: over parts, blockers, and both."""
+    assert {*circle_in(known(*items))} == circle
+    assert bool(problem_of(items[0], known(*items))) is bool(circle or "gone" in items[0].blocked_by)
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"title": ""}, "no title"),
+        ({"title": "x" * 201}, "title has more than 200"),
+        ({"reason": "x" * 501}, "reason has more than 500"),
+        ({"description": "x" * 8_001}, "description has more than 8,000"),
+        ({"priority": 10}, "between 0 and 9"),
+        ({"priority": -1}, "between 0 and 9"),
+        ({"labels": tuple(f"l{n}" for n in range(11))}, "more than 10 labels"),
+        ({"labels": ("two words",)}, "a label is not a word"),
+        ({"project": "p\n"}, "project is not a word"),
+        ({"parent": "nobody"}, "does not exist"),
+        ({"blocked_by": ("nobody",)}, "does not exist"),
+        ({"parent": "other", "labels": ("a/b-c.d",), "project": "shop"}, ""),
+    ],
+)
+def test_what_cannot_be_stored_is_told(fields, why):
+    found = problem_of(an_item("a", **fields), known(an_item("other")))
+    assert why in found
+    assert bool(found) is bool(why)
+
+
+def test_a_status_follows_from_another_only_where_that_makes_sense():
+    """AL-29: open, in_progress, blocked, done, canceled."""
+    items = known(
+        an_item("a"),
+        an_item("waits", blocked_by=("a",)),
+        an_item("over", status="done"),
+        an_item("held", status="blocked", reason="because"),
+        an_item("e", kind="epic"),
+        an_item("x", parent="e"),
+    )
+    assert moved(items["a"], "in_progress", items).status == "in_progress"
+    begun = moved(items["a"], "in_progress", items)
+    assert moved(begun, "in_progress", items) == "it is in progress"
+    assert moved(items["waits"], "in_progress", items) == "it waits for a"
+    assert moved(items["a"], "blocked", items, reason=" ") == "it needs a reason"
+    held = moved(items["a"], "blocked", items, reason="no\nserver")
+    assert (held.status, held.reason) == ("blocked", "no server")
+    assert moved(items["held"], "open", items).reason == ""
+    assert moved(items["e"], "done", items) == "parts of it are open: x"
+    assert [each.id for each in open_parts(items["e"], items)] == ["x"]
+    assert moved(items["over"], "in_progress", items) == "it is done"
+    assert moved(items["over"], "canceled", items) == "it is done"
+    assert moved(items["over"], "done", items) == items["over"]
+    assert moved(items["over"], "open", items).status == "open"
+    assert moved(items["x"], "canceled", items).has_ended
