@@ -4,7 +4,9 @@ import json
 import os
 
 import pytest
+import yaml
 
+from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until, write
 
 TASK = "write the settings file"
@@ -154,3 +156,33 @@ def test_a_run_goes_on_if_the_users_own_learnings_cannot_be_read(scenario):
     scenario.replies(*knowing())
     assert scenario.run("--yes").returncode == 1
     assert learnings(scenario)[0]["triggers"] == 0
+
+
+@pytest.mark.slow
+def test_a_model_proposes_what_it_learned_from_work_that_failed_and_then_landed(scenario):
+    """AL-16: off by default; what it says is unproven, and nonsense or a secret is not stored."""
+    scenario.configure(learning={"extract": True}, quality_gates={"test": "off"})
+    made = action("settings", effects=["settings_set"], check=CHECK)
+    hasty = action("hasty", effects=["hasty_done"], check="grep -q good hasty.txt")
+    said = "I think:\n\nWHEN grep finds no tabs in settings.txt DO indent with tabs RESULT the check passes"
+    secret = "WHEN a b DO use ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    cassette = scenario.cassette(
+        settings=[write("settings.txt", "spaces\n"), "done", write("settings.txt", "tabs\n")],
+        hasty=[write("hasty.txt", "bad\n"), "done", write("hasty.txt", "good\n")],
+    )
+    content = yaml.safe_load(cassette.read_text())
+    more = [text_entry("learner", said, action="settings"), text_entry("learner", secret, action="hasty")]
+    critics = [text_entry("critic", "Fine.\nTotal: 9/9\nDONE")]
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*more, *critics, *content["replies"]]}))
+    model = add_planner(
+        cassette,
+        [create_goal_call("texts", "settings_set", "hasty_done")],
+        [create_actions_call("texts", made, hasty)],
+    )
+    done = scenario.scaffold("run", "settings with tabs", "--model", model, "--tier", "scout", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (proposed,) = learnings(scenario)
+    assert (proposed["when"], proposed["do"]) == ("grep finds no tabs in settings.txt", "indent with tabs")
+    assert (proposed["source"], proposed["standing"], proposed["outcome"]) == ("agent", "unproven", "tests_pass")
+    assert proposed["commit"]
+    assert proposed["log"]

@@ -20,7 +20,7 @@ BUILT_IN_ROLES = frozenset(
     {"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"}
 )
 """Worker roles with a built-in prompt; every other worker gets the generic one."""
-NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer", "merger"})
+NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer", "merger", "learner"})
 """Roles that plan, define contracts or score work; the rules for workers do not apply to them."""
 MAX_BYTES = 64 * 1024
 MAX_ROLE_NAME = 100

@@ -119,7 +119,11 @@ async def run_settings(
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
-        learning=LearningSettings(tokens=int(settings.number("learning.tokens"))),
+        learning=LearningSettings(
+            tokens=int(settings.number("learning.tokens")),
+            # Without a planner, a run makes no other requests than those of its workers.
+            extract=planner and settings.text("learning.extract") == "on",
+        ),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
     )

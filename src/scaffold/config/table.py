@@ -309,6 +309,13 @@ _ROWS = (
         _LEARNING.tokens,
     ),
     _own(
+        "learning.extract",
+        "whether a model is asked what was learned when work passes that had failed before; it counts if that work "
+        "lands: `on` or `off`",
+        parsers.switch,
+        OFF,
+    ),
+    _own(
         "keep.ignored_mb",
         "how many megabytes of the ignored files that an agent made are kept of each attempt",
         positive("megabytes"),

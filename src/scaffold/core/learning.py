@@ -45,6 +45,8 @@ class Learning(Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     """The failure that it helped with; empty if it came from none."""
     source: LearningSource = "human"
+    attempt: str = ""
+    """The attempt that it was drawn from: it counts once the work of that has landed. Empty for one of a human."""
     contradicts: str = ""
     """The id of a learning that says the opposite; empty if none was named."""
     superseded_by: str = ""

@@ -244,10 +244,12 @@ class LandingSettings(Struct, frozen=True, kw_only=True):
 
 
 class LearningSettings(Struct, frozen=True, kw_only=True):
-    """What attempts are told of earlier work."""
+    """What attempts are told of earlier work, and what is kept of theirs."""
 
     tokens: int = 800
     """About how many tokens of learnings a prompt has room for; 0 for none."""
+    extract: bool = False
+    """Whether a model is asked for a learning when work passes that had failed before."""
 
 
 class KeepSettings(Struct, frozen=True, kw_only=True):

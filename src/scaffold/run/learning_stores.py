@@ -6,6 +6,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from scaffold.core.ids import AttemptId
 from scaffold.core.learning import Learning
 from scaffold.host.user_dirs import user_dirs
 from scaffold.plan.learning.evidence import Score, scores_of
@@ -48,14 +49,21 @@ class LearningStores(Struct, frozen=True):
         return tuple(learning for each in self._gateways for learning in each.search(terms_of(text)))
 
     def candidates(self, situation: Situation) -> tuple[Learning, ...]:
-        """Return the learnings that may fit a situation."""
+        """Return the learnings that may fit a situation, but for those from work that has not landed."""
         terms = situation.terms()
         found = [
             learning
             for each in self._gateways
             for learning in (*each.of_failure(situation.fingerprint), *each.preferences(), *each.search(terms))
         ]
-        return tuple({each.id: each for each in found}.values())
+        return tuple({each.id: each for each in found if self.has_landed(each)}.values())
+
+    def has_landed(self, learning: Learning) -> bool:
+        """Return whether the work that a learning was drawn from has landed; True for one that a human wrote."""
+        if not learning.attempt:
+            return True
+        attempt = self.repository.attempts.get(AttemptId(learning.attempt)) if self.repository is not None else None
+        return attempt is not None and attempt.outcome == "landed"
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""

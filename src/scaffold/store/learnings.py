@@ -9,9 +9,9 @@ from scaffold.store.driver.gateway import TableGateway
 
 ADD = """
 INSERT INTO learning (id, condition, advice, result, scope, module, preference, outcome, commit_sha, log, fingerprint,
-                      source, contradicts, superseded_by, triggers, triggered_at, created_at, changed_at)
+                      source, attempt_id, contradicts, superseded_by, triggers, triggered_at, created_at, changed_at)
 VALUES (:id, :condition, :advice, :result, :scope, :module, :preference, :outcome, :commit_sha, :log, :fingerprint,
-        :source, :contradicts, :superseded_by, :triggers, :triggered_at, :created_at, :changed_at)
+        :source, :attempt_id, :contradicts, :superseded_by, :triggers, :triggered_at, :created_at, :changed_at)
 ON CONFLICT (id) DO UPDATE SET condition = excluded.condition, advice = excluded.advice, result = excluded.result,
     scope = excluded.scope, module = excluded.module, preference = excluded.preference, outcome = excluded.outcome,
     commit_sha = excluded.commit_sha, log = excluded.log, contradicts = excluded.contradicts,
@@ -59,6 +59,7 @@ class Learnings(TableGateway):
             log=learning.log,
             fingerprint=learning.fingerprint,
             source=learning.source,
+            attempt_id=learning.attempt,
             contradicts=learning.contradicts,
             superseded_by=learning.superseded_by,
             triggers=learning.triggers,
@@ -149,6 +150,7 @@ class Learnings(TableGateway):
             log=row["log"],
             fingerprint=row["fingerprint"],
             source=row["source"],
+            attempt=row["attempt_id"],
             contradicts=row["contradicts"],
             superseded_by=row["superseded_by"],
             triggers=row["triggers"],

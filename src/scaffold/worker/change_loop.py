@@ -36,7 +36,8 @@ from scaffold.worker.critique import (
     requests_end,
 )
 from scaffold.worker.hook_fixes import HookFixes
-from scaffold.worker.learnings import with_learnings, with_learnings_of_failure
+from scaffold.worker.learner import Learner
+from scaffold.worker.learnings import last_failure, with_learnings, with_learnings_of_failure
 from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
@@ -92,6 +93,8 @@ class Judges(Struct, frozen=True, kw_only=True):
     """Scores each version, so that it gets better."""
     second: ChangeJudge | None = None
     """Decides about the version to be handed in, if no program can."""
+    learner: Learner | None = None
+    """Says what was learned from work that passes and had failed; it judges nothing."""
 
 
 async def make_change(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
@@ -106,7 +109,8 @@ async def make_change(context: AttemptContext, model: Model) -> CandidateReady |
     )
     continued = await take_up_turn(context)
     agent = watched_agent(context, model, continued)
-    judges = Judges(critic=critic, second=_change_judge(context, model))
+    learner = Learner(context, model) if context.task.run.settings.learning.extract else None
+    judges = Judges(critic=critic, second=_change_judge(context, model), learner=learner)
     return await ChangeLoop(context, agent, verifier, judges, start).execute(continued)
 
 
@@ -138,6 +142,8 @@ class ChangeLoop:
         self._hooks = HookFixes(context, verifier.keep_hook_run)
         self._said = ""
         """The agent's latest answer."""
+        self._failure = ""
+        """What the checks of this attempt showed when its work last failed."""
 
     async def execute(self, continued: WaitingTurn | None = None) -> CandidateReady | AttemptEnd:
         """Run iterations until one decides the end; one that changes nothing is the last.
@@ -349,6 +355,7 @@ class ChangeLoop:
         self._context.record.enter("executing", verification=last.verification)
         if last.critique is not None:
             return improve_prompt(last.critique)
+        self._failure = summarize_failures(last.verification)
         prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
         return with_learnings_of_failure(self._context, prompt, last.verification)
 
@@ -400,6 +407,9 @@ class ChangeLoop:
             raise
         if rejected is not None:
             return rejected
+        failed = self._failure or last_failure(context)
+        if self._judges.learner is not None and failed:
+            await self._judges.learner.propose(failed, verification)
         return await hand_in(context, verification)
 
 

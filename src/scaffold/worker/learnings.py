@@ -20,7 +20,7 @@ from scaffold.worker.attempt_context import AttemptContext
 def with_learnings(context: AttemptContext, prompt: str) -> str:
     """Return the first prompt of an attempt with the learnings that fit its task, or how the last attempt failed."""
     task = context.task
-    last = _last_failure(context)
+    last = last_failure(context)
     parts = (full_text(task.action), task.attempt.briefing, full_text(task.parent) if task.parent else "")
     situation = Situation(
         "\n".join((task.action.key, *parts)), context.declaration.files, failure_fingerprint(last) if last else ""
@@ -39,7 +39,7 @@ def _joined(prompt: str, section: str) -> str:
     return f"{prompt}\n\n{section}" if section else prompt
 
 
-def _last_failure(context: AttemptContext) -> str:
+def last_failure(context: AttemptContext) -> str:
     """Return what the last attempt's checks showed; empty if none failed."""
     attempt = context.task.attempt
     earlier = context.run_context.store.attempts.of_action(attempt.action_id)

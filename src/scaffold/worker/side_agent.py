@@ -1,4 +1,4 @@
-"""Agents that advise on an attempt (critic, drafter, second reviewer): watched, and paid from its budget."""
+"""Agents that advise on an attempt (critic, drafter, second reviewer, learner): watched, and paid from its budget."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -19,10 +19,15 @@ from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 
-SideRole = Literal["critic", "drafter", "reviewer"]
+SideRole = Literal["critic", "drafter", "reviewer", "learner"]
 MAX_REQUESTS = 40
 """The model requests of one turn: reading the code around a change takes some."""
-PROMPTS: Mapping[SideRole, str] = {"critic": "critic", "drafter": "drafter", "reviewer": "second_reviewer"}
+PROMPTS: Mapping[SideRole, str] = {
+    "critic": "critic",
+    "drafter": "drafter",
+    "reviewer": "second_reviewer",
+    "learner": "learner",
+}
 """The prompt of each role: `reviewer` alone is also a role that an action may have."""
 
 

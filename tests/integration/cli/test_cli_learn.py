@@ -67,7 +67,7 @@ def test_another_text_begins_without_evidence_and_one_can_take_the_place_of_anot
     assert listed(scaffold)[0]["changed_at"] > before["changed_at"]
     new = add(scaffold, "--when", "tests time out on CI", "--do", "do not look for ports", "--supersedes", old)
     assert [each["id"] for each in listed(scaffold)] == [new]
-    assert "1 superseded or expired one not shown" in scaffold("learn").out
+    assert "1 other one not shown" in scaffold("learn").out
     assert [each["superseded_by"] for each in listed(scaffold, "--all")] == [new, None]
     against = add(scaffold, "WHEN x y DO z", "--contradicts", new)
     assert {each["id"]: each["contradicted_by"] for each in listed(scaffold)} == {new: [against], against: [new]}

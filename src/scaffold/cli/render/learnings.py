@@ -46,6 +46,7 @@ def learning_json(learning: Learning, score: Score, against: Sequence[str], now:
         "commit": learning.commit or None,
         "log": learning.log or None,
         "source": learning.source,
+        "attempt": learning.attempt or None,
         "standing": score.standing,
         "used": score.used,
         "helped": score.helped,

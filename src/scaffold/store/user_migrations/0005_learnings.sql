@@ -12,6 +12,7 @@ CREATE TABLE learning (
     log TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     source TEXT NOT NULL,
+    attempt_id TEXT NOT NULL,
     contradicts TEXT NOT NULL,
     superseded_by TEXT NOT NULL,
     triggers INTEGER NOT NULL,

@@ -50,7 +50,12 @@ def learn() -> None:
 
 @learn.command()
 @click.argument("query", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Include superseded and expired ones.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Include superseded and expired ones, and those of work that has not landed.",
+)
 @click.option("--evaluate", is_flag=True, help="Show how much more work landed with each, leaving out runs one by one.")
 @click.option("-c", "--concept", metavar="CONCEPT", help="Only those about a concept.")
 @json_option
@@ -59,8 +64,7 @@ def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: s
     """Search the learnings for the words of QUERY; without words, list all."""
     with places_to_read() as places:
         found = _found(places, " ".join(query), concept)
-        now = places.clock.now()
-        shown = [each for each in found if everything or evaluate or each.is_current(now)]
+        shown = [each for each in found if everything or evaluate or _counts(places, each)]
         if as_json:
             _print_json(places, shown)
         elif not shown:
@@ -68,7 +72,7 @@ def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: s
         else:
             _print_shown(places, shown, evaluate=evaluate)
             if len(found) > len(shown):
-                count = count_of(len(found) - len(shown), "superseded or expired one")
+                count = count_of(len(found) - len(shown), "other one")
                 print_text(f"{count} not shown; `--all` shows them")
 
 
@@ -109,7 +113,7 @@ def context(concept: str, *, as_json: bool) -> None:
     """Print what is known about a concept, in the form in which agents get it."""
     with places_to_read() as places:
         now = places.clock.now()
-        found = [each for each in places.stores.with_concept(concept) if each.is_current(now)]
+        found = [each for each in places.stores.with_concept(concept) if _counts(places, each)]
         if as_json:
             _print_json(places, found)
         elif not found:
@@ -123,9 +127,13 @@ def _found(places: Places, query: str, concept: str | None) -> Sequence[Learning
     return [each for each in found if concept is None or concept in each.concepts]
 
 
+def _counts(places: Places, learning: Learning) -> bool:
+    return learning.is_current(places.clock.now()) and places.stores.has_landed(learning)
+
+
 def _nothing(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:
     if hidden:
-        return f"{count_of(hidden, 'superseded or expired one')} not shown; `--all` shows them"
+        return f"{count_of(hidden, 'other one')} not shown; `--all` shows them"
     if (query or concept) and places.stores.all():
         return "Nothing fits; `scaffold learn` lists everything."
     return NOTHING

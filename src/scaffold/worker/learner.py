@@ -1,0 +1,87 @@
+"""The learner: proposes one learning from work that passes after it had failed. It decides nothing."""
+
+from scaffold.core.contract import Verification
+from scaffold.core.errors import BudgetExceeded, ModelError
+from scaffold.core.learning import Learning, Triple
+from scaffold.core.plan import full_text
+from scaffold.core.ports import Model
+from scaffold.core.printable_text import utf8_safe
+from scaffold.git import commits
+from scaffold.host.random_ids import new_id
+from scaffold.plan.learning.failure import failure_fingerprint
+from scaffold.plan.learning.text import read_triple
+from scaffold.run.failure_summary import clip
+from scaffold.run.learning_stores import LearningStores
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S
+from scaffold.worker.side_agent import SideAgent
+from scaffold.worker.watchdog import NoProgress
+
+TASK_CHARS, FAILURE_CHARS, DIFF_CHARS = 6_000, 8_000, 24_000
+DIFF_BYTES = 64 * 1024
+
+
+class Learner:
+    """Asks once, paid from the attempt's budget; whatever goes wrong, the work is handed in as it is."""
+
+    def __init__(self, context: AttemptContext, model: Model) -> None:
+        self._context = context
+        self._model = model
+
+    async def propose(self, failure: str, passed: Verification) -> None:
+        """Store what the learner answers about work that had failed, unproven; it counts once this work has landed."""
+        side_agent = SideAgent(self._context, self._model, "learner")
+        key, deadline = self._context.task.action.key, None
+        try:
+            async with self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:
+                finish = await side_agent.turn(await self._question(failure, passed))
+        except TimeoutError:
+            if deadline is None or not deadline.expired():
+                raise
+            side_agent.journal.note("notice", text=f"{key}: no time was left to ask what was learned")
+            return
+        except (ModelError, BudgetExceeded) as error:
+            side_agent.journal.note("notice", text=f"{key}: nothing was learned: {error.what}")
+            return
+        if not isinstance(finish, NoProgress) and finish.stop != "refused":
+            self._store(finish.text, failure, passed)
+
+    async def _question(self, failure: str, passed: Verification) -> str:
+        workspace, action = self._context.workspace, self._context.task.action
+        diff = await commits.diff_text(workspace.git, workspace.base, passed.commit, limit_bytes=DIFF_BYTES)
+        parts = (
+            f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
+            f"# What failed\n{clip(failure, FAILURE_CHARS)}",
+            f"# The change that passes now\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+            "What would have avoided the failure?",
+        )
+        return "\n\n".join(parts)
+
+    def _store(self, answer: str, failure: str, passed: Verification) -> None:
+        """Store the answer's last line, if it is a learning without a secret."""
+        run_context, attempt = self._context.run_context, self._context.task.attempt
+        lines = [line.strip().strip("`") for line in utf8_safe(answer).splitlines() if line.strip()]
+        triple = read_triple(lines[-1]) if lines else ""
+        if not isinstance(triple, Triple) or run_context.redactor.clean(lines[-1]) != lines[-1]:
+            return
+        now = run_context.clock.now()
+        learning = Learning(
+            id=new_id(),
+            triple=triple,
+            outcome="tests_pass",
+            commit=passed.commit,
+            log=self._log(),
+            fingerprint=failure_fingerprint(failure),
+            source="agent",
+            attempt=attempt.id,
+            created_at=now,
+            changed_at=now,
+        )
+        LearningStores(run_context.store, None).add(learning)
+
+    def _log(self) -> str:
+        """Return the journal of the work, relative to the repository if it is in there."""
+        run_context = self._context.run_context
+        path = run_context.journal(*self._context.task.journal_names)
+        root = run_context.repository.root
+        return str(path.relative_to(root) if path.is_relative_to(root) else path)
