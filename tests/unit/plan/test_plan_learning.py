@@ -17,7 +17,7 @@ from scaffold.plan.learning.evidence import (
     scores_of,
 )
 from scaffold.plan.learning.failure import failure_fingerprint
-from scaffold.plan.learning.matching import Situation, matches
+from scaffold.plan.learning.matching import MAX_TERMS, Situation, matches
 from scaffold.plan.learning.selection import MOST, contradictions, prompt_section, select, token_cost
 from scaffold.plan.learning.text import MAX_TEXT_CHARS, checked_triple, read_triple, triple_text
 from scaffold.plan.learning.words import similarity, words_of
@@ -120,6 +120,11 @@ def test_variants_of_a_word_are_equal():
 def test_a_learning_fits_by_its_condition_its_failure_and_its_folder(learning, situation, fits):
     """AL-16: scope repo, module or global; preferences are for every attempt."""
     assert bool(matches([learning], situation)) is fits
+
+
+def test_a_situation_is_looked_for_by_its_words_as_they_are_written():
+    assert Situation("The Tests are FAILING: tests").terms() == ("tests", "failing")
+    assert len(Situation(" ".join(f"w{n}" for n in range(500))).terms()) == MAX_TERMS
 
 
 def test_a_learning_is_given_for_90_days_after_its_last_use():
