@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scaffold.core.learning import Learning, LearningUse, Triple
 from scaffold.plan.learning.evidence import GIVEN, decay, score_of, scores_of
 from scaffold.plan.learning.matching import Situation, matches
-from scaffold.plan.learning.selection import CHARS_PER_TOKEN, contradict, prompt_section, select
+from scaffold.plan.learning.selection import CHARS_PER_TOKEN, contradict, contradictions, prompt_section, select
 from scaffold.plan.learning.text import read_triple, triple_text
 from support.property_examples import up_to
 
@@ -67,6 +67,9 @@ def test_no_choice_exceeds_its_tokens_contradicts_itself_or_has_what_harms(histo
     both = (*selection.given, *selection.withheld)
     assert all(scores[each.id].standing in GIVEN for each in both)
     assert not any(contradict(one, other) for one in both for other in both if one is not other)
+    pairs = {frozenset((one.id, other.id)) for one, other in contradictions(learnings)}
+    expected = ((one, other) for one in learnings for other in learnings if one.id < other.id)
+    assert pairs == {frozenset((one.id, other.id)) for one, other in expected if contradict(one, other)}
     assert selection == select(matches(learnings[::-1], Situation(task)), scores, tokens=tokens)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from scaffold.core.ids import AttemptId
-from scaffold.core.learning import Learning
+from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
@@ -68,6 +68,10 @@ class LearningStores(Struct, frozen=True):
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""
         return tuple(learning for each in self._gateways for learning in each.by_prefix(text))
+
+    def uses(self, learning: Learning) -> tuple[LearningUse, ...]:
+        """Return the uses of a learning in this repository, oldest first."""
+        return self.repository.learning_uses.of_learnings([learning.id]) if self.repository is not None else ()
 
     def scores(self, learnings: Sequence[Learning], now: datetime) -> Mapping[str, Score]:
         """Return the score of each learning by id, from the attempts in this repository."""

@@ -153,3 +153,13 @@ def test_the_evidence_of_a_learning_is_what_became_of_attempts(context: RunConte
     )
     assert found["lift"] == {"value": 0.0, "least": 0.0, "most": 0.0}
     assert "5 of 5 with it, 3 of 3 without" in scaffold("learn", "--evaluate").out
+    assert scaffold("learn", "show", name).out.count(": withheld, the work landed") == 3
+
+
+def test_purge_says_that_learnings_and_items_go_with_the_database(scaffold) -> None:
+    """AL-16: nothing that was written down is lost without a word."""
+    add(scaffold, TRIPLE)
+    assert scaffold("item", "add", "one").code == 0
+    assert "the database with its runs, with 1 learning and 1 item" in " ".join(
+        scaffold("purge", "--dry-run").out.split()
+    )

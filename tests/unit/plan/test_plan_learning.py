@@ -219,6 +219,9 @@ def test_of_two_that_contradict_each_other_one_is_given():
     assert [(a.id, b.id) for a, b in contradictions([one, other])] == [("one", "other")]
     told = a_learning("told", advice="raise the limit", contradicts="one")
     assert list(contradictions([one, told]))
+    assert chosen(one, told)[0] == ["one"]
+    assert [(a.id, b.id) for a, b in contradictions([told, one])] == [("told", "one")]
+    assert not list(contradictions([one, a_learning("lost", advice="raise the limit", contradicts="nobody")]))
     assert not list(contradictions([one, a_learning("also", advice="raise the limit")]))
     assert not list(contradictions([one, a_learning("no", condition="the build", advice="do not look for localhost")]))
 

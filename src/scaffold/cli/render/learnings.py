@@ -6,7 +6,7 @@ from typing import Any
 
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.style import heading
-from scaffold.core.learning import Learning
+from scaffold.core.learning import Learning, LearningUse
 from scaffold.core.printable_text import count_of
 from scaffold.plan.learning.evidence import Score, Standing
 from scaffold.plan.learning.selection import contradictions
@@ -17,7 +17,12 @@ STANDINGS: Mapping[Standing, str] = {
     "no_lift": "no lift, given no more",
     "harms": "harms, given no more",
 }
-Scores = Mapping[str, Score]
+ENDS: Mapping[bool | None, str] = {
+    True: "the work landed",
+    False: "the work did not land, or was undone",
+    None: "its end says nothing of the work, or is still to come",
+}
+MOST_USES = 10
 Opposites = Mapping[str, Sequence[str]]
 
 
@@ -105,8 +110,8 @@ def _facts(learning: Learning, score: Score, now: datetime) -> Iterator[str]:
         yield f"led to {learning.outcome}"
 
 
-def evidence_lines(learning: Learning, now: datetime, layout: Layout) -> Iterator[str]:
-    """Yield where a learning comes from, and its use."""
+def evidence_lines(learning: Learning, uses: Sequence[LearningUse], now: datetime, layout: Layout) -> Iterator[str]:
+    """Yield where a learning comes from, and its latest uses."""
     shown = {"commit": learning.commit, "log": learning.log, "failure": learning.fingerprint}
     for name, text in shown.items():
         if text:
@@ -115,6 +120,9 @@ def evidence_lines(learning: Learning, now: datetime, layout: Layout) -> Iterato
     yield f"  found for {count_of(learning.triggers, 'attempt')}{used}"
     passed = "expired" if now >= learning.expires_at else "expires"
     yield f"  {passed} {learning.expires_at:%Y-%m-%d}, 90 days after the last use"
+    for each in uses[-MOST_USES:]:
+        had = "given" if each.given else "withheld"
+        yield f"  {each.at:%Y-%m-%d}  run {each.run}: {had}, {ENDS[each.helped]}"
 
 
 def lift_line(learning: Learning, score: Score, layout: Layout) -> Iterator[str]:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.errors import RunBusy
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
 from scaffold.git import refs
 from scaffold.git.repository import Repository
 from scaffold.host.files import delete_path
@@ -160,15 +161,26 @@ class Purge(Struct, frozen=True, kw_only=True):
         if schema.is_file():
             reached = self.context is not None
             why = (
-                "the schema on the PostgreSQL server"
+                f"the schema on the PostgreSQL server{self._written_down()}"
                 if reached
                 else "on a server: set SCAFFOLD_DATABASE_URL to reach it"
             )
             name = schema.read_text("utf-8").strip()
             yield PurgeItem(kind="schema", name=name, size_bytes=None, removed=reached, why=why)
         if folder.is_dir():
-            why = "the database with its runs"
+            why = f"the database with its runs{'' if schema.is_file() else self._written_down()}"
             yield PurgeItem(kind="state", name=str(folder), size_bytes=folder_size(folder), removed=True, why=why)
+
+    def _written_down(self) -> str:
+        """Return what people and agents wrote down in the database, which goes with it; empty if there is nothing."""
+        if self.context is None:
+            return ""
+        learnings, items = len(self.context.store.learnings.all()), len(self.context.store.work_items.all())
+        found = [
+            *([count_of(learnings, "learning")] if learnings else []),
+            *([count_of(items, "item")] if items else []),
+        ]
+        return f", with {' and '.join(found)}" if found else ""
 
     def _projections(self) -> Iterator[PurgeItem]:
         folder = self.repository.root / PROJECTIONS

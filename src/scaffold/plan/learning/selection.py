@@ -77,17 +77,46 @@ def contradict(one: Learning, other: Learning) -> bool:
     """Return whether two learnings say opposite things about the same condition, or one was said to."""
     if other.id == one.contradicts or one.id == other.contradicts:
         return True
-    if is_negative(one.triple.advice) is is_negative(other.triple.advice):
-        return False
-    conditions = similarity(words_of(one.triple.condition), words_of(other.triple.condition))
-    advice = similarity(words_of(one.triple.advice), words_of(other.triple.advice))
-    return conditions >= SAME_CONDITION and advice >= SAME_ADVICE
+    return _opposite(_meaning(one), _meaning(other))
 
 
 def contradictions(learnings: Sequence[Learning]) -> Iterator[tuple[Learning, Learning]]:
-    """Yield each pair of learnings that contradict each other."""
-    for index, one in enumerate(learnings):
-        yield from ((one, other) for other in learnings[index + 1 :] if contradict(one, other))
+    """Yield each pair of learnings that contradict each other, the earlier one first."""
+    meanings = [_meaning(each) for each in learnings]
+    index_of = {each.id: index for index, each in enumerate(learnings)}
+    found = {
+        tuple(sorted((index, index_of[each.contradicts])))
+        for index, each in enumerate(learnings)
+        if each.contradicts in index_of
+    }
+    # Only those that share a word of their conditions are compared: there may be thousands.
+    positive: dict[str, list[int]] = {}
+    for index, meaning in enumerate(meanings):
+        for word in () if meaning.is_negative else meaning.condition:
+            positive.setdefault(word, []).append(index)
+    for index, meaning in enumerate(meanings):
+        if meaning.is_negative:
+            near = {other for word in meaning.condition for other in positive.get(word, ())}
+            found |= {tuple(sorted((index, other))) for other in near if _opposite(meaning, meanings[other])}
+    yield from ((learnings[one], learnings[other]) for one, other in sorted(found))
+
+
+class _Meaning(Struct, frozen=True):
+    condition: Sequence[str]
+    advice: Sequence[str]
+    is_negative: bool
+
+
+def _meaning(learning: Learning) -> _Meaning:
+    triple = learning.triple
+    return _Meaning(words_of(triple.condition), words_of(triple.advice), is_negative(triple.advice))
+
+
+def _opposite(one: _Meaning, other: _Meaning) -> bool:
+    if one.is_negative is other.is_negative:
+        return False
+    is_same = similarity(one.condition, other.condition) >= SAME_CONDITION
+    return is_same and similarity(one.advice, other.advice) >= SAME_ADVICE
 
 
 def prompt_section(given: Sequence[Learning], scores: Mapping[str, Score], moment: LearningMoment) -> str:

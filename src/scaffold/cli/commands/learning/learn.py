@@ -87,7 +87,7 @@ def show(name: str, *, as_json: bool) -> None:
             _print_json(places, [learning])
             return
         _print_shown(places, [learning], evaluate=False)
-        click.echo("\n".join(evidence_lines(learning, now, layout_for(sys.stdout))))
+        click.echo("\n".join(evidence_lines(learning, places.stores.uses(learning), now, layout_for(sys.stdout))))
         score = places.stores.scores([learning], now)[learning.id]
         click.echo(next(lift_line(learning, score, layout_for(sys.stdout))))
 
