@@ -1,5 +1,7 @@
 """What a shell completes: the real command, asked as the script for bash asks it."""
 
+import json
+
 import pytest
 
 from support.scenario import Scenario, action, plan_of
@@ -27,6 +29,8 @@ def test_a_shell_completes_commands_names_and_settings(scenario, tmp_path):
     scenario.cassette()
     assert scenario.run().returncode == 3
     run = scenario.status()["run"]["id"]
+    item = json.loads(scenario.scaffold("item", "add", "one", "--json").stdout)["items"][0]["id"]
+    learning = json.loads(scenario.scaffold("learn", "add", "WHEN a DO b", "-c", "ci", "--json").stdout)["id"]
     scenario.environ["_SCAFFOLD_COMPLETE"] = "bash_complete"
     assert offered(scenario, "stat") == ["status"]
     assert offered(scenario, "status", "") == [run]
@@ -35,4 +39,8 @@ def test_a_shell_completes_commands_names_and_settings(scenario, tmp_path):
     assert offered(scenario, "config", "budget_usd", "") == []
     assert offered(scenario, "run", "--sandbox", "re") == ["require"]
     assert offered(scenario, "plan", "sim") == ["simulate"]
+    assert offered(scenario, "item", "start", "") == [item]
+    assert offered(scenario, "learn", "show", "") == [learning]
+    assert offered(scenario, "learn", "context", "-c", "") == ["ci"]
+    assert offered(scenario, "learn", "sh") == ["show"]
     assert offered(scenario, "-C", str(tmp_path), "status", "") == []

@@ -77,6 +77,21 @@ def _inbox(reader: StoreReader) -> Offer:
         yield item.id, item.text[:60]
 
 
+def _items(reader: StoreReader) -> Offer:
+    for item in reader.store.work_items.all().values():
+        if not item.has_ended:
+            yield item.id, item.title[:60]
+
+
+def _learnings(reader: StoreReader) -> Offer:
+    for learning in reader.store.learnings.all():
+        yield learning.id, learning.triple.condition[:60]
+
+
+def _concepts(reader: StoreReader) -> Offer:
+    yield from ((concept, "") for concept in reader.store.learnings.concepts())
+
+
 def _settings(_: click.Context) -> Offer:
     yield from ((name, setting.purpose) for name, setting in SETTINGS.items())
 
@@ -96,6 +111,9 @@ OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
     "GOAL": _of_store(_goals),
     "ACTION": _of_store(_actions),
     "ID": _of_store(_inbox),
+    "ITEM": _of_store(_items),
+    "LEARNING": _of_store(_learnings),
+    "CONCEPT": _of_store(_concepts),
     "SETTING": _settings,
     "VALUE": _values,
     "MODEL": _models,

@@ -46,7 +46,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "item": (
         "scaffold item add 'the cache is never emptied' -p shop -l bug",
         "scaffold item ready",
-        "scaffold item block ID waits for the new server",
+        "scaffold item block ITEM waits for the new server",
     ),
     "approve": ("scaffold approve ID", "scaffold approve ID --for run --hours 2"),
     "reject": ('scaffold reject ID --why "use the file tools"',),

@@ -107,6 +107,7 @@ def test_what_the_user_prefers_is_kept_outside_of_the_repository(scaffold, here:
         (["add", TRIPLE, "--outcome", "great"], ["great"]),
         (["show", "nobody"], ["there is no learning `nobody`"]),
         (["show", ""], ["there is no learning"]),
+        (["show", "a\udcff"], ["there is no learning"]),
         (["forget", "nobody\x1b[2K"], ["there is no learning `nobody\\x1b[2K`"]),
         (["edit", "nobody", "--do", "x"], ["there is no learning"]),
         (["--bogus"], ["no option"]),

@@ -34,9 +34,9 @@ priority_type = click.IntRange(0, LAST_PRIORITY)
 @click.option("-d", "--description", metavar="TEXT", default="", help="What it is about.")
 @click.option("-p", "--project", metavar="PROJECT", default="", help="The project that it belongs to.")
 @click.option("-e", "--epic", is_flag=True, help="It is an epic: tasks are parts of it.")
-@click.option("--parent", metavar="ID", help="The item that it is a part of.")
-@click.option("--blocks", metavar="ID", multiple=True, help="An item that waits for it.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="An item that it waits for.")
+@click.option("--parent", metavar="ITEM", help="The item that it is a part of.")
+@click.option("--blocks", metavar="ITEM", multiple=True, help="An item that waits for it.")
+@click.option("--blocked-by", metavar="ITEM", multiple=True, help="An item that it waits for.")
 @click.option("--priority", type=priority_type, default=DEFAULT_PRIORITY, show_default=True, help="0: most urgent.")
 @click.option("-l", "--label", "labels", metavar="LABEL", multiple=True, help="A label.")
 @click.option("--action", metavar="ACTION", help="The action that it is about.")
@@ -70,7 +70,7 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
 
 
 @click.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def start(names: Sequence[str], *, as_json: bool) -> None:
     """Begin with items that wait for nothing."""
@@ -78,7 +78,7 @@ def start(names: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def done(names: Sequence[str], *, as_json: bool) -> None:
     """Mark items as done; what waits for them may be ready then."""
@@ -86,7 +86,7 @@ def done(names: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ITEM")
 @click.argument("reason", nargs=-1, required=True)
 @json_option
 def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def cancel(names: Sequence[str], *, as_json: bool) -> None:
     """Cancel items; nothing waits for them any more."""
@@ -104,7 +104,7 @@ def cancel(names: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def reopen(names: Sequence[str], *, as_json: bool) -> None:
     """Open items again, whatever their status."""
@@ -112,7 +112,7 @@ def reopen(names: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ITEM")
 @click.argument("text", nargs=-1, required=True)
 @json_option
 def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
@@ -125,14 +125,14 @@ def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ITEM")
 @click.option("--title", metavar="TEXT", help="Another title.")
 @click.option("-d", "--description", metavar="TEXT", help="Another description.")
 @click.option("-p", "--project", metavar="PROJECT", help="Another project; an empty one for none.")
 @click.option("--priority", type=priority_type, help="0: most urgent.")
-@click.option("--parent", metavar="ID", help="What it is a part of; an empty one for nothing.")
-@click.option("--blocked-by", metavar="ID", multiple=True, help="An item that it waits for, besides others.")
-@click.option("--not-blocked-by", metavar="ID", multiple=True, help="An item that it waits for no more.")
+@click.option("--parent", metavar="ITEM", help="What it is a part of; an empty one for nothing.")
+@click.option("--blocked-by", metavar="ITEM", multiple=True, help="An item that it waits for, besides others.")
+@click.option("--not-blocked-by", metavar="ITEM", multiple=True, help="An item that it waits for no more.")
 @click.option("-l", "--label", "labels", metavar="LABEL", multiple=True, help="A label, besides others.")
 @click.option("--unlabel", metavar="LABEL", multiple=True, help="A label that it has no more.")
 @json_option
@@ -161,7 +161,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ITEM")
 @click.argument("action", metavar="ACTION")
 @run_option
 @json_option

@@ -30,7 +30,8 @@ class ItemGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without arguments, list what has not ended."""
-        return super().parse_args(ctx, args or [str(list_items.name)])
+        # While a shell completes, the words so far are all there is.
+        return super().parse_args(ctx, args if args or ctx.resilient_parsing else [str(list_items.name)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,7 +90,7 @@ def ready(*, project: str | None, as_json: bool) -> None:
 
 
 @item.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ITEM")
 @json_option
 @pageable
 def show(name: str, *, as_json: bool) -> None:

@@ -37,7 +37,7 @@ def _shared_options(function: Command) -> Command:
             click.option("--outcome", type=click.Choice(get_args(LearningOutcome)), help="What following it led to."),
             click.option("--commit", metavar="COMMIT", help="A commit that shows it."),
             click.option("--log", metavar="WHERE", help="Where the log is that shows it."),
-            click.option("--contradicts", metavar="ID", help="A learning that says the opposite."),
+            click.option("--contradicts", metavar="LEARNING", help="A learning that says the opposite."),
         )
     ):
         function = option(function)
@@ -48,7 +48,7 @@ def _shared_options(function: Command) -> Command:
 @click.argument("text", nargs=-1)
 @_shared_options
 @click.option("--preference", is_flag=True, help="It is what you prefer: scope `global`, for every attempt.")
-@click.option("--supersedes", metavar="ID", help="The learning whose place it takes.")
+@click.option("--supersedes", metavar="LEARNING", help="The learning whose place it takes.")
 @json_option
 def add(text: Sequence[str], *, preference: bool, supersedes: str | None, as_json: bool, **given: Any) -> None:
     """Add a learning: TEXT says `WHEN condition DO advice RESULT result`, or names a preference."""
@@ -81,12 +81,12 @@ def add(text: Sequence[str], *, preference: bool, supersedes: str | None, as_jso
 
 
 @click.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="LEARNING")
 @click.argument("text", nargs=-1)
 @_shared_options
 @json_option
 def edit(name: str, text: Sequence[str], *, as_json: bool, **given: Any) -> None:
-    """Change the learning ID; with another text, what was seen of it before no longer counts."""
+    """Change a learning; with another text, what was seen of it before no longer counts."""
     _check_evidence(given)
     with places_to_write(repository=False, user=False) as places:
         before = find_learning(places.stores, name)
@@ -118,7 +118,7 @@ def edit(name: str, text: Sequence[str], *, as_json: bool, **given: Any) -> None
 
 
 @click.command()
-@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.argument("names", metavar="LEARNING...", nargs=-1, required=True)
 @json_option
 def forget(names: Sequence[str], *, as_json: bool) -> None:
     """Delete learnings for good; agents get them no more."""

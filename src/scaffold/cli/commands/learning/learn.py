@@ -12,8 +12,9 @@ from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.learnings import evidence_lines, learning_json, learning_lines, lift_line, opposites_of
 from scaffold.cli.render.style import print_json
 from scaffold.core.learning import Learning
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.plan.learning.selection import prompt_section
+from scaffold.plan.message_text import quoted
 
 NOTHING = "Nothing was learned here yet. `scaffold learn add 'WHEN ... DO ... RESULT ...'` adds a learning."
 
@@ -23,7 +24,8 @@ class LearnGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without arguments, list everything."""
-        return super().parse_args(ctx, args or [str(search.name)])
+        # While a shell completes, the words so far are all there is.
+        return super().parse_args(ctx, args if args or ctx.resilient_parsing else [str(search.name)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -77,7 +79,7 @@ def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: s
 
 
 @learn.command()
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="LEARNING")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show one learning with its evidence and its use."""
@@ -113,11 +115,11 @@ def context(concept: str, *, as_json: bool) -> None:
     """Print what is known about a concept, in the form in which agents get it."""
     with places_to_read() as places:
         now = places.clock.now()
-        found = [each for each in places.stores.with_concept(concept) if _counts(places, each)]
+        found = [each for each in places.stores.with_concept(utf8_safe(concept)) if _counts(places, each)]
         if as_json:
             _print_json(places, found)
         elif not found:
-            print_text(f"No learning is about `{concept}`; `scaffold learn concepts` lists what there is.")
+            print_text(f"No learning is about {quoted(concept)}; `scaffold learn concepts` lists what there is.")
         else:
             click.echo(prompt_section(found, places.stores.scores(found, now), "start"))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from scaffold.core.errors import NotInRepository, StoreEmpty, UsageError
 from scaffold.core.learning import Learning
+from scaffold.core.printable_text import utf8_safe
 from scaffold.git.common_dir import find_common_dir, find_top
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.message_text import quoted
@@ -79,7 +80,7 @@ def _store_if_any_here(clock: TimeSource) -> AbstractContextManager[Store | None
 
 def find_learning(stores: LearningStores, name: str) -> Learning:
     """Return the learning whose id starts with `name`; raises UsageError if none does, or several do."""
-    found = stores.by_prefix(name.strip()) if name.strip() else ()
+    found = stores.by_prefix(utf8_safe(name.strip())) if name.strip() else ()
     if len(found) == 1:
         return found[0]
     if found:
