@@ -60,7 +60,8 @@ def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situa
         now, known = run_context.clock.now(), run_context.store.learning_uses.of_attempt(attempt.id)
         candidates = [each for each in stores.candidates(situation) if each.is_current(now) and each.id not in known]
         scores = stores.scores(candidates, now)
-        chosen = select(matches(candidates, situation), scores, tokens=tokens)
+        decided = run_context.store.learning_uses.decided_in(attempt.workspace)
+        chosen = select(matches(candidates, situation), scores, tokens=tokens, decided=decided)
         found = [each.id for each in (*chosen.given, *chosen.withheld)]
         if not found:
             return ""

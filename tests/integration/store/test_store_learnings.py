@@ -95,8 +95,6 @@ def test_the_users_database_has_learnings_of_its_own(user: UserStore, clock: Fak
     [
         ("landed", "change", True),
         ("recorded", "review", True),
-        ("recorded", "step", None),
-        ("contract_failed", "step", None),
         ("contract_failed", "change", False),
         ("timeout", "change", False),
         ("conflict", "change", None),
@@ -142,3 +140,20 @@ def test_work_that_was_undone_did_not_help(store: Store, clock: FakeClock) -> No
         store.branch_moves.add(move)
         store.branch_moves.settle("m", done=True)
     assert store.learning_uses.of_learnings(["a"])[0].helped is False
+
+
+def test_the_steps_of_a_compound_are_one_piece_of_work(store: Store) -> None:
+    """BX-16: what was decided for the first of them stays, and only the one that lands counts."""
+    steps = [an_action(key) for key in ("x", "y", "z")]
+    store_run(store, *steps)
+    with store.transaction():
+        for step, given in zip(steps[:2], ("a", "b"), strict=True):
+            other = {"a", "b"} - {given}
+            store.attempts.open(an_attempt(step, kind="step", workspace="story"))
+            store.learning_uses.add(f"{step.id}#1", "start", given=[given], withheld=other)
+            store.attempts.end(f"{step.id}#1", outcome="recorded")
+        store.attempts.open(an_attempt(steps[2], workspace="story"))
+        store.learning_uses.add("run-1/z#1", "start", given=["a"], withheld=["b"])
+    assert store.learning_uses.decided_in("story") == {"a": True, "b": False}
+    assert store.learning_uses.decided_in("") == {}
+    assert [each.given for each in store.learning_uses.of_learnings(["a", "b"])] == [True, False]

@@ -187,6 +187,9 @@ def test_each_fourth_attempt_goes_without_an_unproven_learning():
     helps = score_of(a_learning(), measured([True] * 6, [False] * 3), NOW)
     assert (helps.found, is_withheld(helps)) == (9, True)
     assert chosen(a_learning(), uses=[use(None)] * 3) == ([], ["a"])
+    match, found = matches([a_learning()], Situation("tests time out on CI")), {"a": scores[3]}
+    assert select(match, found, tokens=800, decided={"a": True}).given == (a_learning(),)
+    assert select(match, {"a": scores[0]}, tokens=800, decided={"a": False}).withheld == (a_learning(),)
 
 
 def test_a_learning_without_a_lift_is_given_no_more():
