@@ -434,13 +434,15 @@ class RunOwner:
         store = self._context.store
         if self._model_away:  # then it is paused for its model, and from now on for another reason
             self._activate()
-        paused = isinstance(require_run(store, self.run.id).state, Paused)  # by `pause_if_waiting`
-        if paused and self._cause != "cancelled":
+        # By `pause_if_waiting`.
+        if isinstance(require_run(store, self.run.id).state, Paused) and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
         cause = unfinished_cause(self._cause)
         if cause == "cancelled":
             cancel_attempts(store, self.run)
+        # No command continues a run that is over: what a kill left undone after this would stay so.
+        await self._files.write()
         state = finish_run(store, self.run, cause, self._final_gates, why=self._why)
         left_open = isinstance(state, Paused) or (isinstance(state, Cancelled) and cause == "cancelled")
         return RunEnding(state=state, cause=cause if left_open else "done")
