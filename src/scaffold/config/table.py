@@ -304,7 +304,7 @@ _ROWS = (
     ),
     _most(
         "learning.tokens",
-        "about how many tokens of learnings an agent is told at a time; 0 for none",
+        "about how many tokens of learnings a prompt has at most; 0 for none",
         integer(0, MAX_LEARNING_TOKENS),
         _LEARNING.tokens,
     ),

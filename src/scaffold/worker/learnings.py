@@ -1,4 +1,4 @@
-"""What an attempt is told of earlier work: before its agent begins, and after a failed check."""
+"""The learnings from earlier work in the prompts of an attempt: before its agent begins, and after a failed check."""
 
 from contextlib import ExitStack
 

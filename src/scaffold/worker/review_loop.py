@@ -98,7 +98,7 @@ async def _examine_review(context: AttemptContext, text: str) -> Verification | 
 
 
 async def _examine_audit(context: AttemptContext, text: str) -> Verification | UnusableVerdict:
-    """Return an audit as it counts; one with flaws counts, too, if the auditor does not mend them."""
+    """Return an audit as it counts; one with flaws counts, too, if the auditor does not correct them."""
     answer = parse_audit(text)
     if isinstance(answer, str):
         return UnusableVerdict("executor_failed", answer)

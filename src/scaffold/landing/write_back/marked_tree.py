@@ -66,7 +66,7 @@ async def marked(
     """
     version = await read_list(git, listed, tree)
     if version is None:
-        return MarkedTree(tree, "is no text file there any more")
+        return MarkedTree(tree, "is not a text file there any more")
     text, why = version.text if merged is None else merged, ""
     try:
         done = await asyncio.to_thread(with_done, listed.format, text, [key], name=listed.path)

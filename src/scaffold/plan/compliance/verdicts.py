@@ -27,7 +27,7 @@ class JudgedAudit(Struct, frozen=True, kw_only=True):
     audit: Audit
     """Exactly one verdict on each requirement that was asked about, in that order."""
     complaints: tuple[str, ...]
-    """What the auditor should mend; what is in `audit` does not depend on it."""
+    """What the auditor should correct; what is in `audit` does not depend on it."""
 
 
 def judge_audit(answer: Audit, asked: Sequence[RequirementId], problem: CitationProblem) -> JudgedAudit:

@@ -29,7 +29,7 @@ DATA = (
 )
 
 
-class Selection(Struct, frozen=True):
+class LearningSelection(Struct, frozen=True):
     """What was decided about the learnings that fit."""
 
     given: tuple[Learning, ...] = ()
@@ -40,7 +40,7 @@ class Selection(Struct, frozen=True):
 
 def select(
     matches: Sequence[Match], scores: Mapping[str, Score], *, tokens: int, decided: Mapping[str, bool] = NOTHING_DECIDED
-) -> Selection:
+) -> LearningSelection:
     """Return which of the matches are given in at most `tokens`, and which are withheld.
 
     `decided` says which were given before in the same work (True) or withheld from it, which stays so.
@@ -63,7 +63,7 @@ def select(
         given.append(learning)
         left -= cost
         left_unproven -= cost if unproven else 0
-    return Selection(tuple(given), tuple(withheld))
+    return LearningSelection(tuple(given), tuple(withheld))
 
 
 def _rank(match: Match, scores: Mapping[str, Score]) -> tuple[bool, float, float, str]:

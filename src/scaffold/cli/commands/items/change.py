@@ -142,6 +142,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
     refuse_secrets(*(each for each in texts if each is not None))
 
     def edited(item: WorkItem, known: Items) -> WorkItem:
+        """Return the item with what was given."""
         blockers = [*item.blocked_by, *(find_item(known, each).id for each in given["blocked_by"])]
         freed = {find_item(known, each).id for each in given["not_blocked_by"]}
         labels = [*item.labels, *(each.strip().removeprefix("#") for each in given["labels"])]

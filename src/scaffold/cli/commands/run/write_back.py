@@ -20,7 +20,7 @@ MAX_NAMES = 8
 
 
 def require_list(work: RunInput, *, write_back: bool) -> None:
-    """Raise UsageError if tasks are to be marked as done, and the input is no list that has marks."""
+    """Raise UsageError if tasks are to be marked as done, and the input is not a list that has marks."""
     if write_back and work.task_format is None:
         raise UsageError(
             "--write-back needs a list of tasks in which something can be marked as done",
@@ -47,7 +47,7 @@ async def with_write_back(
     version = await read_list(context.git, tracked, head) if head is not None else None
     known = None if version is None else await asyncio.to_thread(_known, tracked, version.text)
     if known is None:
-        tell(f"{work.request} is no list of tasks of the checked out commit, so it stays as it is and a copy is marked")
+        tell(f"{work.request} is not a list of tasks in the checked out commit: it stays as it is and a copy is marked")
         listed = replace(tracked, path=str(path), tracked=False)
     else:
         tell(f"tasks that land are marked as done in {work.request}, each in the commit that lands it")
