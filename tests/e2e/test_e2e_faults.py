@@ -46,8 +46,10 @@ def meanwhile(trouble):
 
 
 def blamed(scenario):
-    """Return the outcomes that say that work was bad."""
-    return {outcome for outcome in outcomes(scenario) if outcome not in {"landed", "lost", "cancelled"}}
+    """Return the outcomes that say that work was bad, with why."""
+    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as database:
+        ended = set(database.execute("SELECT outcome, error FROM attempt WHERE outcome IS NOT NULL"))
+    return {(outcome, why) for outcome, why in ended if outcome not in {"landed", "lost", "cancelled"}}
 
 
 def outcomes(scenario):

@@ -113,10 +113,9 @@ def test_a_killed_owner_is_replaced_and_who_watches_sees_it_through(scenario):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(2))
-def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario, seed):
+def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
     """SC-16, AL-27, BX-2, BX-8, BX-15, BX-17: at random moments, whatever it does then."""
-    dice = random.Random(seed)
+    dice = random.Random(0)
     before = scenario.checkout()
     started(scenario, actions=60, width=1)
     kills = 0
