@@ -67,6 +67,7 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None, known: Co
     if answer.exit_code == 0:
         if known is not None and not await git.still_has(new, known=known):
             await git("update-ref", *(("-d", ref, new) if old is None else (ref, old, new)))
+            await _drop_move_and_return(git, ref)
             raise objects_collected(new)
         return True
     now = await resolve(git, ref)
@@ -94,6 +95,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
             return True
         creations = (f"create {name} {commit}\n" for name, commit in drop.items())
         await git("update-ref", "--stdin", stdin=f"update {ref} {old} {new}\n{''.join(creations)}".encode())
+        await _drop_move_and_return(git, ref)
         raise objects_collected(new)
     now = await resolve(git, ref)
     # As in `move`: no ref has changed, so another try succeeds or raises git's error.
@@ -101,6 +103,13 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
         await git("update-ref", "--stdin", stdin=wanted)
         return True
     return now == new
+
+
+async def _drop_move_and_return(git: Git, ref: str) -> None:
+    """Delete the last two entries of the ref's log: they name a commit that is gone, and `git fsck` would complain."""
+    # A ref may have no log.
+    entries = (f"{ref}@{{1}}", f"{ref}@{{0}}")
+    await git("reflog", "delete", "--rewrite", *entries, ok=frozenset({0, 1, 128, 255}))
 
 
 async def delete(git: Git, ref: str, *, old: Commit) -> bool:

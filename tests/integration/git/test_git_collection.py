@@ -95,6 +95,7 @@ async def test_a_branch_is_not_moved_to_a_commit_of_which_a_part_was_collected(
     with pytest.raises(GitError, match="were deleted by `git gc` as they were made"):
         await refs.move_and_delete(git, places["ref"], new=new, old=head, drop={places["drop"]: head})
     assert [await refs.resolve(git, name) for name in places.values()] == [head, head]
+    assert new not in (repo.common_dir / "logs/refs/heads/session").read_text(), "`git fsck` would complain"
     await sh("git hash-object -w a")
     assert await refs.move_and_delete(git, places["ref"], new=new, old=head, drop={places["drop"]: head})
     assert (await read_commit(git, "session")).commit == new
