@@ -123,6 +123,15 @@ def test_items_without_an_id_are_counted():
     assert warning.message.startswith("2 items")
 
 
+def test_neither_a_legend_nor_a_ticked_item_is_a_task_without_an_id():
+    assert read("- [ ] T001 a\n\n## Notes\n\n- [P] tasks = different files\n- [x] reviewed\n").warnings == ()
+
+
+@pytest.mark.parametrize(("box", "done"), [("✓", True), ("✅", True), ("-", False), ("~", False), ("_", False)])
+def test_boxes_have_one_mark(box, done):
+    assert by_id(f"- [{box}] T001 a\n")["T001"].done is done
+
+
 @pytest.mark.parametrize(
     ("text", "code", "place"),
     [

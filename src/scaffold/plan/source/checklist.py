@@ -13,11 +13,11 @@ from scaffold.plan.source.json_tasks import one_line
 from scaffold.plan.source.task import TextEdit
 from scaffold.plan.text.positioned import TextPosition
 
-TICKS = frozenset("xX")
+TICKS = frozenset("xX✓✔✅☑")
 """What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""
 
 _LINE = re.compile(r"[^\n]*\n?")
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<tick>[^\]\n])\](?P<star>\*?)[ \t]+(?P<text>\S.*)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<tick>[xX_]|[^\w\]\n])\](?P<star>\*?)[ \t]+(?P<text>\S.*)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*")
 _FENCE = re.compile(r"[ \t]*(?:[-*+>][ \t]+)?(`{3,}|~{3,})")
 _BLOCK = re.compile(r"[ \t]*(?:[-*+>][ \t]|\d+[.)][ \t]|#{1,6}[ \t]|\*\*|-{3,}|\||`{3,}|~{3,}|<)")
@@ -196,8 +196,8 @@ def _others(lines: Sequence[Line], read: Sequence[Item]) -> list[Line]:
 
 
 def unread_items(lines: Sequence[Line], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
-    """Return a warning if there are items of a checklist that are neither in `read` nor part of one."""
-    others = _others(lines, read)
+    """Return a warning if there are open items of a checklist that are neither in `read` nor part of one."""
+    others = [line for line in _others(lines, read) if (each := item(line)) and not each.ticked]
     if not others:
         return ()
     are = "is" if len(others) == 1 else "are"
