@@ -41,11 +41,29 @@ def test_a_task_with_parts_is_done_by_them():
         task("b.2", "b.1", parent="b"),
         task("b.3", parent="b", done=True),
         task("c", "b"),
-        task("d", done=True),
+        task("d", done=True, closes_parts=True),
         task("d.1", parent="d"),
     )
     assert waits(result) == {"a": set(), "b.1": {"a"}, "b.2": {"b.1", "a"}, "c": {"b.1", "b.2"}}
     assert result.done == ("b.3", "d.1")
+
+
+def test_a_part_that_is_not_marked_is_to_be_done_although_the_whole_is():
+    """SC-22: nobody waits for it, and it waits for nothing that the whole waited for."""
+    result = plan(task("a"), task("b", "a", done=True), task("b.1", parent="b"), task("c", "b"))
+    assert waits(result) == {"a": set(), "b.1": set(), "c": set()}
+
+
+def test_a_whole_that_waits_for_one_of_its_parts_makes_the_others_not_wait():
+    result = plan(task("a", "a.1", "b"), task("a.1", parent="a"), task("a.2", parent="a"), task("b"))
+    assert waits(result) == {"a.1": {"b"}, "a.2": {"b"}, "b": set()}
+
+
+def test_a_whole_that_is_open_although_its_parts_are_done_is_named():
+    """Nothing is left out in silence."""
+    result = plan(task("a"), task("a.1", parent="a", done=True), task("b", "a"))
+    assert (result.done, waits(result)) == (("a.1",), {"b": set()})
+    assert result.left_out == {"a": "is not marked as done, although all its parts are"}
 
 
 def test_what_is_held_is_left_out_with_what_waits_for_it():
@@ -111,7 +129,10 @@ def test_each_task_with_work_of_its_own_is_planned_done_or_left_out(tasks):
     result = planned_tasks(document) if not _cyclic(document) else None
     if result is not None:
         keys = [*(each.key for each in result.planned), *result.done, *result.left_out]
-        assert sorted(keys) == sorted(each.id for each in tasks if not tree.required_parts(each))
+        work = {each.id for each in tasks if not tree.required_parts(each)}
+        finished = {each.id for each in tasks if tree.required_parts(each) and not tree.done(each)}
+        assert len(keys) == len(set(keys))
+        assert work <= set(keys) <= work | finished
         assert not result.planned or not dag_findings(result.planned)
 
 

@@ -46,6 +46,11 @@ def bulleted(text: str) -> tuple[str, ...]:
     return tuple(bullets) if len(bullets) == len(lines) else (text.strip(),)
 
 
+def prose(fields: FieldReader, key: str) -> str:
+    """Return a text, or a list of texts as bullets."""
+    return "\n".join(f"- {text}" for text in fields.texts(key)) if fields.lists(key) else fields.text(key)
+
+
 def priority(fields: FieldReader, key: str = "priority") -> float | None:
     """Return a priority, a number or one of PRIORITIES; None if it is missing or invalid."""
     word = fields.identifier(key).strip()

@@ -37,6 +37,8 @@ class SourceTask(TaskText, frozen=True, kw_only=True):
     """Lower comes first; None comes last."""
     depends_on: tuple[ActionKey, ...] = ()
     done: bool = False
+    closes_parts: bool = False
+    """Whether its parts are done once it is, whatever their own marks say."""
     held: str = ""
     """Why it must not be started now, as the end of a sentence that starts with it; empty if it may be."""
     parallel: bool = False
@@ -106,17 +108,30 @@ class TaskTree:
         return (each for each in self.subtree(task) if not self.required_parts(each))
 
     def done(self, task: SourceTask) -> bool:
-        """Return whether the task is done, because it is marked or because what it is a part of is."""
-        return task.done or any(each.done for each in self.ancestors(task))
+        """Return whether the task is done, because it is marked or because something done closes its parts."""
+        return task.done or any(each.done and each.closes_parts for each in self.ancestors(task))
 
     def optional(self, task: SourceTask) -> bool:
         """Return whether the task is optional, or part of one that is."""
         return task.optional or any(each.optional for each in self.ancestors(task))
 
     def dependencies(self, task: SourceTask) -> tuple[ActionKey, ...]:
-        """Return what the task waits for, including what the tasks wait for that it is a part of."""
-        inherited = (key for each in self.ancestors(task) for key in each.depends_on if key in self.by_id)
-        return tuple(dict.fromkeys((*task.depends_on, *inherited)))
+        """Return what the task waits for, including what the tasks wait for that it is a part of.
+
+        Something done waits for nothing any more, and what waits for a part of itself makes no other part wait.
+        """
+        own = (key for key in task.depends_on if not self._is_inside(key, task))
+        inherited = (
+            key
+            for each in self.ancestors(task)
+            if not self.done(each)
+            for key in each.depends_on
+            if key in self.by_id and not self._is_inside(key, each)
+        )
+        return tuple(dict.fromkeys((*own, *inherited)))
+
+    def _is_inside(self, key: ActionKey, whole: SourceTask) -> bool:
+        return key in self.by_id and any(each.id == whole.id for each in self.ancestors(self.by_id[key]))
 
 
 def checked(document: TaskDocument, *, name: str) -> TaskDocument:

@@ -6,7 +6,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import quoted_list
 from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_line, paragraphs, priority
+from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_line, paragraphs, priority, prose
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -14,9 +14,9 @@ from scaffold.plan.text.positioned import MappingNode, PositionedNode, ScalarNod
 
 DEFAULT_TAG = "master"
 LIST_KEY = "tasks"
-DONE_STATUSES = frozenset({"done", "completed"})
-OPEN_STATUSES = frozenset({"", "pending", "in-progress"})
-"""Statuses of tasks that task-master proposes as the next one."""
+DONE_STATUSES = frozenset({"done", "completed", "complete"})
+OPEN_STATUSES = frozenset({"", "pending", "in-progress", "todo", "to-do", "open", "not-started"})
+"""Statuses of tasks that task-master proposes as the next one, and what others write for `pending`."""
 CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria")
 
 
@@ -101,15 +101,16 @@ def _task(
     return SourceTask(
         id=task_id,
         title=one_line(fields.text("title")),
-        description=paragraphs(fields.text("description"), fields.text("details")),
+        description=paragraphs(prose(fields, "description"), prose(fields, "details")),
         acceptance=criteria(fields, first_key(fields, CRITERIA_KEYS)),
-        verification_intent=fields.text("testStrategy").strip(),
+        verification_intent=prose(fields, "testStrategy").strip(),
         priority=priority(fields),
         depends_on=tuple(
             ActionKey(f"{parent}.{key}" if f"{parent}.{key}" in siblings - {task_id} else key)
             for key in fields.identifiers("dependencies")
         ),
         done=done,
+        closes_parts=True,
         held="" if done or status in OPEN_STATUSES else f"has the status `{status}`",
         parent=parent,
         position=entry.mark,

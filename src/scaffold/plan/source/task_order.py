@@ -61,7 +61,7 @@ def _by_dependencies(tasks: Sequence[SourceTask], tree: TaskTree) -> list[Source
         needed = {
             index[each.id]
             for key in tree.dependencies(task)
-            if key in tree.by_id
+            if key in tree.by_id and not tree.done(tree.by_id[key])
             for each in tree.work(tree.by_id[key])
             if each.id in index
         }

@@ -41,13 +41,22 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
     return PlannedTasks(
         planned=tuple(_spec(task, tree, waits[task.id], references) for task in ordered),
         done=done,
-        left_out={key: "is optional" for key in tree.by_id if key in optional} | held,
+        left_out={key: "is optional" for key in tree.by_id if key in optional} | held | _unmarked(tree),
     )
+
+
+def _unmarked(tree: TaskTree) -> dict[ActionKey, str]:
+    """Return what is open although each of its parts is done."""
+    return {
+        task.id: "is not marked as done, although all its parts are"
+        for task in tree.by_id.values()
+        if (parts := tree.required_parts(task)) and not tree.done(task) and all(map(tree.done, parts))
+    }
 
 
 def _waits_for(task: SourceTask, tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask]) -> tuple[ActionKey, ...]:
     """Return the open tasks that a task waits for, instead of those that they complete."""
-    needed = (tree.by_id[key] for key in tree.dependencies(task))
+    needed = (group for key in tree.dependencies(task) if not tree.done(group := tree.by_id[key]))
     return tuple(dict.fromkeys(each.id for group in needed for each in tree.work(group) if each.id in open_tasks))
 
 
