@@ -5,6 +5,7 @@ import pytest
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of
 from scaffold.plan.source.kiro import read_criteria
+from scaffold.plan.source.task_plan import planned_tasks
 
 REQUIREMENTS = """# Requirements
 
@@ -148,6 +149,21 @@ def test_a_task_with_details_contains_its_open_parts():
     tasks = by_id(text.replace("_Depends: 2_", ""))
     assert tasks["2"].depends_on == ("1",)
     assert list(by_id(text.replace("[ ] 1.2", "[x] 1.2"))) == ["1", "1.1", "1.2", "1.3", "2"]
+
+
+def test_an_open_part_of_a_ticked_task_is_to_be_done():
+    """SC-22: each box stands for itself."""
+    text = "- [x] 4. Window\n  - Create it\n- [ ] 4.1 Door\n- [ ] 5. Other\n"
+    document = read(text)
+    assert [(task.id, task.depends_on) for task in document.tasks] == [("4", ()), ("4.1", ()), ("5", ("4.1",))]
+    assert [task.key for task in planned_tasks(document).planned] == ["4.1", "5"]
+
+
+@pytest.mark.parametrize("word", ["Depends", "Depends on", "Dependencies", "Dépendances", "Dependências"])
+def test_dependencies_are_read_by_words_that_begin_alike(word):
+    text = f"- [ ] 1. a (P)\n  - _{word}: [2]_\n- [ ] 2. b (P)\n  - _{word}: none_\n"
+    assert by_id(text)["1"].depends_on == ("2",)
+    assert by_id(text)["2"].depends_on == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from scaffold.core.errors import PlanInvalid
-from scaffold.plan.source.formats import read_tasks_of
+from scaffold.plan.source.formats import read_tasks_of, with_done
 from scaffold.plan.source.prd import assignable
 from scaffold.plan.source.task import SourceTask, TextEdit
 from scaffold.plan.text.positioned import TextPosition
@@ -96,7 +96,8 @@ def test_dependency_errors_have_the_position_of_their_story():
     ("text", "code", "message"),
     [
         ("{", "syntax", "invalid JSON"),
-        ("[]", "wrong-type", "expected a mapping"),
+        ("[]", "bad-value", "the list is empty"),
+        ('[{"description": "a", "passes": true}, 1]', "wrong-type", "expected a mapping"),
         ("{}", "missing-key", "`userStories` is missing"),
         ('{"stories": []}', "bad-value", "the list is empty"),
         ('{"userStories": {}}', "wrong-type", "expected a list"),
@@ -117,6 +118,66 @@ def test_unreadable_text_is_reported_at_its_position(text, code, message):
     finding = refused(text).findings[0]
     assert (finding.code, message in finding.message) == (code, True)
     assert finding.line
+
+
+FEATURES = """[
+  {"category": "ui", "description": "The list is\\n sorted", "steps": ["Open it", "Look"], "passes": false},
+  {"id": 7, "name": "Search", "description": "It finds.", "criteria": ["fast"], "steps": ["Type"], "done": true},
+  {"description": "\u00e9", "tags": ["a", "b"]}
+]
+"""
+
+
+@pytest.mark.parametrize("text", [FEATURES, f'{{"features": {FEATURES}}}', f'{{"tasks": {FEATURES}}}'])
+def test_a_list_of_features_without_ids_and_titles_is_read(text):
+    """SC-22: what a feature is about names it, and its steps say when it is done."""
+    one, two, three = read(text)
+    assert (one.title, one.description, one.acceptance) == ("The list is sorted", "", ("Open it", "Look"))
+    assert (one.id, one.notes, one.done) == ("the-list-is-sorted-d35f7d", "category: ui", False)
+    assert (two.id, two.title, two.description, two.acceptance) == ("7", "Search", "It finds.", ("fast",))
+    assert (two.notes, two.done) == ("steps: Type", True)
+    assert (three.title, three.id, three.notes) == ("\u00e9", "story-4a9955", "tags: a; b")
+
+
+def test_a_feature_keeps_its_id_wherever_it_stands():
+    """Marks find the right one in a list that was edited meanwhile."""
+    moved = json.dumps([{"description": "new", "passes": False}, *json.loads(FEATURES)])
+    assert [story.id for story in read(moved)][1:] == [story.id for story in read(FEATURES)]
+    result = with_done("prd", FEATURES, [read(FEATURES)[0].id], name="x")
+    assert (result.text, result.unmarked) == (FEATURES.replace("false", "true"), ())
+
+
+def test_a_long_description_is_shortened_for_the_title_only():
+    (story,) = read(json.dumps([{"description": "many words " * 30, "passes": False}]))
+    assert story.description == "many words " * 30
+    assert story.title.endswith("\u2026")
+    assert len(story.title) <= 100
+
+
+def test_a_story_without_a_flag_is_done_or_left_out_by_its_status():
+    """DR-1: what passes counts more."""
+    fields = [
+        {"status": "Done"},
+        {"status": "in_progress"},
+        {"status": "on_hold"},
+        {"status": "done", "passes": False},
+        {"passes": False, "skip": True},
+        {"passes": True, "blocked": True},
+    ]
+    text = prd(*(entry(f"S{number}", **each) for number, each in enumerate(fields)))
+    stories = read(text)
+    assert [story.done for story in stories] == [True, False, False, False, False, True]
+    held = ["", "", "has the status `on-hold`", "", "is marked as `skip`", ""]
+    assert [story.held for story in stories] == held
+    assert with_done("prd", text, ["S1"], name="x").text == text.replace('"in_progress"', '"done"')
+
+
+def test_all_that_a_story_says_is_read():
+    """Texts may be lists, and keys that nothing else is made of go into the notes."""
+    given = entry("A", deps=["B"], acceptance=["good"], notes=["Mind it", "Hm"], files=["a.py", "b.py"], tags=[], n=1)
+    story = read(prd(given, entry("B")))[0]
+    assert (story.depends_on, story.acceptance) == (("B",), ("good",))
+    assert story.notes == "- Mind it\n- Hm\n\nfiles: a.py; b.py"
 
 
 STORIES = read(

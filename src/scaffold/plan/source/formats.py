@@ -9,7 +9,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.beads import is_issue, read_beads
 from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
-from scaffold.plan.source.prd import STORY_LIST_KEYS, read_prd
+from scaffold.plan.source.prd import read_prd, story_list_key
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
 from scaffold.plan.source.task import MarkedText, SourceTask, TaskDocument, checked, mark_done
 from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
@@ -37,10 +37,11 @@ def detect_format(text: str, *, name: str) -> TaskFormat | None:
         lines = parse_json_lines(text, name=name)
         return "beads" if lines == ListNode(START, ()) else _of_lines(lines)
     if name.endswith(".json"):
-        return _of_json(parse_json(text, name=name))
+        root = parse_json(text, name=name)
+        return "prd" if root == ListNode(START, ()) else _of_json(root)
     if text.removeprefix("\ufeff").lstrip()[:1] in {"{", "["}:
         return _of_unnamed_json(text, name)
-    spec_kit, kiro = is_spec_kit(text), is_kiro(text)
+    spec_kit, kiro = is_spec_kit(text), is_kiro(text, name=name)
     if spec_kit == kiro:
         return None
     return "spec-kit" if spec_kit else "kiro"
@@ -103,9 +104,10 @@ def _of_lines(root: PositionedNode) -> TaskFormat | None:
 
 def _of_json(root: PositionedNode) -> TaskFormat | None:
     found: list[TaskFormat] = []
-    if any(isinstance(_value(root, key), ListNode) for key in STORY_LIST_KEYS):
+    stories = story_list_key(root)
+    if stories is not None:
         found.append("prd")
-    lists = [_value(each, LIST_KEY) for each in (root, *tags(root).values())]
+    lists = [_value(each, LIST_KEY) for each in (root, *tags(root).values()) if stories != LIST_KEY]
     if any(_each_has(each, TASK_KEYS) for each in lists):
         found.append("task-master")
     if _keys(root) >= ISSUE_KEYS:

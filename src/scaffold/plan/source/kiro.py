@@ -26,11 +26,13 @@ _TASK = re.compile(
 )
 """The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none."""
 _PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
-_DEPENDS = re.compile(r"_Depends(?: on)?:\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
+_OWN_FOLDER = re.compile(r"(?:^|/)\.kiro/specs/[^/]+/[^/]+$")
+_DEPENDS = re.compile(r"_D[eé]pend[^_\n:：]*[:：]\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
+"""What a task depends on, in any language whose word for it begins so: `Depends on`, `Dependencies`, `Dependências`."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
 _REQUIREMENTS = re.compile(
     r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)"
-    r"|_(?!Depend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_",
+    r"|_(?!D[eé]pend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_",
     re.IGNORECASE,
 )
 """The criteria that a task refers to; in other languages what is in italics and has only numbers after its name."""
@@ -46,9 +48,10 @@ Criteria = Mapping[tuple[int, int], str]
 """Acceptance criteria by the numbers of their requirement and of their own."""
 
 
-def is_kiro(text: str) -> bool:
-    """Return whether most items with a box in the text are numbered."""
-    return mostly(lines_of(text.removeprefix("\ufeff")), _task)
+def is_kiro(text: str, *, name: str = "") -> bool:
+    """Return whether most items with a box in the text are numbered; in Kiro's own folder one is enough."""
+    lines = lines_of(text.removeprefix("\ufeff"))
+    return mostly(lines, _task) or (bool(_OWN_FOLDER.search(name)) and bool(items_of(lines, _task)))
 
 
 def read_criteria(text: str) -> Criteria:
@@ -156,7 +159,8 @@ def _folded(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
 
 
 def _contains_parts(task: SourceTask, tree: TaskTree) -> bool:
-    return bool(_DETAIL.search(task.description)) and not all(map(tree.done, tree.required_parts(task)))
+    has_open_parts = not all(map(tree.done, tree.required_parts(task)))
+    return not task.done and has_open_parts and bool(_DETAIL.search(task.description))
 
 
 def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[ActionKey, ActionKey]) -> SourceTask:

@@ -1,22 +1,68 @@
 """Product requirements (`prd.json`): stories with dependencies, read with a position for every problem."""
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha256
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_line, priority
+from scaffold.plan.source.json_tasks import (
+    criteria,
+    first_key,
+    mappings,
+    named,
+    one_line,
+    paragraphs,
+    priority,
+    prose,
+)
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.positioned import MappingNode, invalid_plan, parse_json
+from scaffold.plan.text.positioned import (
+    ListNode,
+    MappingNode,
+    PositionedNode,
+    ScalarNode,
+    invalid_plan,
+    parse_json,
+)
 
 STORY_LIST_KEYS = ("userStories", "user_stories", "stories")
 """Accepted keys of the story list; the first one present is used."""
+FEATURE_LIST_KEYS = ("features", "tasks")
+"""Keys of lists that are stories if their entries say what passes; so is a list that is the whole file."""
 
 PASSES_KEYS = ("passes", "passed", "done", "completed", "complete")
-CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria")
-DEPENDENCY_KEYS = ("depends_on", "dependsOn", "dependencies")
+CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
+DEPENDENCY_KEYS = ("depends_on", "dependsOn", "dependencies", "deps", "blockedBy", "blocked_by")
+TITLE_KEYS = ("title", "name", "description")
+DONE_STATUSES = frozenset({"done", "completed", "complete"})
+HELD_STATUSES = frozenset({"blocked", "cancelled", "canceled", "deferred", "on-hold", "skipped"})
+"""Statuses of stories that must not be started now; any other word is no reason not to."""
+HELD_FLAGS = ("skip", "skipped", "blocked")
+MAX_TITLE_CHARS = 100
+MAX_KEY_WORDS = 6
+
+
+def story_list_key(root: PositionedNode) -> str | None:
+    """Return the key of the list of stories, by its structure; None if the document has none.
+
+    A list that is the whole document counts as one with the first of FEATURE_LIST_KEYS.
+    """
+    root = _as_mapping(root)
+    entries = root.entries if isinstance(root, MappingNode) else ()
+    lists = {
+        key.written: value.items
+        for key, value in entries
+        if isinstance(key, ScalarNode) and isinstance(value, ListNode)
+    }
+    keys = (
+        *(key for key in STORY_LIST_KEYS if key in lists),
+        *(key for key in FEATURE_LIST_KEYS if key in lists and _say_what_passes(lists[key])),
+    )
+    return next(iter(keys), None)
 
 
 def read_prd(text: str, *, name: str) -> TaskDocument:
@@ -25,12 +71,15 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
     Raises PlanInvalid with all problems of the text and their positions.
     """
     found: list[Finding] = []
-    document = FieldReader(FindingCollector(found), parse_json(text, name=name), "prd")
-    key = first_key(document, STORY_LIST_KEYS)
+    root = parse_json(text, name=name)
+    document = FieldReader(FindingCollector(found), _as_mapping(root), "prd")
+    known = FEATURE_LIST_KEYS if isinstance(root, ListNode) else STORY_LIST_KEYS
+    key = story_list_key(root) or first_key(document, known)
     document.check(STORY_LIST_KEYS, required=(key,), closed=False)
     document.never_empty(key)
     source = JsonText(text.removeprefix("\ufeff"))
-    stories = [_story(fields, node, source) for fields, node in mappings(document.tables(key))]
+    nameless = key not in STORY_LIST_KEYS
+    stories = [_story(fields, node, source, nameless=nameless) for fields, node in mappings(document.tables(key))]
     if found:
         raise invalid_plan(name, tuple(found))
     return TaskDocument(format="prd", tasks=tuple(stories))
@@ -58,22 +107,86 @@ def _rank(story: SourceTask) -> tuple[bool, float]:
     return story.priority is None, story.priority or 0.0
 
 
-def _story(fields: FieldReader, entry: MappingNode, source: JsonText) -> SourceTask:
-    story_id = fields.identifier("id", complaint=bad_key)
+def _as_mapping(root: PositionedNode) -> PositionedNode:
+    return named(FEATURE_LIST_KEYS[0], root) if isinstance(root, ListNode) else root
+
+
+def _say_what_passes(items: Sequence[PositionedNode]) -> bool:
+    """Return whether all entries of a list are named, and some say whether they pass, none its status instead."""
+    stated = [dict(_scalars(item)) for item in items]
+    flagged = [any(isinstance(values.get(key), bool) for key in PASSES_KEYS) for values in stated]
+    if not all(flag or "status" not in values for flag, values in zip(flagged, stated, strict=True)):
+        return False
+    return any(flagged) and not any(values.keys().isdisjoint(TITLE_KEYS) for values in stated)
+
+
+def _scalars(node: PositionedNode) -> Iterator[tuple[str, object]]:
+    for key, value in node.entries if isinstance(node, MappingNode) else ():
+        if isinstance(key, ScalarNode) and isinstance(value, ScalarNode):
+            yield key.written, value.value
+
+
+def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameless: bool) -> SourceTask:
+    """Return a story; in a list that is `nameless`, its description may stand for its id and its title."""
+    title_key = first_key(fields, TITLE_KEYS if nameless else TITLE_KEYS[:2])
+    derived = nameless and not fields.has("id")
+    story_id = _key_of(fields.text(title_key)) if derived else fields.identifier("id", complaint=bad_key)
     fields.notes = fields.notes.about(action=story_id)
-    fields.check(("id", "title"), required=("id", "title"), closed=False)
-    passes = first_key(fields, PASSES_KEYS)
-    done = fields.flag(passes, default=False)
+    fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
+    title, description = one_line(fields.text(title_key)), prose(fields, "description")
+    if title_key == "description":
+        title, description = _shortened(title), description if len(title) > MAX_TITLE_CHARS else ""
+    passes, criteria_key, needs = (first_key(fields, keys) for keys in (PASSES_KEYS, CRITERIA_KEYS, DEPENDENCY_KEYS))
+    mark, done, marks = _state(fields, passes)
+    read = {"id", title_key, "description", criteria_key, "priority", "notes", needs, mark, "status"}
     return SourceTask(
         id=ActionKey(story_id),
-        title=one_line(fields.text("title")),
-        description=fields.text("description"),
-        acceptance=criteria(fields, first_key(fields, CRITERIA_KEYS)),
+        title=title,
+        description=description,
+        acceptance=criteria(fields, criteria_key),
         priority=priority(fields),
         done=done,
-        notes=fields.text("notes"),
-        depends_on=tuple(map(ActionKey, fields.identifiers(first_key(fields, DEPENDENCY_KEYS)))),
+        held="" if done else _held(fields),
+        notes=paragraphs(prose(fields, "notes"), "\n".join(_other_texts(entry, read))),
+        depends_on=tuple(map(ActionKey, fields.identifiers(needs))),
         position=entry.mark,
-        done_edits=() if done else source.edits(entry, passes, "true"),
-        open_edits=source.edits(entry, passes, "false") if done else (),
+        done_edits=() if done else source.edits(entry, mark, marks[0]),
+        open_edits=source.edits(entry, mark, marks[1]) if done else (),
     )
+
+
+def _key_of(text: str) -> str:
+    """Return an id for what has none: it says what the story is about, and is the same wherever the story stands."""
+    words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
+    return "-".join((*words, sha256(one_line(text).encode(errors="replace")).hexdigest()[:6]))
+
+
+def _shortened(title: str) -> str:
+    return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1].rstrip()}…"
+
+
+def _state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:
+    """Return the key that says whether the story is done, whether it is, and what is written if it is and if not."""
+    if fields.has(passes) or not fields.has("status"):
+        return passes, fields.flag(passes, default=False), ("true", "false")
+    return "status", _status(fields) in DONE_STATUSES, ('"done"', '"pending"')
+
+
+def _status(fields: FieldReader) -> str:
+    return fields.text("status").strip().lower().replace("_", "-")
+
+
+def _held(fields: FieldReader) -> str:
+    flag = next((key for key in HELD_FLAGS if fields.has(key) and fields.flag(key, default=False)), None)
+    if flag is not None:
+        return f"is marked as `{flag}`"
+    return f"has the status `{status}`" if (status := _status(fields)) in HELD_STATUSES else ""
+
+
+def _other_texts(entry: MappingNode, read: Collection[str]) -> Iterator[str]:
+    """Yield the texts of keys that nothing else is made of, so that agents are told all that the story says."""
+    for key, value in entry.entries:
+        items = value.items if isinstance(value, ListNode) else (value,)
+        texts = [each.value for each in items if isinstance(each, ScalarNode) and isinstance(each.value, str)]
+        if isinstance(key, ScalarNode) and key.written not in read and len(texts) == len(items) and any(texts):
+            yield f"{key.written}: {'; '.join(text.strip() for text in texts)}"
