@@ -3,6 +3,7 @@
 import pytest
 
 from scaffold.core.errors import PlanInvalid
+from scaffold.plan.source.checklist import items_of, lines_of
 from scaffold.plan.source.formats import read_tasks_of
 from scaffold.plan.source.kiro import read_criteria
 from scaffold.plan.source.task_plan import planned_tasks
@@ -157,6 +158,39 @@ def test_an_open_part_of_a_ticked_task_is_to_be_done():
     document = read(text)
     assert [(task.id, task.depends_on) for task in document.tasks] == [("4", ()), ("4.1", ()), ("5", ("4.1",))]
     assert [task.key for task in planned_tasks(document).planned] == ["4.1", "5"]
+
+
+def test_what_stands_below_the_parts_of_a_task_belongs_to_the_task():
+    text = (
+        "- [ ] 1. Shop\n  - [ ] 1.1 Door\n    - wide\n  - _Requirements: 1.2_\n  Paint\n  it\n- [ ] 2. Other\n\nEnd\n"
+    )
+    one, part, two = items_of(lines_of(text), lambda each: each.text[0].isdigit())
+    assert (one.title, one.details) == ("1. Shop", "- _Requirements: 1.2_\nPaint\nit")
+    assert (part.details, two.details) == ("- wide", "")
+
+
+@pytest.mark.parametrize(
+    "stated", ["_需求：1.1-1.2_", "需求: 1.1-1.2", "**验证: 需求 1.1, 1.2**", "**Validates: Requirements 1.1, 1.2**"]
+)
+def test_criteria_are_referred_to_in_other_languages(stated):
+    assert len(by_id(f"- [ ] 1. a\n  - b\n  - {stated}\n", REQUIREMENTS)["1"].acceptance) == 2
+    assert by_id("- [ ] 1. a\n  - see 需求 1.1 there\n  - Version: 1.1\n", REQUIREMENTS)["1"].acceptance == ()
+
+
+def test_criteria_are_bullets_or_counted_on_where_a_number_occurs_again():
+    text = """### 需求 3（低）
+- no criterion
+#### Acceptance Criteria
+- THE shop SHALL open
+- THE shop SHALL close
+### Requirement 4
+7. one
+7. two
+8. three
+"""
+    assert {key: len(value) > 2 for key, value in read_criteria(text).items()} == dict.fromkeys(
+        [(3, 1), (3, 2), (4, 7), (4, 8), (4, 9)], True
+    )
 
 
 @pytest.mark.parametrize("word", ["Depends", "Depends on", "Dependencies", "Dépendances", "Dependências"])

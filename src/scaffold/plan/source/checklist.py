@@ -152,10 +152,26 @@ def items_of(lines: Sequence[Line], chosen: Callable[[Item], object]) -> tuple[I
     """Return the items for which `chosen` is true, each with the lines that belong to it."""
     starts = [(place, each) for place, line in enumerate(lines) if (each := item(line)) and chosen(each)]
     ends = (*(place for place, _ in starts[1:]), len(lines))
-    return tuple(
-        replace(each, body=tuple(_body(each, lines[place + 1 : end])))
-        for (place, each), end in zip(starts, ends, strict=False)
-    )
+    bodies: list[list[Line]] = []
+    open_items: list[int] = []
+    for (place, each), end in zip(starts, ends, strict=False):
+        open_items = [index for index in open_items if starts[index][1].indent < each.indent]
+        open_items.append(len(bodies))
+        bodies.append(_body(each, lines[place + 1 : end]))
+        for line in lines[place + 1 + len(bodies[-1]) : end]:
+            if line.text.strip():
+                open_items = [index for index in open_items if starts[index][1].indent < line.indent]
+                _resume(bodies, open_items, line)
+    return tuple(replace(each, body=tuple(body)) for (_, each), body in zip(starts, bodies, strict=True))
+
+
+def _resume(bodies: Sequence[list[Line]], open_items: Sequence[int], line: Line) -> None:
+    """Add a line to the innermost item that is open, apart from what was said before the items below it."""
+    if open_items:
+        body = bodies[open_items[-1]]
+        if not body or body[-1].number != line.number - 1:
+            body.append(Line(line.number, line.start, "", False))
+        body.append(line)
 
 
 def _body(first: Item, following: Sequence[Line]) -> list[Line]:

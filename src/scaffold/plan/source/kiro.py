@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.source.checklist import (
+    Heading,
     Item,
     Line,
     balanced,
@@ -32,14 +33,20 @@ _DEPENDS = re.compile(r"_D[eé]pend[^_\n:：]*[:：]\s*(?P<list>[^_\n]*)_", re.I
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
 _REQUIREMENTS = re.compile(
     r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)"
-    r"|_(?!D[eé]pend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_",
-    re.IGNORECASE,
+    r"|_(?!D[eé]pend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_"
+    r"|^[ \t]*(?:[-*+][ \t]+)?[*_]*(?:[^\s:：]+[:：][ \t]*)?[^\s\d:：]{0,4}"
+    r"(?:Requirements?|Requisitos?|Exigences?|Anforderung(?:en)?|Требования|Yêu cầu|需求|要求|要件|요구 ?사항)"
+    r"\**[:：]?\**[ \t]*(?P<alone>\d[\d.,，、 \t–-]*)[*_]*[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""The criteria that a task refers to; in other languages what is in italics and has only numbers after its name."""
+"""The criteria that a task refers to; in other languages what is in italics, or a line by itself, and has only numbers
+after its name."""
 _RANGE = re.compile(r"(?<![\w.-])(?P<first>\d+(?:\.\d+)?)(?:\s*[-–]\s*(?P<last>\d+(?:\.\d+)?))?(?![\w.]*\w)")
 _DETAIL = re.compile(r"^[ \t]*(?!(?:[-*+][ \t]+)?(?:_|\*\*))\S", re.MULTILINE)
 """A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`."""
-_REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)–—-].*|\s*)")
+_REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)(（–—-].*|\s*)")
+_CRITERIA_HEADING = re.compile(r"criteri|критери|验收|受[けり]?入|수용|인수|aceit|acept|akzept", re.IGNORECASE)
+_BULLET = re.compile(r"[-*+][ \t]+(?P<text>\S.*)")
 _CRITERION = re.compile(
     r"[ \t]{0,3}(?:[-*+][ \t]+)?(?:\*\*)?(?:(?P<number>\d+)[.)]|(?P<full>\d+\.\d+)[.)]?)(?:\*\*)?[ \t]+(?P<text>\S.*)"
 )
@@ -55,30 +62,57 @@ def is_kiro(text: str, *, name: str = "") -> bool:
 
 
 def read_criteria(text: str) -> Criteria:
-    """Return the criteria of a `requirements.md`: numbered items below a heading with the requirement's number."""
-    found: dict[tuple[int, int], str] = {}
-    requirement: int | None = None
-    level = 0
-    current: tuple[int, int] | None = None
+    """Return the criteria of a `requirements.md`, below a heading with the requirement's number.
+
+    They are numbered items, counted on where a number occurs again, or bullets below a heading for criteria.
+    """
+    reader = _CriteriaReader()
     for line in lines_of(text.removeprefix("\ufeff")):
+        reader.read(line)
+    return reader.found
+
+
+class _CriteriaReader:
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, int], str] = {}
+        self._requirement: int | None = None
+        self._level = 0
+        self._bullets = False
+        """Whether bullets are criteria here."""
+        self._last = 0
+        self._current: tuple[int, int] | None = None
+
+    def read(self, line: Line) -> None:
         if title := heading(line):
-            current = None
-            match = _REQUIREMENT.fullmatch(title.text)
-            if match:
-                requirement, level = int(match["number"]), title.level
-            elif title.level <= level:
-                requirement = None
-        elif requirement is not None and not line.literal and (match := _CRITERION.fullmatch(line.text)):
-            own = int(match["number"] or match["full"].partition(".")[2])
-            current = (requirement, own)
-            found[current] = match["text"].strip()
-        elif current is not None and line.text.strip() and line.text[0].isspace():
-            found[current] += "\n" + line.text.strip()
+            self._enter(title)
+        elif self._requirement is not None and not line.literal and (stated := self._stated(line.text)):
+            self._last, text = stated
+            self._current = (self._requirement, self._last)
+            self.found[self._current] = text
         elif not line.text.strip():
-            continue
+            pass
+        elif self._current is not None and line.text[0].isspace():
+            self.found[self._current] += "\n" + line.text.strip()
         else:
-            current = None
-    return found
+            self._current = None
+
+    def _enter(self, title: Heading) -> None:
+        self._current = None
+        match = _REQUIREMENT.fullmatch(title.text)
+        if match:
+            self._requirement, self._level, self._last = int(match["number"]), title.level, 0
+        elif title.level <= self._level:
+            self._requirement = None
+        self._bullets = bool(_CRITERIA_HEADING.search(title.text))
+
+    def _stated(self, text: str) -> tuple[int, str] | None:
+        """Return the number and the text of the criterion that a line begins; None if it begins none."""
+        if match := _CRITERION.fullmatch(text):
+            own = int(match["number"] or match["full"].partition(".")[2])
+            counted = match["number"] and (self._requirement, own) in self.found
+            return (self._last + 1 if counted else own), match["text"].strip()
+        match = _BULLET.fullmatch(text) if self._bullets else None
+        return (self._last + 1, match["text"].strip()) if match else None
 
 
 def read_kiro(text: str, *, name: str, requirements: str = "") -> TaskDocument:
@@ -195,7 +229,7 @@ def _references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
     """Yield the criteria that the task refers to: each once; a number without a point is all of a requirement's."""
     seen: dict[tuple[int, int], None] = {}
     for stated in _REQUIREMENTS.finditer(each.details):
-        for match in _RANGE.finditer(stated["list"] or stated["numbers"] or ""):
+        for match in _RANGE.finditer(stated["list"] or stated["numbers"] or stated["alone"] or ""):
             first, last = _key(match["first"]), _key(match["last"] or match["first"])
             if first[1] and last[1]:
                 seen.update(dict.fromkeys(key for key in criteria if first <= key <= last))
