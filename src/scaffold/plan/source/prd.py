@@ -43,7 +43,7 @@ HELD_STATUSES = frozenset({"blocked", "cancelled", "canceled", "deferred", "on-h
 """Statuses of stories that must not be started now; any other word is no reason not to."""
 HELD_FLAGS = ("skip", "skipped", "blocked")
 MAX_TITLE_CHARS = 100
-MAX_KEY_WORDS = 6
+MAX_KEY_WORDS = 4
 
 
 def story_list_key(root: PositionedNode) -> str | None:
