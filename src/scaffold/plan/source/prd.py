@@ -31,8 +31,10 @@ from scaffold.plan.text.positioned import (
 
 STORY_LIST_KEYS = ("userStories", "user_stories", "stories")
 """Accepted keys of the story list; the first one present is used."""
-FEATURE_LIST_KEYS = ("features", "tasks")
-"""Keys of lists that are stories if their entries say what passes; so is a list that is the whole file."""
+FEATURE_LIST_KEY = "features"
+"""The key of a list of stories whose entries say what passes, or their status; so may a list that is the whole file."""
+TASK_LIST_KEY = "tasks"
+"""The key of a list of stories whose entries say what passes, and no status, as those of task-master do."""
 
 PASSES_KEYS = ("passes", "passed", "done", "completed", "complete")
 CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
@@ -49,7 +51,7 @@ MAX_KEY_WORDS = 4
 def story_list_key(root: PositionedNode) -> str | None:
     """Return the key of the list of stories, by its structure; None if the document has none.
 
-    A list that is the whole document counts as one with the first of FEATURE_LIST_KEYS.
+    A list that is the whole document counts as one with FEATURE_LIST_KEY.
     """
     root = _as_mapping(root)
     entries = root.entries if isinstance(root, MappingNode) else ()
@@ -58,11 +60,12 @@ def story_list_key(root: PositionedNode) -> str | None:
         for key, value in entries
         if isinstance(key, ScalarNode) and isinstance(value, ListNode)
     }
-    keys = (
-        *(key for key in STORY_LIST_KEYS if key in lists),
-        *(key for key in FEATURE_LIST_KEYS if key in lists and _say_what_passes(lists[key])),
-    )
-    return next(iter(keys), None)
+    if key := next((key for key in STORY_LIST_KEYS if key in lists), None):
+        return key
+    features, tasks = (lists.get(key, ()) for key in (FEATURE_LIST_KEY, TASK_LIST_KEY))
+    if _say_what_passes(features) or _say_status(features):
+        return FEATURE_LIST_KEY
+    return TASK_LIST_KEY if _say_what_passes(tasks) and not _have_status(tasks) else None
 
 
 def read_prd(text: str, *, name: str) -> TaskDocument:
@@ -73,7 +76,7 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
     found: list[Finding] = []
     root = parse_json(text, name=name)
     document = FieldReader(FindingCollector(found), _as_mapping(root), "prd")
-    known = FEATURE_LIST_KEYS if isinstance(root, ListNode) else STORY_LIST_KEYS
+    known = (FEATURE_LIST_KEY,) if isinstance(root, ListNode) else STORY_LIST_KEYS
     key = story_list_key(root) or first_key(document, known)
     document.check(STORY_LIST_KEYS, required=(key,), closed=False)
     document.never_empty(key)
@@ -108,16 +111,26 @@ def _rank(story: SourceTask) -> tuple[bool, float]:
 
 
 def _as_mapping(root: PositionedNode) -> PositionedNode:
-    return named(FEATURE_LIST_KEYS[0], root) if isinstance(root, ListNode) else root
+    return named(FEATURE_LIST_KEY, root) if isinstance(root, ListNode) else root
 
 
 def _say_what_passes(items: Sequence[PositionedNode]) -> bool:
-    """Return whether all entries of a list are named, and some say whether they pass, none its status instead."""
+    """Return whether all entries of a list are named, and some say whether they pass."""
     stated = [dict(_scalars(item)) for item in items]
-    flagged = [any(isinstance(values.get(key), bool) for key in PASSES_KEYS) for values in stated]
-    if not all(flag or "status" not in values for flag, values in zip(flagged, stated, strict=True)):
-        return False
+    flagged = (isinstance(values.get(key), bool) for values in stated for key in PASSES_KEYS)
     return any(flagged) and not any(values.keys().isdisjoint(TITLE_KEYS) for values in stated)
+
+
+def _say_status(items: Sequence[PositionedNode]) -> bool:
+    """Return whether all entries of a list have an id, a name and a status."""
+    stated = [dict(_scalars(item)) for item in items]
+    return bool(stated) and all(
+        {"id", "status"} <= values.keys() and not values.keys().isdisjoint(TITLE_KEYS[:2]) for values in stated
+    )
+
+
+def _have_status(items: Sequence[PositionedNode]) -> bool:
+    return any("status" in dict(_scalars(item)) for item in items)
 
 
 def _scalars(node: PositionedNode) -> Iterator[tuple[str, object]]:
