@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.agent.instructions import Instructions
-from scaffold.verify.contract.review import is_review_role
+from scaffold.core.plan import is_review_role
 
 PROMPT_VERSION = 5
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""

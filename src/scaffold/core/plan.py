@@ -90,6 +90,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     column: int | None = None
 
 
+def is_review_role(role: str) -> bool:
+    """Return True if the role only reads and gives a verdict."""
+    return role.endswith("_review") or role == "reviewer"
+
+
 def text_fields(task: TaskText) -> dict[str, Any]:
     """Return the fields of TaskText alone, to make another struct with the same text."""
     return {name: getattr(task, name) for name in TaskText.__struct_fields__}

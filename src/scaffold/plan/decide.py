@@ -45,7 +45,8 @@ class GoalView(Struct, frozen=True, kw_only=True):
     unmet: tuple[Assertion, ...]
     """Assertions of the goal state that do not hold, or just the first few. Empty: the goal is reached."""
     ready: tuple[ReadyAction, ...]
-    """The first ready actions in plan order, at least one more than `slots` if there are so many; ids are unique."""
+    """The first ready actions in plan order that are not held back, at least one more than `slots` if there are so
+    many; ids are unique."""
     compounds: tuple[RunningCompound, ...]
     """The running compounds."""
     running: int
@@ -60,6 +61,8 @@ class GoalView(Struct, frozen=True, kw_only=True):
     """0 without a planner, or once the replan limit is reached."""
     can_decompose: bool
     """Whether there is a planner or agent to decompose compounds."""
+    held_back: tuple[ActionId, ...] = ()
+    """The first ready primitives that may not start beside what runs."""
     planner_busy: bool = False
     """True while a decomposition or replan is in progress; no other is requested meanwhile."""
 
@@ -201,9 +204,9 @@ def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:
 
 def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
     """Decide when nothing can start: wait for running work, the planner, a human or a slot; else replan or fail."""
-    # Each of these can still change what is ready, and what is ready waits for a slot. Without ready work, slots say
-    # nothing: a goal that needs none gets none.
-    if view.running or view.planner_busy or view.waiting or view.ready:
+    # Each of these can still change what is ready, and what is ready waits for a slot, or for what it collides with.
+    # Without ready work, slots say nothing: a goal that needs none gets none.
+    if view.running or view.planner_busy or view.waiting or view.ready or view.held_back:
         return ()
     if view.replans_left:
         return (Replan(view.unmet, "nothing is ready or running"),)

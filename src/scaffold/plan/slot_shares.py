@@ -42,14 +42,13 @@ def free_slots(agents: int, *, taken: int, unlanded: int) -> int:
     return max(0, min(agents - taken, CANDIDATES_PER_AGENT * agents - unlanded))
 
 
-def share_slots(
-    demands: Iterable[SlotDemand], free: int, still_needed: Callable[[GoalId], bool]
-) -> Mapping[GoalId, int]:
+def share_slots(demands: Iterable[SlotDemand], free: int, can_start: Callable[[GoalId], bool]) -> Mapping[GoalId, int]:
     """Return how many of `free` slots each goal may take now; goals that may take none are omitted.
 
     Each slot goes to the goal that holds the fewest, of these to the one that has waited longest, so no goal waits
-    while another one gets a second slot beyond its share. No slot stays free while a goal wants one.
-    `still_needed` says whether a goal is not reached yet; it is asked only for goals whose turn it is.
+    while another one gets a second slot beyond its share. No slot stays free while a goal can use one.
+    `can_start` says whether the goal can use one more slot beside those that were given so far; it is asked only for
+    the goal whose turn it is, once for each slot. A goal that cannot is left out from then on.
     """
     shares: dict[GoalId, int] = {}
     turns = [(each.working, each.served, place, each) for place, each in enumerate(demands) if each.wanted > 0]
@@ -57,10 +56,9 @@ def share_slots(
     now = max((each.served for *_, each in turns), default=0)
     while free > 0 and turns:
         working, _, place, demand = heappop(turns)
-        taken = shares.get(demand.goal, 0)
-        if not taken and not still_needed(demand.goal):
+        if not can_start(demand.goal):
             continue
-        free, now, taken = free - 1, now + 1, taken + 1
+        free, now, taken = free - 1, now + 1, shares.get(demand.goal, 0) + 1
         shares[demand.goal] = taken
         if taken < demand.wanted:
             heappush(turns, (working + 1, now, place, demand))

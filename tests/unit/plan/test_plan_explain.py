@@ -85,7 +85,7 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     )
     found = explain(shared).weaknesses
     assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
-    assert found[0].message.startswith("`one`, `two` may run in parallel and both touch `x`")
+    assert found[0].message.startswith("`one`, `two` may both change `x`, so they do not run")
     assert found[0].fix == "Let `two` wait for an effect of `one`, or assign the file to only one of them."
 
 

@@ -1,7 +1,7 @@
 """Simulated runs of plans small enough to follow by hand."""
 
 import pytest
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from scaffold.core.model import Goal
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
@@ -226,3 +226,30 @@ def test_a_waiting_goal_is_asked_again_only_after_a_change():
 def test_a_simulation_does_not_replan():
     with pytest.raises(AssertionError, match="never requests or dispatches"):
         GoalSimulator(independent(1), PlanProgress()).execute(Replan(("x",), "stuck"), now=0)
+
+
+def test_actions_that_may_change_the_same_files_do_not_run_at_the_same_time():
+    """AL-4, BX-7: one begins when the other has landed; one further on begins in its place, also in another goal."""
+
+    def with_files(key, *files, **fields):
+        return replace(action(key, gives=key), files=files, **fields)
+
+    one = goal("a b c", with_files("a", "src/x"), with_files("b", "src"), with_files("c", "docs"))
+    two = goal("d r", with_files("d", "src/x/y"), with_files("r", "src", role="code_review"), name="h")
+    simulation = simulate(Plan(goals=(one, two)), agents=5, pace=EVEN)
+    assert simulation.completed
+    found = times(simulation)
+    assert found["a"] == found["c"] == found["r"] == [(0, 100)]
+    assert found["b"] == [(110, 210)]
+    assert found["d"][0][0] > 210
+
+
+def test_steps_in_one_worktree_are_one_and_thousands_that_wait_cost_little():
+    """AL-4, BX-7."""
+    story = replace(action("s", gives="s", kind="compound"), files=("src",))
+    step = replace(action("s1", gives="s", parent="s"), workspace="parent")
+    others = [replace(action(f"w{n}", gives=f"w{n}"), files=("src/x",)) for n in range(20)]
+    wanted = " ".join(["s", *(each.key for each in others)])
+    simulation = simulate(plan(wanted, story, step, *others), agents=3, pace=EVEN)
+    assert simulation.completed
+    assert simulation.makespan_s == 21 * 110, "one after another"

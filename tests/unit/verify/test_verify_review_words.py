@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaffold.core.plan import is_review_role
 from scaffold.core.review import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.verify.contract.review import (
     MAX_CITATIONS,
     approval_verification,
-    is_review_role,
     parse_review,
     review_text,
     reviews,

@@ -107,7 +107,7 @@ def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
             message = f"action `{action.key}` has no contract: the only check is that it changed something"
             yield goal_warning("no-contract", goal, action.key, message, "Add a command that shows its effects.")
     for path, keys in _shared(goal, graph):
-        message = f"{quoted_list(keys)} may run in parallel and both touch `{path}`: one may have to be redone"
+        message = f"{quoted_list(keys)} may both change `{path}`, so they do not run at the same time"
         fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
         yield goal_warning("shared-file", goal, keys[1], message, fix)
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -51,6 +51,10 @@ class ReadyQueue:
     def ready(self, limit: int | None = None) -> tuple[ActionId, ...]:
         """Return the first `limit` ready actions in plan order; all of them if None."""
         return tuple(self._order[position] for position in self._ready[:limit])
+
+    def iterate_ready(self) -> Iterator[ActionId]:
+        """Yield the ready actions in plan order; nothing may change meanwhile."""
+        return (self._order[position] for position in self._ready)
 
     def lacking(self, assertions: Iterable[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold, in order."""

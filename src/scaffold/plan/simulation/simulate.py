@@ -12,7 +12,7 @@ from scaffold.plan.decide import Dispatch, GoalCommand
 from scaffold.plan.graph.levels import makespan_bound
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.sim_random import AttemptTiming, DrawnAttempt, draw_attempts
-from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator
+from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator, Running
 
 
 class SimulatedAttempt(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,8 @@ def simulate(
 
     `agents` workers (at least 1) serve all goals, at most 3 of them the same goal. An attempt fails with probability
     `failure_rate`; an action's third failure is final. Actions in progress start again. There is no planner: a compound
-    without children runs like a primitive, a dead end fails the goal. Action keys must be unique, as `lint` checks.
+    without children runs like a primitive, a dead end fails the goal. Actions that may change the same files do not run
+    at the same time. Action keys must be unique, as `lint` checks.
     """
     drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
     simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, progress or PlanProgress())
@@ -117,7 +118,8 @@ class _Simulator:
         self.attempts: dict[ActionKey, list[SimulatedAttempt]] = {}
         self.landed_s: dict[ActionKey, int] = {}
         self._plan = plan
-        self._goals = [GoalSimulator(goal, progress) for goal in plan.goals]
+        running = Running()
+        self._goals = [GoalSimulator(goal, progress, running) for goal in plan.goals]
         self._free = agents
         self._drawn = drawn
         self._landing_s = landing_s

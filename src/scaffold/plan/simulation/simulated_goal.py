@@ -1,11 +1,13 @@
 """One simulated goal: provides the supervisor's view and executes its commands in memory."""
 
+from collections.abc import Mapping
 from typing import assert_never
 
 from msgspec.structs import replace
 
 from scaffold.core.ids import ActionId, ActionKey
-from scaffold.core.plan import GoalSpec
+from scaffold.core.plan import ActionSpec, GoalSpec, is_review_role
+from scaffold.plan.collisions.rules import Board, CollisionLimits, WorkUnit
 from scaffold.plan.decide import (
     CompleteCompound,
     CompleteGoal,
@@ -30,11 +32,23 @@ WORKER_CAP = 3
 """How many agents may work on one goal, as in a real run."""
 
 
+class Running:
+    """What runs in all goals, and has not landed: others that may change the same files are held back."""
+
+    def __init__(self) -> None:
+        self.board = Board(CollisionLimits())
+        self.ended = 0
+        """How often something has landed or failed."""
+
+
 class GoalSimulator:
     """A goal without a planner: compounds without children run like primitives."""
 
-    def __init__(self, goal: GoalSpec, progress: PlanProgress) -> None:
-        """Start from the current `progress`; actions in progress are pending again."""
+    def __init__(self, goal: GoalSpec, progress: PlanProgress, running: Running | None = None) -> None:
+        """Start from the current `progress`; actions in progress are pending again.
+
+        `running` has those of all goals; None for those of this one.
+        """
         self.goal = goal
         self.status = "active"
         self.reason: str | None = None
@@ -49,7 +63,18 @@ class GoalSimulator:
         self._compounds: dict[ActionId, None] = {}
         self._working = 0
         self._landing = 0
-        self._waits_with_slots: int | None = None
+        self._running = running or Running()
+        specs = {action.key: action for action in goal.actions}
+        self._units = {ActionId(action.key): _work_unit(action, specs) for action in goal.actions}
+        self._groups = {key: unit.files or (key,) for key, unit in self._units.items()}
+        """Primitives of one group may start at the same times, as they may change the same files."""
+        for action in goal.actions:
+            if action.kind == "compound" or is_review_role(action.role):
+                self._groups[ActionId(action.key)] = (action.key, "")
+        self._refused: set[tuple[str, ...]] = set()
+        """Groups of which none may start, as long as nothing lands."""
+        self._refused_at = 0
+        self._waits_at: tuple[int, int | None] | None = None
 
     def _restarted(self, node: ActionNode) -> ActionNode:
         in_progress = node.status in STARTED_STATUSES and node.status != "completed"
@@ -64,19 +89,23 @@ class GoalSimulator:
         Returns empty without deciding again if nothing changed since the last empty result.
         """
         slots = max(0, min(free, WORKER_CAP - self._working))
-        if self.status != "active" or slots == self._waits_with_slots:
+        if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()
-        commands = decide(self._view(slots))
-        self._waits_with_slots = None if commands else slots
+        view = self._view(slots)
+        commands = decide(view)
+        # Only what is held back may start because something of another goal has landed.
+        self._waits_at = None if commands else (slots, self._running.ended if view.held_back else None)
         return commands
 
     def _view(self, slots: int) -> GoalView:
         while self._unmet and not self.queue.lacking(self._unmet[-1:]):
             self._unmet.pop()
+        ready, held_back = self._startable(slots)
         return GoalView(
             # The first is enough to know that the goal is not reached.
             unmet=tuple(self._unmet[-1:]),
-            ready=tuple(map(self._ready, self.queue.ready(slots + 1))),
+            ready=ready,
+            held_back=held_back,
             compounds=tuple(map(self._compound, self._compounds)),
             running=self._working + self._landing,
             waiting=0,
@@ -85,6 +114,37 @@ class GoalSimulator:
             replans_left=0,
             can_decompose=False,
         )
+
+    def _startable(self, slots: int) -> tuple[tuple[ReadyAction, ...], tuple[ActionId, ...]]:
+        """Return the first ready actions, one more than `slots`, without those held back; and the first of these."""
+        if not slots:
+            return tuple(map(self._ready, self.queue.ready(1))), ()
+        ready, picked = list[ReadyAction](), list[WorkUnit]()
+        held_back: tuple[ActionId, ...] = ()
+        if self._refused_at != self._running.ended:
+            self._refused, self._refused_at = set(), self._running.ended
+        refused = {*self._refused}
+        for action in self.queue.iterate_ready():
+            # Looked up first: thousands may wait for the same files.
+            if self._groups[action] in refused:
+                held_back = held_back or (action,)
+                continue
+            if self.queue.action(action).kind == "primitive":
+                unit = self._units[action]
+                if not self._running.board.may_start(unit):
+                    held_back = held_back or (action,)
+                    refused.add(self._groups[action])
+                    if not picked:  # what is picked here may not start after all
+                        self._refused.add(self._groups[action])
+                    continue
+                self._running.board.occupy(unit)
+                picked.append(unit)
+            ready.append(self._ready(action))
+            if len(ready) > slots:
+                break
+        for unit in picked:
+            self._running.board.vacate(unit)
+        return tuple(ready), held_back
 
     def _ready(self, action: ActionId) -> ReadyAction:
         kind = self.queue.action(action).kind
@@ -122,12 +182,13 @@ class GoalSimulator:
     def dispatched(self, action: ActionId) -> None:
         """Record that an agent started working on the action."""
         self._working += 1
+        self._running.board.occupy(self._units[action])
         self.queue.set_status(action, "running")
 
     def failed(self, action: ActionId, *, final: bool) -> None:
         """Record a failed attempt; a `final` one is not retried."""
         self._working -= 1
-        self._waits_with_slots = None
+        self._left(action)
         self.queue.set_status(action, "failed" if final else "pending")
         if final:
             self._exhausted.append(ActionKey(action))
@@ -137,16 +198,21 @@ class GoalSimulator:
         """Record a successful attempt: its agent is free, its work waits to land."""
         self._working -= 1
         self._landing += 1
-        self._waits_with_slots = None
+        self._waits_at = None
         self.queue.set_status(action, "landing")
 
     def landed(self, action: ActionId) -> None:
         """Record that the work landed: the action's effects hold."""
         self._landing -= 1
-        self._waits_with_slots = None
+        self._left(action)
         self.queue.set_status(action, "completed")
         for effect in self.queue.action(action).effects:
             self.queue.add_fact(effect)
+
+    def _left(self, action: ActionId) -> None:
+        self._waits_at = None
+        self._running.board.vacate(self._units[action])
+        self._running.ended += 1
 
     def _block_stranded(self, failed: ActionId) -> None:
         if self.queue.awaited(failed):
@@ -168,3 +234,11 @@ class GoalSimulator:
 
     def _end(self, status: str, reason: str | None, now: int) -> None:
         self.status, self.reason, self.ended_at = status, reason, now
+
+
+def _work_unit(action: ActionSpec, actions: Mapping[ActionKey, ActionSpec]) -> WorkUnit:
+    """Return an action of a plan as the rules see it; steps in one worktree are one."""
+    parent = actions.get(action.parent) if action.parent and action.workspace == "parent" else None
+    if parent is not None:
+        return WorkUnit(id=parent.key, key=parent.key, files=parent.files or action.files)
+    return WorkUnit(id=action.key, key=action.key, files=action.files, reads_only=is_review_role(action.role))

@@ -10,7 +10,7 @@ import msgspec
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action
-from scaffold.core.plan import WorkKind
+from scaffold.core.plan import WorkKind, is_review_role
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.review import Citation, Review
 from scaffold.git.command import Git
@@ -28,11 +28,6 @@ VERDICT_FORMAT = (
 )
 
 _COUNTED = re.compile(rb"([^\0]+)\0(\d+)\n")
-
-
-def is_review_role(role: str) -> bool:
-    """Return True if the role only reads and gives a verdict."""
-    return role.endswith("_review") or role == "reviewer"
 
 
 def is_audit(action: Action) -> bool:
