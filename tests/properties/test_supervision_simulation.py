@@ -45,7 +45,7 @@ def expect_no_violations(seeds: range, folder: Path) -> None:
 
 @pytest.mark.parametrize("seeds", QUICK, ids=lambda seeds: f"from-{seeds.start}")
 def test_a_simulated_run_ends_and_loses_no_landed_work_whatever_fails(seeds, tmp_path):
-    """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3: crashes at any write, stalls, lost wake-ups, people."""
+    """BX-15, BX-8, BX-2, BX-17, SC-15, SC-16, SC-20, OR-3, AL-4: crashes, stalls, lost wake-ups, people."""
     expect_no_violations(seeds, tmp_path)
 
 
@@ -149,8 +149,18 @@ PLANTED = {
     ),
     "an attempt is queued without counting the slots in its transaction": (
         "orchestrator/dispatch.py",
-        " or not free_slots(store, run, goal):",
-        ":",
+        "        if not slots.by_goal.get(goal_id):\n            return None\n",
+        "",
+    ),
+    "an attempt is queued without asking the collision rules in its transaction": (
+        "orchestrator/dispatch.py",
+        "    if running.why_held_back(action_id) is not None:\n        return False\n",
+        "",
+    ),
+    "what is handed in is no longer in the way": (
+        "store/scheduling.py",
+        "AND attempt.status IN ('queued', 'claimed') AND attempt.kind <> 'review'",
+        "AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing') AND attempt.status <> 'ended'",
     ),
     "the first goal that asks gets every slot": (
         "plan/slot_shares.py",

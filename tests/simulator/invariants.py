@@ -25,6 +25,11 @@ from scaffold.git import refs
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.store.database import Store
 from simulator.branch_changes import reverted, what_a_revert_undoes_holds_no_longer
+from simulator.collision_invariants import (
+    count_able_to_start,
+    no_directory_has_more_agents_than_may,
+    nothing_runs_beside_what_it_collides_with,
+)
 from simulator.database import Database
 from simulator.memory_git import Objects
 from simulator.story_invariants import (
@@ -100,6 +105,8 @@ class InvariantChecker:
                 yield from caps_are_kept(self._store, run)
                 yield from one_attempt_at_a_time(self._store, run)
                 yield from slots_are_shared_in_turn(self._store, run, event)
+                yield from nothing_runs_beside_what_it_collides_with(self._store, run, event)
+                yield from no_directory_has_more_agents_than_may(self._store, run, event)
             case PlanningTurnEnded(event="replan"):
                 yield from replans_are_bounded(self._store, run)
             case AttemptPhaseChanged(action=key, number=number, phase="candidate"):
@@ -161,7 +168,7 @@ def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> It
     owed = 0
     for goal in store.goals.of_run(run.id):
         held = working.get(goal.id, 0)
-        ready = sum(each.kind == "primitive" for each in store.actions.ready(goal.id, 99))
+        ready = count_able_to_start(store, run, goal)
         if isinstance(goal.state, Active) and store.goals.unmet(goal.id):
             owed += max(0, min(before, _cap(store, goal), held + ready) - held)
     agents = run.settings.tier.agents

@@ -2,14 +2,21 @@
 
 from random import Random  # noqa: TID251 - seeded
 
+from msgspec import structs
+
 from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.collisions.layout import SourceLayout
 
 MOST_GOALS = 3
 MOST_ACTIONS = 12
 SHARED = ("shared/one.txt", "shared/two.txt")
 """Files that actions of all goals change: the second one to land finds a conflict."""
+
+
+LAYOUT = SourceLayout(packages=("other", "shared"))
+"""Where these files are."""
 
 
 def effect_of(key: str) -> Assertion:
@@ -33,6 +40,23 @@ def primitive(rng: Random, key: str, **fields: object) -> ActionSpec:
 def plan_at_random(rng: Random) -> Plan:
     """Return one to three goals of up to twelve actions each, all of which can be reached as the plan is written."""
     return Plan(goals=tuple(_goal(rng, f"g{number}") for number in range(rng.randint(1, MOST_GOALS))))
+
+
+def without_some_files(plan: Plan, rng: Random) -> tuple[Plan, dict[str, tuple[str, ...]]]:
+    """Return the plan with primitives that do not say what they change, and the files that these do change."""
+    undeclared: dict[str, tuple[str, ...]] = {}
+    most = rng.choice((0, 0, 0.3, 1))
+    goals = []
+    for goal in plan.goals:
+        actions = []
+        for action in goal.actions:
+            if action.files and rng.random() < most:
+                undeclared[action.key] = action.files
+                actions.append(structs.replace(action, files=()))
+            else:
+                actions.append(action)
+        goals.append(structs.replace(goal, actions=tuple(actions)))
+    return Plan(goals=tuple(goals)), undeclared
 
 
 def _goal(rng: Random, name: str) -> GoalSpec:

@@ -182,6 +182,8 @@ class SimulatedWorker:
         await self._make(run, attempt, action, folder, asked.files)
         record.answered(f"made {action.key}", iteration=1, edits=asked.edits)
         head = self._worktrees.commit(folder, parents, f"Work on {action.key}")
+        if not action.files and head != attempt.base_sha:
+            record.changed(asked.files, head)
         record.enter("verifying")
         await self._work(0.05, 1.0)
         if self._behaviour in {"fails", "idles"}:

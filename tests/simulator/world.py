@@ -31,7 +31,7 @@ from simulator.invariants import FinalState, InvariantChecker
 from simulator.loop import VirtualClock, VirtualLoop
 from simulator.memory_git import MemoryGit, Objects
 from simulator.planner import SimulatedPlanner
-from simulator.plans import plan_at_random
+from simulator.plans import LAYOUT, plan_at_random, without_some_files
 from simulator.processes import CURRENT, Killed, Process
 from simulator.stories import Stories
 from simulator.users import act_at_random, answer_at_random
@@ -64,6 +64,9 @@ class Simulation:
         self.rng = Random(seed)
         self.branch_changes = BranchChanges(Random(f"reverts {seed}"))
         self.stories = Stories(seed)
+        self._files_rng = Random(f"files {seed}")
+        self._undeclared: dict[str, tuple[str, ...]] = {}
+        """The files of actions whose plan names none."""
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
@@ -150,12 +153,17 @@ class Simulation:
             replans=self.rng.randint(1, 3),
             attempt_timeout_s=20.0,
             budget_usd=self.rng.uniform(0.3, 4.0) if self.rng.random() < 0.3 else None,
+            collisions=self._files_rng.random() < 0.7,
+            directory_agents=self._files_rng.randint(1, 3),
         )
-        plan, store = self.stories.added_to(plan_at_random(self.rng)), self.context.store
+        plan, self._undeclared = without_some_files(plan_at_random(self.rng), self._files_rng)
+        plan, store = self.stories.added_to(plan), self.context.store
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
         work = RunInput(request="simulated", source="", plan=plan)
         run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
         with store.transaction():
+            # A run reads it from git before it begins.
+            store.scheduling.set_layout(run.id, run.base_sha, LAYOUT)
             for goal in store.goals.of_run(run.id):
                 self.database.sqlite.change(
                     "UPDATE goal SET worker_cap = :cap WHERE id = :id",
@@ -256,7 +264,7 @@ class Simulation:
 
         def asks(action: Action) -> worker.Asked:
             if action.workspace == "own":
-                return worker.Asked(files=action.files)
+                return worker.Asked(files=self._undeclared.get(action.key, action.files))
             edits = self.stories.edits(run_context.store, action)
             return worker.Asked(files=self.stories.files_of(action), edits=edits)
 

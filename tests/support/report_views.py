@@ -53,6 +53,7 @@ def a_view(
         facts=by_goal,
         places={},
         queue=(),
+        held_back={},
         slots_taken={},
         progress=_children(actions),
         failures={},

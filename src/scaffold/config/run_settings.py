@@ -28,6 +28,7 @@ from scaffold.core.run_settings import (
     RunLimits,
     RunSettings,
     SandboxMode,
+    SchedulingSettings,
     SupervisionMode,
     TakingSettings,
     Tier,
@@ -119,6 +120,10 @@ async def run_settings(
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
+        scheduling=SchedulingSettings(
+            collisions=settings.text("collisions") != OFF,
+            directory_agents=int(settings.number("agents_per_directory")),
+        ),
         learning=LearningSettings(
             tokens=int(settings.number("learning.tokens")),
             # Without a planner, a run makes no other requests than those of its workers.

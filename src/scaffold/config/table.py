@@ -23,6 +23,7 @@ from scaffold.core.run_settings import (
     RunLimits,
     SandboxMode,
     SandboxSettings,
+    SchedulingSettings,
     SupervisionMode,
     Tier,
 )
@@ -157,6 +158,18 @@ _ROWS = (
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
     _most(
         "max_workers_per_goal", "how many of them work on the same goal", integer(1, MAX_AGENTS), _LIMITS.goal_agents
+    ),
+    Setting(
+        "collisions",
+        "whether an action is held back while another one that may change the same files has not landed: `on` or `off`",
+        parsers.switch,
+        "on",
+    ),
+    _most(
+        "agents_per_directory",
+        "how many of them work in one directory, or package, of a repository that has several",
+        integer(1, MAX_AGENTS),
+        SchedulingSettings().directory_agents,
     ),
     _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
     _own(

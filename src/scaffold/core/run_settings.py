@@ -243,6 +243,15 @@ class LandingSettings(Struct, frozen=True, kw_only=True):
         return self.write_back if self.write_back is not None and self.write_back.tracked else None
 
 
+class SchedulingSettings(Struct, frozen=True, kw_only=True):
+    """Which ready actions may run at the same time."""
+
+    collisions: bool = True
+    """Whether an action is held back while another one that may change the same files has not landed."""
+    directory_agents: int = 2
+    """How many agents may work in one directory of the repository, or package, at once."""
+
+
 class LearningSettings(Struct, frozen=True, kw_only=True):
     """What attempts are told of earlier work, and what is kept of theirs."""
 
@@ -287,6 +296,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     permissions: PermissionSettings = PermissionSettings()
     gates: GateSettings = GateSettings()
     landing: LandingSettings = LandingSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
     learning: LearningSettings = LearningSettings()
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()

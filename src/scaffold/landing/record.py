@@ -127,6 +127,7 @@ def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit,
     if attempt.verification.merged:
         store.events.append(run.id, CandidateMerged(action.key, attempt.verification.merged))
     store.events.append(run.id, ActionLanded(action.key, landing.commit))
+    store.scheduling.count_landing(run.id, [utf8_safe(path) for path in landing.changed])
     listed = run.settings.landing.tracked_list
     if landing.unmarked and listed is not None:
         text = f"{action.key} has landed and is not marked as done: {listed.path} {landing.unmarked}"

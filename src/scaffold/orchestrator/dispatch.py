@@ -1,5 +1,6 @@
 """Queue an attempt: its briefing about earlier attempts and its row in the store."""
 
+import functools
 from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
@@ -13,7 +14,10 @@ from scaffold.git import commits, refs
 from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
+from scaffold.orchestrator.forecasts import forecast_conflicts
 from scaffold.plan import slot_shares
+from scaffold.plan.collisions.rules import HeldBack
+from scaffold.run.collisions.board import RunBoard, StartPicker
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import FAILURES_CHARS, clip, summarize_failures
 from scaffold.run.lease import owner_transaction
@@ -48,15 +52,29 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
 """How an attempt ended, for the agent of the next one."""
 
 
+class SharedSlots(Struct, frozen=True):
+    """The free slots of a run, shared among its goals."""
+
+    by_goal: Mapping[GoalId, int]
+    """How many attempts of each goal may start now; goals that may start none are omitted."""
+    picker: StartPicker | None
+    """What picked the actions that may start; None if no slot is free, or the user turned the rules off."""
+
+
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
     """Return how many attempts of the goal may start now: its share of the run's free slots.
 
     An attempt takes a slot from the time it is queued until its candidate is submitted, except while it waits for a
     human.
     """
+    return slots_for(store, run, goal).by_goal.get(goal.id, 0)
+
+
+def slots_for(store: Store, run: Run, goal: Goal) -> SharedSlots:
+    """Return the shares of all goals, as they are when this goal asks."""
     # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks for one.
     by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
-    return slots_by_goal(store, run, (goal.id,) if by_agent else None).get(goal.id, 0)
+    return share_slots(store, run, (goal.id,) if by_agent else None)
 
 
 def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = None) -> Mapping[GoalId, int]:
@@ -64,28 +82,50 @@ def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = Non
 
     `among`: the goals that share the free slots; None for all.
     """
+    return share_slots(store, run, among).by_goal
+
+
+def share_slots(store: Store, run: Run, among: Collection[GoalId] | None = None) -> SharedSlots:
+    """Share the free slots among the goals that have ready work which is not held back."""
+    free = free_slots_of_run(store, run)
+    if not free:
+        return SharedSlots({}, None)
+    demands = store.attempts.slot_demands(run.id, free)
+    shared = [each for each in demands if among is None or each.goal in among]
+    picker = StartPicker(store, run) if run.settings.scheduling.collisions else None
+    needed = functools.cache(store.goals.unmet)
+
+    def can_start(goal: GoalId) -> bool:
+        return bool(needed(goal)) and (picker is None or picker.pick(goal))
+
+    return SharedSlots(slot_shares.share_slots(shared, free, can_start), picker)
+
+
+def free_slots_of_run(store: Store, run: Run) -> int:
+    """Return how many attempts may start in the run, in whatever goals."""
     slots = store.attempts.slots(run.id).values()
     unlanded = sum(use.working for use in slots) + store.attempts.count_waiting_to_land(run.id)
     taken = sum(use.taken for use in slots)
-    free = slot_shares.free_slots(run.settings.tier.agents, taken=taken, unlanded=unlanded)
-    if not free:
-        return {}
-    demands = store.attempts.slot_demands(run.id, free)
-    shared = [each for each in demands if among is None or each.goal in among]
-    return slot_shares.share_slots(shared, free, lambda goal: bool(store.goals.unmet(goal)))
+    return slot_shares.free_slots(run.settings.tier.agents, taken=taken, unlanded=unlanded)
+
+
+def why_held_back(store: Store, run: Run, action_id: ActionId) -> HeldBack | None:
+    """Return why a ready action may not start beside what runs; None if it may, or if the user turned that off."""
+    return RunBoard(store, run).why_held_back(action_id) if run.settings.scheduling.collisions else None
 
 
 async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
     None if it may no longer start, because since the decision the goal was paused, the action cancelled or no longer
-    ready, its slot taken, or the worktree that it shares in use. These are checked in the transaction that opens it.
+    ready, its slot taken, its shared worktree in use, or it collides with what runs. All that is checked as it opens.
     """
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
     briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
     placed = await _placed(context, action_id, tip)
+    await forecast_conflicts(context, run, action_id, tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -107,18 +147,34 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     # Only here are the caps certain: another supervisor may have taken the last slot since the decision.
     with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
-        if goal is None or not isinstance(goal.state, Active) or not free_slots(store, run, goal):
+        if goal is None or not isinstance(goal.state, Active):
+            return None
+        slots = slots_for(store, run, goal)
+        if not slots.by_goal.get(goal_id):
             return None
         if action is None or not isinstance(action.state, Pending) or action.unmet:
             return None
         # The order of steps keeps them apart; a second one at once would reset the worktree of the first.
         if store.attempts.is_in_use(attempt.workspace):
             return None
+        if slots.picker is not None and not _starts_beside(store, slots.picker.of_run, action_id):
+            return None
         store.goals.record_slot(goal_id)
         store.attempts.open(attempt)
         # In the same transaction: an action that is pending with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())
     return attempt
+
+
+def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool:
+    """Return whether an action may start beside what runs; if so, count that it overtakes those held back.
+
+    Asked of the action itself: an agent may start another one than those that were picked.
+    """
+    if running.why_held_back(action_id) is not None:
+        return False
+    store.scheduling.start(action_id, overtakes=tuple(running.overtaken_by(action_id)))
+    return True
 
 
 class _Placed(Struct, frozen=True):

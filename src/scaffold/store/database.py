@@ -32,6 +32,7 @@ from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
 from scaffold.store.run.waiting_turns import WaitingTurns
+from scaffold.store.scheduling import Scheduling
 from scaffold.store.work_items import WorkItems
 
 IN_USE = """
@@ -57,6 +58,7 @@ class Store(BaseStore):
         self.control_requests = ControlRequests(connection, clock)
         self.intents = Intents(connection, clock)
         self.merge_queues = MergeQueues(connection, clock)
+        self.scheduling = Scheduling(connection, clock, self.events)
         self.branch_moves = BranchMoves(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)

@@ -10,6 +10,7 @@ from scaffold.core.activity import CurrentActivity
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
+from scaffold.plan.collisions.rules import HeldBack
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView
@@ -134,9 +135,17 @@ def action_json(view: RunView, action: Action) -> Json:
         "status": status_of(action.state),
         "task_state": task_state(action.state),
         "reason": reason_of(action.state),
+        "held_back": held_back_json(view.held_back.get(action.id)),
         "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
         "result": action.result,
     }
+
+
+def held_back_json(why: HeldBack | None) -> Json | None:
+    """Return what keeps a ready action from starting beside what runs; None if nothing does."""
+    return (
+        None if why is None else {"rule": why.rule, "waits_for": [*why.waits_for], "path": why.path, "text": why.text}
+    )
 
 
 def grant_json(grant: FileGrant) -> Json:

@@ -27,7 +27,9 @@ from scaffold.core.model import (
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.identity import has_exited
+from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.slot_shares import free_slots
+from scaffold.run.collisions.board import held_back_actions
 from scaffold.store.database import Store
 from scaffold.views.agent_list import (
     MERGE_QUEUE,
@@ -157,6 +159,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     """Candidates that wait to land, in the order in which they will if all pass."""
     places: Mapping[AttemptId, QueuePlace]
     """What each of them waits for, as the owner arranged them last; one that waits alone is left out."""
+    held_back: Mapping[ActionId, HeldBack]
+    """Why ready actions may not start beside what runs; the others are left out."""
     slots_taken: Mapping[GoalId, int]
     """How many slots the attempts of each goal take."""
     progress: Mapping[ActionId, ChildProgress]
@@ -324,6 +328,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         # Those that were handed in since are last, in that order.
         queue=tuple(sorted(waiting, key=lambda each: order.index(each.id) if each.id in places else len(order))),
         places=places,
+        held_back=held_back_actions(store, run) if summary.is_live else {},
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=_progress(actions),
         failures=store.actions.failures_of_run(run.id),

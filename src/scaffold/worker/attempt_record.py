@@ -1,5 +1,7 @@
 """A worker's records of its attempt: each phase before it begins, each answer as soon as it arrives."""
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from scaffold.core.contract import Verification
@@ -9,6 +11,7 @@ from scaffold.core.model import Action, Attempt, CriticScore
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
 from scaffold.host.wake_fifo import wake_up
+from scaffold.plan.collisions.boundary import boundary_of
 from scaffold.run.context import RunContext
 from scaffold.store.run.attempts import AgentAnswer
 
@@ -40,6 +43,12 @@ class AttemptRecorder:
             store.attempts.advance(
                 attempt.id, fence=attempt.fence, phase="executing", answer=AgentAnswer(text, iteration, edits)
             )
+
+    def changed(self, paths: Sequence[str], head: Commit) -> None:
+        """Record which paths the work changes at this commit, before it is verified."""
+        kept = boundary_of(tuple(paths), literal=True).paths.values()
+        with self._context.store.transaction():
+            self._context.store.scheduling.touch(self._attempt.id, [*kept], head, fence=self._attempt.fence)
 
     def asked(self, edits: str) -> None:
         """Record edits of its story's steps that the agent asked for in a turn that did not end."""

@@ -8,6 +8,7 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
+from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.checks import STEP_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
@@ -41,11 +42,22 @@ async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
+            await _tell_changed_paths(context, head.commit)
             return WorkCommit(head.commit, TreeId(head.tree))
     except GitError as error:
         return _uncommitted(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
     return _uncommitted(start, f"HEAD does not contain the commit this task starts from. {fix}")
+
+
+async def _tell_changed_paths(context: AttemptContext, head: Commit) -> None:
+    """Store which paths the work changes, if its files are unknown: others that change them are held back."""
+    task, base = context.task, context.workspace.base
+    is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
+    if head == base or is_known or not task.run.settings.scheduling.collisions:
+        return
+    paths = await own_changed_paths(context.run_context.git, task.run.settings.landing.tracked_list, base, head)
+    context.record.changed([utf8_safe(path) for path in paths], head)
 
 
 def step_ended(head: Commit, detail: str) -> Verification:

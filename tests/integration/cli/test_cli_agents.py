@@ -186,7 +186,7 @@ def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
 
 
 def test_without_a_run_there_are_no_agents(repository, scaffold):
-    assert scaffold("agents", "--json").json == {"run": None, "agents": []}
+    assert scaffold("agents", "--json").json == {"run": None, "agents": [], "held_back": []}
     assert scaffold("agents").out.startswith("There is no run")
     assert scaffold("agents", "--run", "x").code == 64
 

@@ -156,16 +156,16 @@ async def test_a_supervisor_decides_on_one_state_and_holds_up_nobody_who_writes(
     """OR-3, SC-16: without a snapshot, the attempt that ends meanwhile would be seen neither running nor pending."""
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
-    ready, written = harness.store.actions.ready, []
+    ready, written = harness.store.scheduling.ready, []
 
-    def ready_then_rival(goal_id, limit):
-        found = ready(goal_id, limit)
+    def ready_then_rival(goal_id):
+        found = [*ready(goal_id)]
         end_attempt(rival, run, attempt.id, AttemptEnd("lost", "just now"), fence=attempt.fence)
         written.append(True)
-        harness.store.actions.ready = ready
-        return found
+        harness.store.scheduling.ready = ready
+        return iter(found)
 
-    harness.store.actions.ready = ready_then_rival
+    harness.store.scheduling.ready = ready_then_rival
     assert status_of((await decide_once(harness, run)).state) == "active"
     assert written, "the write lock was free"
 

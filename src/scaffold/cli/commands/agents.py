@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.goals_tasks_agents import format_agents
+from scaffold.cli.render.goals_tasks_agents import format_agents, held_back_lines
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import print_json
 from scaffold.run.resources import resources_in_use
 from scaffold.views.agent_list import AgentRow
-from scaffold.views.run_json import agent_json
+from scaffold.views.held_back import read_held_back
+from scaffold.views.run_json import agent_json, held_back_json
 from scaffold.views.run_view import read_processes
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 
@@ -29,11 +30,14 @@ def agents(run_name: str | None, *, as_json: bool) -> None:
         if reader is None or run is None:
             _show_nothing(as_json=as_json)
             return
-        rows = read_processes(reader, run)
+        rows, held_back = read_processes(reader, run), read_held_back(reader, run)
         if as_json:
-            print_json({"run": run.id, "agents": [_row_json(row) for row in rows]})
+            waiting = [{"action": each.key, **(held_back_json(each.why) or {})} for each in held_back]
+            print_json({"run": run.id, "agents": [_row_json(row) for row in rows], "held_back": waiting})
         else:
-            click.echo(format_agents(rows, reader.clock.now(), layout_for(sys.stdout)))
+            layout = layout_for(sys.stdout)
+            lines = (format_agents(rows, reader.clock.now(), layout), *held_back_lines(held_back, layout))
+            click.echo("\n".join(lines))
 
 
 def _row_json(row: AgentRow) -> dict[str, object]:
@@ -42,6 +46,6 @@ def _row_json(row: AgentRow) -> dict[str, object]:
 
 def _show_nothing(*, as_json: bool) -> None:
     if as_json:
-        print_json({"run": None, "agents": []})
+        print_json({"run": None, "agents": [], "held_back": []})
     else:
         print_text(no_run_text())

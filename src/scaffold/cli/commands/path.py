@@ -11,7 +11,9 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git.refs import rescue_ref, work_ref
+from scaffold.plan.collisions.rules import HeldBack
 from scaffold.run.resources import resources_in_use
+from scaffold.views.held_back import read_held_back
 from scaffold.views.lookup import find_action
 from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
 
@@ -28,10 +30,11 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         run = find_run(reader, run_name)
         action = find_action(reader, run, action_name)
         store = reader.store.attempts
+        held_back = next((each.why for each in read_held_back(reader, run) if each.key == action.key), None)
         attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
     folder = _folder(attempts[-1]) if attempts else None
     if folder is None:
-        raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts[-1:]))
+        raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts[-1:], held_back))
     if as_json:
         shown = {"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder}
         print_json({**shown, **resources_in_use(folder).fields})
@@ -46,8 +49,10 @@ def _folder(attempt: Attempt) -> str | None:
     return attempt.worktree if at_work and attempt.worktree and Path(attempt.worktree).is_dir() else None
 
 
-def _fix_for(action: Action, last: tuple[Attempt, ...]) -> str:
-    """Return where to find the work of the last attempt."""
+def _fix_for(action: Action, last: tuple[Attempt, ...], held_back: HeldBack | None) -> str:
+    """Return what it waits for, or where to find the work of the last attempt."""
+    if held_back is not None:
+        return f"It is held back: it {held_back.text}."
     if not last:
         return "It has not started; `scaffold tasks` shows what it waits for."
     (attempt,) = last

@@ -14,6 +14,7 @@ from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Go
 from scaffold.core.printable_text import printable
 from scaffold.core.states import status_of
 from scaffold.views.agent_list import AgentRow
+from scaffold.views.held_back import HeldBackAction
 from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.state_labels import goal_reason, task_state
 from scaffold.views.store_reader import StoreAccess
@@ -21,6 +22,7 @@ from scaffold.views.text_format import ago, format_cost, format_duration
 
 INDENT = "  "
 NO_PROCESSES = "No process is running."
+MAX_HELD_BACK = 10
 NO_PLAN = "There is no plan yet."
 STATE_MARKS: Mapping[str, str] = {
     "done": "completed",
@@ -58,6 +60,14 @@ def format_tasks(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:
 def format_agents(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> str:
     """Return processes as text, two lines each."""
     return "\n".join(line for row in rows for line in _process(row, now, layout)) or NO_PROCESSES
+
+
+def held_back_lines(held_back: Sequence[HeldBackAction], layout: Layout) -> Iterator[str]:
+    """Yield a line for each of the first actions that no agent may start now, and a count of the others."""
+    for each in held_back[:MAX_HELD_BACK]:
+        yield from layout.wrap(f"{status_mark('pending')} ", f"{each.key} held back: {each.why.text}")
+    if len(held_back) > MAX_HELD_BACK:
+        yield f"{INDENT}and {len(held_back) - MAX_HELD_BACK} more: `scaffold tasks`"
 
 
 def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:

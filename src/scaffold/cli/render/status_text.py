@@ -99,6 +99,10 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
         lines.append(
             f"landing holds the run back: {count_of(backlog, 'candidate')} {'waits' if backlog == 1 else 'wait'}"
         )
+    if view.held_back:
+        number = len(view.held_back)
+        what = f"{count_of(number, 'ready action')} {'is' if number == 1 else 'are'} held back"
+        lines.append(f"{what}: others change the same files")
     lines += taken_lines(view)
     first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
@@ -298,9 +302,14 @@ def _dispatch_blocker(view: RunView, action: Action) -> str:
     """Return what keeps a ready action from starting; empty if nothing does."""
     if not view.summary.is_live or action.kind == "compound":
         return ""
+    if (why := view.held_back.get(action.id)) is not None:
+        return f", but held back: {why.text}"
     goal = next(goal for goal in view.goals if goal.id == action.goal_id)
-    if isinstance(goal.state, Paused):
-        return ", but its goal is paused"
+    return ", but its goal is paused" if isinstance(goal.state, Paused) else _slot_blocker(view, goal)
+
+
+def _slot_blocker(view: RunView, goal: Goal) -> str:
+    """Return why no slot is free for a ready action of the goal; empty if one is."""
     taken, slots = sum(view.slots_taken.values()), view.run.settings.tier.agents
     if taken >= slots:
         return f": waits for a slot, {taken} of {slots} are in use"

@@ -20,6 +20,7 @@ from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import supervise_goals
+from scaffold.run.collisions.source_layout import ensure_source_layout
 from scaffold.run.context import RunContext
 from scaffold.worker.contract.projections import write_projections
 
@@ -39,6 +40,7 @@ async def own_run(
         if isinstance(starter, ZygoteProcessStarter):
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
+        await ensure_source_layout(context, run)
         yield await recover_run_owner(context, run, _engine(context, run, starter), merger=_merger(context, run))
     finally:
         await starter.close()

@@ -21,6 +21,7 @@ from scaffold.core.model import Action, Goal, PlanningTurn, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Pending
 from scaffold.plan.message_text import quoted_list
+from scaffold.run.collisions.board import is_all_held_back
 from scaffold.store.database import Store
 
 MAX_WASTED_TURNS = 3
@@ -50,7 +51,7 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
     happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
     if happened:
         return _join_latest(happened)
-    if store.actions.running(goal.id) or store.actions.waiting(goal.id):
+    if _goes_on(store, run, goal):
         return None
     return f"nothing is running; not proven yet: {quoted_list(store.goals.unmet(goal.id))}"
 
@@ -69,7 +70,7 @@ def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:
 def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
     """Return why the turn that is ending had no effect; None if it changed something or work is running."""
     unmet = store.goals.unmet(goal.id)
-    if not unmet or store.actions.running(goal.id) or store.actions.waiting(goal.id):
+    if not unmet or _goes_on(store, run, goal):
         return None
     if any(
         isinstance(event, PlanExtended | AttemptQueued | ActionStatusChanged)
@@ -77,6 +78,13 @@ def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
     ):
         return None
     return f"nothing was changed although nothing is running; not proven yet: {quoted_list(unmet)}"
+
+
+def _goes_on(store: Store, run: Run, goal: Goal) -> bool:
+    """Return whether the goal needs no turn: work runs, a human is asked, or all that is ready is held back."""
+    return bool(
+        store.actions.running(goal.id) or store.actions.waiting(goal.id) or is_all_held_back(store, run, goal.id)
+    )
 
 
 def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn, ...]:

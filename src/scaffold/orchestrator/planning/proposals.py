@@ -6,7 +6,7 @@ from typing import Protocol
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Attempt, Goal, Run
 from scaffold.core.states import Active, Pending, Running, status_of
-from scaffold.orchestrator.dispatch import free_slots
+from scaffold.orchestrator.dispatch import free_slots, why_held_back
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
 from scaffold.plan.message_text import quoted_list
@@ -92,6 +92,7 @@ class LiveProposals:
         self._begin_compounds(action)
         # Read again: starting a compound may have made the action ready.
         self._require_ready(self.store.actions.get(action.id) or action)
+        self._require_apart(action)
         self._require_room(goal)
         attempt = await self._dispatch(goal.id, action.id)
         if attempt is None:
@@ -122,6 +123,11 @@ class LiveProposals:
             raise ChangeRejected(f"`{action.key}` is not ready: {quoted_list(lacking)} not proven yet", fix)
         if action.unmet:
             raise ChangeRejected(f"`{action.key}` is not ready: its parent is not running yet", "Wait until it is.")
+
+    def _require_apart(self, action: Action) -> None:
+        if (held_back := why_held_back(self.store, self.run, action.id)) is not None:
+            fix = "Dispatch other actions, or end your turn; you are woken once it can start."
+            raise ChangeRejected(f"`{action.key}` is held back: it {held_back.text}", fix)
 
     def _require_room(self, goal: Goal) -> None:
         if not isinstance(goal.state, Active):

@@ -87,6 +87,7 @@ class Supervisor:
         self._notify_owner = tell
         self._agent_dispatches = run.settings.planning.planner and run.settings.planning.supervision == "agent"
         self._turn: asyncio.Task[None] | None = None
+        self._held_back: tuple[ActionId, ...] = ()
 
     async def run(self) -> None:
         """Supervise the goal; return once it is no longer active, and if it was paused, the open turn has ended.
@@ -105,6 +106,7 @@ class Supervisor:
                         return
                     await event.wait()
                     continue
+                self._note_held_back()
                 for command in commands:
                     await self._execute(command)
                 if commands:
@@ -143,10 +145,24 @@ class Supervisor:
         if goal is None or not isinstance(goal.state, Active):
             return None
         planner_busy = self._agent_dispatches or self._turn is not None
-        commands = decide(read_goal_view(store, self._run, goal, thinking=planner_busy))
+        view = read_goal_view(store, self._run, goal, thinking=planner_busy)
+        self._held_back = view.held_back
+        commands = decide(view)
         if self._agent_dispatches:  # the agent decides what to run next, but not what is completed
             commands = tuple(command for command in commands if not isinstance(command, Dispatch))
         return commands
+
+    def _note_held_back(self) -> None:
+        """Store which actions are held back, so that it is counted how often others overtake them.
+
+        Not if an agent takes every step: nobody knows whether it would start them.
+        """
+        store = self._context.store
+        new = [each for each in self._held_back if not store.scheduling.is_held_back(each)]
+        if new and not self._agent_dispatches:
+            with owner_transaction(store, self._run):
+                known = [each for each in new if store.actions.get(each) is not None]
+                store.scheduling.hold_back(self._run.id, known)
 
     def _apply(self, command: GoalCommand) -> None:
         store = self._context.store

@@ -1,10 +1,14 @@
 """Read from the store the view that `plan.decide` decides on."""
 
 from scaffold.core.model import Action, Goal, Run
-from scaffold.orchestrator.dispatch import free_slots
+from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
+from scaffold.store import scheduling
 from scaffold.store.database import Store
 from scaffold.verify.contract.review import is_audit
+
+MAX_HELD_BACK = 4
+"""How many of the actions that are held back are named: it is enough to know the first."""
 
 
 def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> GoalView:
@@ -12,11 +16,16 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
 
     `thinking`: a planning turn of its agent is running.
     """
-    slots = free_slots(store, run, goal)
+    shared = slots_for(store, run, goal)
+    slots = shared.by_goal.get(goal.id, 0)
+    # Without free slots, nothing is asked of the collision rules: nothing could start.
+    passed = shared.picker.look(goal.id, slots + 1) if shared.picker else None
+    ready = store.actions.ready(goal.id, slots + 1) if passed is None else passed.free[: slots + 1]
     tally = store.actions.tally(goal.id)
     return GoalView(
         unmet=store.goals.unmet(goal.id),
-        ready=tuple(_ready(store, action) for action in store.actions.ready(goal.id, slots + 1)),
+        ready=tuple(_ready(store, action) for action in ready),
+        held_back=tuple(passed.held_back[:MAX_HELD_BACK]) if passed else (),
         compounds=tuple(
             RunningCompound(
                 id=each.action.id,
@@ -50,7 +59,7 @@ def _replans_left(store: Store, run: Run, goal: Goal, *, failed: bool) -> int:
     return max(0, run.settings.limits.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
 
 
-def _ready(store: Store, action: Action) -> ReadyAction:
+def _ready(store: Store, action: Action | scheduling.ReadyAction) -> ReadyAction:
     children = action.kind == "compound" and store.actions.has_children(action.id)
     return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 

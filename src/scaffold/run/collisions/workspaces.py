@@ -1,0 +1,136 @@
+"""The members of workspaces, as the files that package managers read declare them."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+from msgspec import Struct
+
+from scaffold.policy.path import globs
+
+MAX_BYTES = 1_000_000
+"""Larger files of this kind are not read."""
+MANIFESTS = ("pyproject.toml", "package.json", "pnpm-workspace.yaml", "Cargo.toml", "go.work")
+"""At the top of a repository, the files that may declare a workspace."""
+
+
+class Workspaces(Struct, frozen=True):
+    """The folders of all members, and which files could not be read, with the reason for each."""
+
+    packages: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = {}
+
+
+class _Members(Struct, frozen=True):
+    """Patterns for the folders of members, and for those that are none."""
+
+    patterns: Sequence[str]
+    excluded: Sequence[str] = ()
+
+
+def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]) -> Workspaces:
+    """Return the members of the workspaces of a repository with these files.
+
+    `contents` has those of `MANIFESTS` that exist; None for one that cannot be read. A member has a manifest of its
+    own. Without a workspace, several modules of Go and several projects of Python are members, too.
+    """
+    found, unreadable = set[str](), dict[str, str]()
+    for name, data in contents.items():
+        own, read = _READERS[name]
+        try:
+            members = read(_text(data))
+        except (ValueError, yaml.YAMLError, RecursionError) as error:
+            unreadable[name] = str(error).partition("\n")[0] or "it cannot be read"
+            continue
+        found.update(_expanded(members, _folders_with(paths, own)))
+    for name in ("go.mod", "pyproject.toml"):
+        modules = set(_folders_with(paths, name)) - {""}
+        if len(modules) > 1:
+            found |= modules
+    return Workspaces(tuple(sorted(found)), unreadable)
+
+
+def _text(data: bytes | None) -> str:
+    if data is None or len(data) > MAX_BYTES:
+        raise ValueError("it is missing or too large")
+    return data.decode()
+
+
+def _folders_with(paths: Iterable[str], name: str) -> Iterator[str]:
+    for path in paths:
+        folder, _, last = path.rpartition("/")
+        if last == name:
+            yield folder
+
+
+def _expanded(members: _Members, folders: Iterable[str]) -> Iterator[str]:
+    wanted = [*map(_plain, members.patterns)]
+    excluded = [*map(_plain, members.excluded)]
+    for folder in folders:
+        if folder and any(_is(each, folder) for each in wanted) and not any(_is(each, folder) for each in excluded):
+            yield folder
+
+
+def _is(pattern: str, folder: str) -> bool:
+    """Return whether a pattern is about this folder, not one around it."""
+    deep = "**" in pattern
+    return globs.matches(pattern, folder) and (deep or pattern.count("/") == folder.count("/"))
+
+
+def _plain(pattern: str) -> str:
+    return pattern.strip().removeprefix("./").rstrip("/")
+
+
+def _table(value: Any, *names: str) -> Any:
+    """Return what is nested below these names; None if it is not there."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _python(text: str) -> _Members:
+    workspace = _table(tomllib.loads(text), "tool", "uv", "workspace")
+    return _Members(_texts(_table(workspace, "members")), _texts(_table(workspace, "exclude")))
+
+
+def _rust(text: str) -> _Members:
+    workspace = _table(tomllib.loads(text), "workspace")
+    return _Members(_texts(_table(workspace, "members")), _texts(_table(workspace, "exclude")))
+
+
+def _node(text: str) -> _Members:
+    workspaces = _table(json.loads(text), "workspaces")
+    return _negated(_texts(_table(workspaces, "packages") if isinstance(workspaces, dict) else workspaces))
+
+
+def _pnpm(text: str) -> _Members:
+    return _negated(_texts(_table(yaml.safe_load(text), "packages")))
+
+
+def _negated(patterns: Sequence[str]) -> _Members:
+    excluded = [each[1:] for each in patterns if each.startswith("!")]
+    return _Members([each for each in patterns if not each.startswith("!")], excluded)
+
+
+def _go(text: str) -> _Members:
+    plain = re.sub(r"//[^\n]*", "", text)
+    lines = [match[1] for match in re.finditer(r"^\s*use\s+([^\s(]+)\s*$", plain, re.MULTILINE)]
+    blocks = [word for match in re.finditer(r"^\s*use\s*\(([^)]*)\)", plain, re.MULTILINE) for word in match[1].split()]
+    return _Members([each.strip('"`') for each in (*lines, *blocks)])
+
+
+_READERS: Mapping[str, tuple[str, Callable[[str], _Members]]] = {
+    "pyproject.toml": ("pyproject.toml", _python),
+    "package.json": ("package.json", _node),
+    "pnpm-workspace.yaml": ("package.json", _pnpm),
+    "Cargo.toml": ("Cargo.toml", _rust),
+    "go.work": ("go.mod", _go),
+}
+"""For each file, the manifest that a member has, and what reads the patterns."""
