@@ -24,6 +24,7 @@ def scenario(tmp_path):
     }.items():
         (made.repo / path).write_text(text)
     made.commit("a shop")
+    made.configure(collisions="off")  # they are to meet in the same files
     yield made
     assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
 
