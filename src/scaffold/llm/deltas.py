@@ -1,5 +1,7 @@
 """Deltas of a request: a handler that counts broken tries, and the deltas of a complete reply."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from scaffold.core.conversation import (
@@ -17,14 +19,21 @@ from scaffold.core.conversation import (
 )
 
 
+def ignore_tries(tries: int, /) -> None:
+    """Ignore how many tries may have been billed."""
+
+
 class DeltaListener:
     """Passes the deltas of one request on and counts broken tries.
 
     A try that broke off after some output is discarded but still billed, and its usage is unknown.
     """
 
-    def __init__(self, on_delta: DeltaHandler) -> None:
+    def __init__(self, on_delta: DeltaHandler, on_tries: Callable[[int], None] = ignore_tries) -> None:
+        """`on_tries` is told how many tries may have been billed when that changes; at first it is 1."""
         self._on_delta = on_delta
+        self._on_tries = on_tries
+        self._billable = 1
         self._broken = 0
         self.has_output = False
         """True if the current try has produced output."""
@@ -41,6 +50,20 @@ class DeltaListener:
     def understood(self) -> None:
         """Mark the current try as complete."""
         self.has_output = False
+
+    def waits(self) -> None:
+        """Note that nothing is under way until `sends`."""
+        self._tell(self.void_tries)
+
+    def sends(self) -> None:
+        """Note that a try begins."""
+        self._tell(self._broken + 1)
+
+    def _tell(self, billable: int) -> None:
+        # Each call writes to a database, and most requests are sent at once.
+        if billable != self._billable:
+            self._billable = billable
+            self._on_tries(billable)
 
     @property
     def void_tries(self) -> int:

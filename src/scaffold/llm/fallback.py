@@ -40,7 +40,7 @@ class FallbackModel:
 
     async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the first complete reply; ModelUnavailable if all endpoints stay away, or refuse this user."""
-        listener = DeltaListener(on_delta)
+        listener = on_delta if isinstance(on_delta, DeltaListener) else DeltaListener(on_delta)
         waiting, refusal = list(self._models), None
         until_s: float | None = None
         while True:
@@ -60,5 +60,6 @@ class FallbackModel:
             if self._clock.monotonic() + nearest.parked_s > until_s:
                 return await nearest.reply(request, listener)  # which says until when it is parked
             listener(RetryWait(nearest.parked_s, "none of the models' endpoints accepts requests"))
+            listener.waits()
             with self._patience.waiting():
                 await self._clock.sleep(min(max(nearest.parked_s, MIN_POLL_S), MAX_POLL_S))

@@ -51,6 +51,7 @@ class SharedThrottle:
 
         The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
         """
+        told = False
         while True:
             state, now_s = self._state(endpoint), self._now_s()
             cooldown_s = cooldown_left_s(state, now_s)
@@ -58,6 +59,7 @@ class SharedThrottle:
                 raise self._cooldown_error(endpoint, state, cooldown_s)
             if cooldown_s:
                 on_cooldown(cooldown_s)
+                told = True
                 # The caller hears of the first cooldown of a call only.
                 on_cooldown = ignore_cooldown
             if cooldown_s == 0.0 and self._may_start(endpoint, state):
@@ -65,6 +67,9 @@ class SharedThrottle:
                 if state.max_in_flight is None or self._take(endpoint, ticket):
                     self._in_flight[ticket] = endpoint
                     return ticket
+            if not told:
+                on_cooldown(0.0)
+            told = True
             delay_s = poll_delay_s(state, now_s, _jitter())
             timeout_s -= min(cooldown_s, delay_s)
             await self._clock.sleep(delay_s)

@@ -7,6 +7,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
+from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.ports import IMPATIENT, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
@@ -318,3 +319,48 @@ async def test_a_run_waits_for_a_local_server_as_for_any_other():
     clock = FakeClock()
     flaky = Flaky(clock, 12, error=NOBODY)
     assert (await ask(flaky, clock, patience=Patience(1_000.0))).message.text == "here"
+
+
+@pytest.mark.parametrize(
+    ("says", "billable"),
+    [((), [0, 1]), (("half a reply",), [2])],
+)
+async def test_what_may_be_billed_is_told_before_each_wait_and_each_try(says, billable):
+    """BX-11: a process that is killed while its request waits has sent nothing but what broke off."""
+    clock, told = FakeClock(), []
+    listener = DeltaListener(lambda _: None, told.append)
+    flaky = Flaky(clock, failures=1, says=says)
+    model = retrying(flaky, clock)
+    await settle(asyncio.create_task(model.reply(REQUEST, listener)), clock)
+    assert told == billable
+
+
+async def test_a_request_that_is_sent_at_once_is_not_told():
+    """BX-11: each word costs a transaction."""
+    clock, told = FakeClock(), []
+    await retrying(Flaky(clock, failures=0), clock).reply(REQUEST, DeltaListener(lambda _: None, told.append))
+    assert told == []
+
+
+async def test_a_request_waits_unsent_for_an_endpoint_that_is_parked_or_full():
+    """BX-11, AL-31."""
+    clock, told = FakeClock(), []
+    throttle = LocalThrottle(clock=clock, rng=NoJitter())
+    first = await throttle.enter(Flaky.endpoint, timeout_s=1.0)
+    throttle.leave(first, "limited", retry_after_s=5.0)
+    model = retrying(Flaky(clock, failures=0), clock, throttle=throttle, patience=Patience(60.0))
+    asking = asyncio.create_task(model.reply(REQUEST, DeltaListener(lambda _: None, told.append)))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert told == [0]
+    await settle(asking, clock)
+    assert told == [0, 1]
+    # One request at a time after the limit: the next one waits for it, which is no cooldown.
+    second = await throttle.enter(Flaky.endpoint, timeout_s=1.0)
+    asking = asyncio.create_task(model.reply(REQUEST, DeltaListener(lambda _: None, told.append)))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert told == [0, 1, 0]
+    throttle.leave(second, "ok")
+    await settle(asking, clock)
+    assert told == [0, 1, 0, 1]

@@ -50,15 +50,15 @@ class LocalThrottle:
 
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Wait until a request may start; ModelUnavailable at once if the wait would exceed `timeout_s`."""
-        leave_at = self._clock.monotonic() + timeout_s
+        leave_at, told = self._clock.monotonic() + timeout_s, False
         while not self._admits(endpoint):
             now = self._clock.monotonic()
             cooldown_s = self.wait_s(endpoint)
             if now + cooldown_s > leave_at:
                 raise _refusal(endpoint, cooldown_s)
-            if cooldown_s:
+            if cooldown_s or not told:
                 on_cooldown(cooldown_s)
-                on_cooldown = ignore_cooldown
+                told, on_cooldown = True, ignore_cooldown if cooldown_s else on_cooldown
             await self._clock.sleep(poll_delay_s(self._state(endpoint), now, self._rng.uniform(0.0, 1.0)))
         ticket = Ticket(str(next(self._numbers)))
         self._endpoints[ticket] = endpoint
@@ -173,7 +173,7 @@ class RetryingModel:
         limits = _RetryLimits(self._patience.wait_s)
         tried, last = 0, None
         while True:
-            ticket = await self._enter(limits, last, on_delta)
+            ticket = await self._enter(limits, last, listener)
             silence_s = min(self._idle_s, limits.until_s - self._now())
             # The throttle limits only cooldowns. The wait behind other requests may have used up the time, which is
             # the limited endpoint's matter and not this request's.
@@ -181,21 +181,23 @@ class RetryingModel:
                 self._throttle.leave(ticket, "failed")
                 raise _given_up(last, tried, 0.0, away=True) from last
             tried += 1
+            listener.sends()
             try:
                 return await self._attempt(ticket, request, tried, listener, silence_s)
             except ModelError as error:
                 if not error.transient:
                     raise
                 last = error
-            await self._before_retry(limits, last, tried, listener, on_delta)
+            await self._before_retry(limits, last, tried, listener)
 
-    async def _enter(self, limits: "_RetryLimits", last: ModelError | None, on_delta: DeltaHandler) -> Ticket:
+    async def _enter(self, limits: "_RetryLimits", last: ModelError | None, listener: DeltaListener) -> Ticket:
         """Wait until the next try may start; ModelUnavailable if the endpoint stays parked beyond the limits."""
 
         def on_cooldown(seconds: float) -> None:
-            on_delta(
-                RetryWait(seconds, "the model's endpoint is busy or does not answer" if last is None else last.what)
-            )
+            listener.waits()
+            if seconds:
+                busy = "the model's endpoint is busy or does not answer"
+                listener(RetryWait(seconds, busy if last is None else last.what))
 
         # Looked up only for a retry: each look reads the database.
         parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
@@ -208,7 +210,7 @@ class RetryingModel:
         return ticket
 
     async def _before_retry(
-        self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener, on_delta: DeltaHandler
+        self, limits: "_RetryLimits", last: ModelError, tried: int, listener: DeltaListener
     ) -> None:
         """Wait after a failed try; raise an error like `last` if the next try would start too late."""
         limits.failed(self._now(), self._patience.local_s if last.no_local_server else RETRY_S)
@@ -219,7 +221,8 @@ class RetryingModel:
             listener(StreamReset(last.what))
         # While the endpoint is parked, the throttle makes this request wait with the others, and one asks for all.
         if not parked:
-            on_delta(RetryWait(wait_s, last.what))
+            listener.waits()
+            listener(RetryWait(wait_s, last.what))
             with self._patience.waiting():
                 await self._clock.sleep(wait_s)
 
