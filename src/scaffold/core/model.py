@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
@@ -45,6 +45,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = 0.0
     """None if the price is unknown."""
     requests: int = 0
+    estimated_tokens: int = 0
+    """How many of its `counted_tokens` are our estimate, as no reply said how many there were."""
 
     def __add__(self, other: "Usage") -> "Usage":
         # A sum with an unknown part is unknown: counting it as 0 would show too low a cost.
@@ -56,7 +58,18 @@ class Usage(Struct, frozen=True, kw_only=True):
             output_tokens=self.output_tokens + other.output_tokens,
             cost_usd=None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
             requests=self.requests + other.requests,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
         )
+
+    @property
+    def counted_tokens(self) -> int:
+        """What counts against a limit in tokens: input that no cache had, and output."""
+        return self.input_tokens - self.cached_input_tokens + self.output_tokens
+
+    @property
+    def as_estimate(self) -> "Usage":
+        """The same usage as an estimate."""
+        return structs.replace(self, estimated_tokens=self.counted_tokens)
 
     @property
     def tokens(self) -> int:

@@ -34,10 +34,10 @@ LONG_EVENT_BYTES = 1_000
 MAX_ERROR_BYTES = 2**16
 STREAM_STARTS = (b"data:", b"event:", b":")
 """How a stream of server-sent events begins."""
-MAX_COUNT = 2**53
-"""A larger or negative number of tokens is a server's mistake."""
+MAX_COUNT = 100_000_000
+"""More tokens in one request, or fewer than none, are a server's mistake."""
 DEFAULT_OUTPUT_TOKENS = 1_000
-"""Estimated output of an agent's first turn, besides its thoughts; later estimates use the last turn's output."""
+"""Expected output of an agent's first turn, besides its thoughts; later it is the most that a turn had so far."""
 INPUT_MARGIN = 0.1
 """A request's input may exceed the estimate by this fraction."""
 SURELY_TOO_LONG = 1.5
@@ -78,6 +78,7 @@ class LiveModel:
         self._tools = _OfferedTools(card.trained_tools)
         self._fixed = _PromptOverhead()
         self._last = Usage()
+        self._most_output = 0
         self._guessed = 0
 
     def _speak(self, codec: Codec, target: ModelTarget) -> None:
@@ -102,7 +103,7 @@ class LiveModel:
         # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
         input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
         thoughts = self._card.thinking.expected_tokens(request.effort)
-        output_tokens = self._last.output_tokens or DEFAULT_OUTPUT_TOKENS + thoughts
+        output_tokens = self._most_output or DEFAULT_OUTPUT_TOKENS + thoughts
         usage = Usage(
             input_tokens=input_tokens,
             cached_input_tokens=min(self._last.cached_input_tokens, input_tokens),
@@ -252,14 +253,17 @@ class LiveModel:
     def _reply(self, request: Request, wire_reply: WireReply) -> Reply:
         usage = self._priced(self._counted(request, wire_reply))
         self._last, self._guessed = usage, self._guess(request)
+        self._most_output = max(self._most_output, usage.output_tokens)
         return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
 
     def _counted(self, request: Request, wire_reply: WireReply) -> Usage:
-        """Return the reported usage, or an estimate if the server reported none, so that no request is free."""
-        if wire_reply.usage.input_tokens > 0:
-            return _plausible(wire_reply.usage)
+        """Return the reported usage, or an estimate if the server reported none that can be, so that none is free."""
+        reported = wire_reply.usage
+        if 0 < reported.input_tokens <= MAX_COUNT and 0 <= reported.output_tokens <= MAX_COUNT:
+            return _plausible(reported)
         encoded = self._codec.message(wire_reply.message, self._target)
-        return Usage(input_tokens=self._guess(request), output_tokens=len(encoded) // BYTES_PER_TOKEN, requests=1)
+        output_tokens = len(encoded) // BYTES_PER_TOKEN
+        return Usage(input_tokens=self._guess(request), output_tokens=output_tokens, requests=1).as_estimate
 
     def _guess(self, request: Request) -> int:
         return self._pieces.tokens(request.messages) + self._fixed.tokens(request)
@@ -271,17 +275,10 @@ class LiveModel:
 
 
 def _plausible(usage: Usage) -> Usage:
-    """Return the usage with each number of tokens in its range: a wrong one must not lower what was spent."""
-    input_tokens, output_tokens = (min(max(n, 0), MAX_COUNT) for n in (usage.input_tokens, usage.output_tokens))
-    cached = min(max(usage.cached_input_tokens, 0), input_tokens)
-    written = min(max(usage.cache_write_tokens, 0), input_tokens - cached)
-    return msgspec.structs.replace(
-        usage,
-        input_tokens=input_tokens,
-        cached_input_tokens=cached,
-        cache_write_tokens=written,
-        output_tokens=output_tokens,
-    )
+    """Return the usage with no more cached tokens than input: a wrong number must not lower what was spent."""
+    cached = min(max(usage.cached_input_tokens, 0), usage.input_tokens)
+    written = min(max(usage.cache_write_tokens, 0), usage.input_tokens - cached)
+    return msgspec.structs.replace(usage, cached_input_tokens=cached, cache_write_tokens=written)
 
 
 class _OfferedTools:

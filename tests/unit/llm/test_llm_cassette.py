@@ -240,6 +240,16 @@ async def test_the_usage_of_a_request_can_be_estimated_beforehand():
     assert tape.window_tokens is None
 
 
+async def test_a_reply_that_says_nothing_of_its_usage_is_estimated():
+    """AL-21: `usage: null`; without the key it used nothing."""
+    tape = model(CassetteEntry(text="word " * 40, usage=None), prices=CassettePrices(output_per_mtok=1.0))
+    usage = (await tape.reply(request(action="a"))).usage
+    assert usage.output_tokens == 50
+    assert usage.estimated_tokens == usage.counted_tokens > usage.output_tokens
+    assert usage.cost_usd > 0
+    assert (await model(CassetteEntry(text="word")).reply(request(action="a"))).usage.counted_tokens == 0
+
+
 def test_images_contain_no_searchable_text():
     seen = Request(caller=Caller(role="testing"), system="", messages=(UserMessage((Image("image/png", b"x"),)),))
     assert not RequestMatcher(contains="x").fits(seen)

@@ -29,6 +29,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import CassetteMiss, ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.deltas import emit_deltas
+from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN
 
 NON_WORKER_ROLES = frozenset(
     {"planner", "supervisor", "critic", "drafter", "reviewer", "merger", "learner", "auditor", "agent"}
@@ -116,7 +117,8 @@ class CassetteEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     thinking: str = ""
     text: str = ""
     tool_calls: tuple[CassetteToolCall, ...] = ()
-    usage: CassetteUsage = field(default_factory=CassetteUsage)
+    usage: CassetteUsage | None = field(default_factory=CassetteUsage)
+    """None, written as `null`, for a reply that does not say what it used; by default it used nothing."""
     fault: CassetteFault | None = None
 
 
@@ -163,7 +165,7 @@ class CassetteModel:
     def estimate(self, request: Request) -> Usage:
         """Return the exact usage of the request; zero if no entry matches."""
         entry = self._fitting(request)
-        return Usage() if entry is None else self._usage(entry)
+        return Usage() if entry is None else self._usage(entry, request)
 
     async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the reply of the first try; errors as in `attempt`."""
@@ -189,19 +191,32 @@ class CassetteModel:
             await _inject_fault(entry.fault, silence_s)
         message = _reply_message(entry, request.caller)
         emit_deltas(message, on_delta)
-        return Reply(message=message, usage=self._usage(entry), stop="tool_calls" if message.tool_calls else "end")
+        return Reply(
+            message=message, usage=self._usage(entry, request), stop="tool_calls" if message.tool_calls else "end"
+        )
 
     def _fitting(self, request: Request) -> CassetteEntry | None:
         return next((entry for entry in self._cassette.entries if entry.when.fits(request)), None)
 
-    def _usage(self, entry: CassetteEntry) -> Usage:
-        return Usage(
-            input_tokens=entry.usage.input_tokens,
-            cached_input_tokens=entry.usage.cached_input_tokens,
-            output_tokens=entry.usage.output_tokens,
-            cost_usd=self._cassette.prices.cost_usd(entry.usage),
+    def _usage(self, entry: CassetteEntry, request: Request) -> Usage:
+        used = entry.usage or _estimated(entry, request)
+        usage = Usage(
+            input_tokens=used.input_tokens,
+            cached_input_tokens=used.cached_input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=self._cassette.prices.cost_usd(used),
             requests=1,
         )
+        return usage if entry.usage is not None else usage.as_estimate
+
+
+def _estimated(entry: CassetteEntry, request: Request) -> CassetteUsage:
+    """Return the estimated usage of a reply that does not say it, from the sizes of texts as for live models."""
+    tools = [(tool.name, tool.description, tool.schema) for tool in request.tools]
+    asked = (request.system, request.context, request.reminder, repr(request.messages), repr(tools))
+    answered = (entry.text, entry.thinking, repr([(call.name, call.args) for call in entry.tool_calls]))
+    input_tokens, output_tokens = (sum(map(len, texts)) // BYTES_PER_TOKEN for texts in (asked, answered))
+    return CassetteUsage(input_tokens=input_tokens, output_tokens=output_tokens)
 
 
 def last_message_text(request: Request) -> str:
