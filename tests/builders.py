@@ -30,6 +30,7 @@ from scaffold.core.model import (
     Usage,
 )
 from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature
+from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying
 from scaffold.git import commits, refs
 from scaffold.git.command import Git
@@ -47,6 +48,7 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation, state_location
 from scaffold.store.run.attempts import AgentAnswer
+from scaffold.store.spending.run_budget import RunBudgetAccount
 from support.samples import folder_until_exit, place_empty_store, sample_environ
 
 ADA = Signature("Ada Example", "ada@example.org")
@@ -232,10 +234,14 @@ def work(
             attempt.id, fence=run.fence, worker=worker or own_identity(), worktree=str(folder), log_file=log_file
         )
         store.attempts.advance(attempt.id, fence=run.fence, phase="executing")
-        store.attempts.account(
-            attempt.id, fence=run.fence, usage=Usage(input_tokens=900, output_tokens=100, cost_usd=0.25)
-        )
+        pay(store, attempt, Usage(input_tokens=900, output_tokens=100, cost_usd=0.25))
     return store.attempts.get(attempt.id) or attempt
+
+
+def pay(store: Store, attempt: Attempt, usage: Usage, *, role: str = "implementation") -> None:
+    """Book usage on an attempt, as settled requests do; needs a transaction."""
+    account = RunBudgetAccount(store, attempt.run_id, SpendingLimits())
+    account.book(attempt.id, Spender(role, attempt.model), usage)
 
 
 def submit(context: RunContext, run: Run, key: str, files: Mapping[str, str]) -> Attempt:

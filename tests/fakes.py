@@ -37,6 +37,7 @@ class FakeBudget:
     def __init__(self, requests=1_000):
         self.left = requests
         self.reserved = []
+        self.tries = []
         self.settled = []
 
     async def reserve(self, estimate):
@@ -45,6 +46,9 @@ class FakeBudget:
         self.left -= 1
         self.reserved.append(estimate)
         return f"reservation {len(self.reserved)}"
+
+    def set_tries(self, reservation, tries):
+        self.tries.append((reservation, tries))
 
     def settle(self, reservation, usage):
         self.settled.append((reservation, usage))

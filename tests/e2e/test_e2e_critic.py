@@ -1,5 +1,7 @@
 """Critiqued work from a request to landed commits: no single opinion ends it, and it ends."""
 
+import json
+
 import pytest
 import yaml
 
@@ -56,7 +58,7 @@ def request(scenario):
 
 @pytest.mark.slow
 def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(scenario):
-    """AL-5, AL-6: below the threshold, malformed, DONE while it fails, no change, no critic."""
+    """AL-5, AL-6, AL-21: below the threshold, malformed, DONE while it fails, no change, no critic; what each cost."""
     done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
@@ -82,6 +84,11 @@ def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(sc
     assert "critic: 3/9, 7 required" in scenario.scaffold("tasks").stdout
     assert "critic: 3/9, 7 required" in scenario.scaffold("contract", "stubborn").stdout
     assert "critic hasty#1 Make it shorter.\n    Total: 4/9\n" in scenario.scaffold("logs", "hasty").stdout
+    costs = json.loads(scenario.scaffold("cost", "--json").stdout)
+    assert {each["name"] for each in costs["roles"]} == {"planner", "implementation", "critic"}
+    for split in ("roles", "purposes"):
+        assert sum(each["requests"] for each in costs[split]) == costs["total"]["requests"], "each request is booked"
+    assert costs["budget"]["limit_tokens"] == 400_000, "builder's, for each of the four actions that were planned"
 
 
 @pytest.mark.slow

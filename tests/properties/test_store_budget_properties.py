@@ -16,12 +16,15 @@ from builders import ME, a_goal, a_run, an_action, an_attempt, claim, location_a
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
+from scaffold.core.run_settings import RunLimits
+from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.host.clock import FakeClock, SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
+from scaffold.store.spending.budget import SharedBudget
 from scaffold.store.spending.run_budget import RunBudget
-from scaffold.store.spending.session_budget import session_budget
+from scaffold.store.spending.session_budget import SessionBudgetAccount
 from scaffold.store.user_store import UserStore
 from support.postgres import new_location
 from support.property_examples import up_to
@@ -31,7 +34,7 @@ BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1])}
 
 cents = st.integers(0, 40)
 requests = st.lists(st.tuples(cents, cents, st.integers(0, 30)), max_size=6)
-"""What each request is thought to cost and costs, in cents, and how long it takes, in hundredths of a second."""
+"""What each request is thought to cost and costs, in cents and in as many tokens, and its hundredths of a second."""
 
 SPEND = """
 import sys
@@ -40,13 +43,17 @@ spend_for_real(int(sys.argv[1]), sys.argv[2:])
 """
 
 
+def _usage(cents: int) -> Usage:
+    return Usage(cost_usd=cents / 100, output_tokens=cents, requests=1)
+
+
 class Spenders:
     """Several agents of one account; every step is checked against the promise."""
 
-    def __init__(self, budget: Budget, clock: FakeClock, limit: int) -> None:
+    def __init__(self, budget: Budget, clock: FakeClock, limit: int, limit_tokens: int) -> None:
         self.budget = budget
         self.clock = clock
-        self.limit = limit
+        self.limit = min(limit, limit_tokens)  # each cent is a token, too
         self.spent = 0
         self.held: dict[str, int] = {}
         self.largest_step = 0
@@ -55,18 +62,16 @@ class Spenders:
     async def spend(self, requests: list[tuple[int, int, int]]) -> None:
         for estimated, real, hundredths in requests:
             try:
-                reservation = await self.budget.reserve(Usage(cost_usd=estimated / 100, requests=1))
+                reservation = await self.budget.reserve(_usage(estimated))
             except BudgetExceeded:
-                if self.spent < self.limit:
-                    assert estimated > self.limit, "refused before 100%"
-                    continue
+                assert self.spent >= self.limit, "refused before 100%"
                 return
             assert self.spent < self.limit, "a request started at 100%"
             assert self.spent + sum(self.held.values()) < self.limit, "what others had set aside did not count"
             self.held[reservation] = estimated
             self.largest_step = max(self.largest_step, estimated)
             await self.clock.sleep(hundredths / 100)
-            self.budget.settle(reservation, Usage(cost_usd=real / 100, requests=1))
+            self.budget.settle(reservation, _usage(real))
             del self.held[reservation]
             self.spent += real
             self.surprise += max(0, real - estimated)
@@ -80,13 +85,14 @@ def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UserStore]:
 
 
 @settings(max_examples=up_to(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(limit=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
-def test_many_spenders_respect_one_limit(user: UserStore, limit: int, agents: list) -> None:
-    """BX-11: only the request that reaches the limit, and underestimated ones, exceed it."""
+@given(limit=st.integers(1, 200), tokens=st.integers(1, 200), agents=st.lists(requests, min_size=1, max_size=8))
+def test_many_spenders_respect_both_limits(user: UserStore, limit: int, tokens: int, agents: list) -> None:
+    """BX-11, AL-21: only the request that reaches a limit, and underestimated ones, exceed it."""
     clock = FakeClock()
-    account = f"session-{next(NUMBERS)}"
-    budget = session_budget(user, account, limit_usd=limit / 100, clock=clock, owner=ME)
-    spenders = Spenders(budget, clock, limit)
+    account = SessionBudgetAccount(user, f"session-{next(NUMBERS)}", limit_usd=limit / 100)
+    account.limits, account.largest_usd = SpendingLimits(usd=limit / 100, tokens=tokens), None
+    budget = SharedBudget(account, payer=account.id, spender=Spender("agent", "m1"), clock=clock, owner=ME)
+    spenders = Spenders(budget, clock, limit, tokens)
 
     async def spend_together() -> None:
         tasks = [asyncio.create_task(spenders.spend(requests)) for requests in agents]
@@ -100,13 +106,14 @@ def test_many_spenders_respect_one_limit(user: UserStore, limit: int, agents: li
             await task
 
     asyncio.run(spend_together())
-    assert user.reservations.of_account(account) == ()
-    assert user.accounts.spent_usd(account) == pytest.approx(spenders.spent / 100)
-    assert spenders.spent < limit + spenders.largest_step + spenders.surprise + 1
+    assert user.reservations.of_account(account.id) == ()
+    spent = user.accounts.totals(account.id).spent
+    assert (spent.usd, spent.tokens) == (pytest.approx(spenders.spent / 100), spenders.spent)
+    assert spenders.spent < spenders.limit + spenders.largest_step + spenders.surprise + 1
 
 
 def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
-    """Have four processes of three agents each spend a limit of $1 in steps of 1 to 3 cents."""
+    """Have four processes of three agents each use 100 tokens in steps of 1 to 3; the limit of $9 is not reached."""
     with closing(Store.open(place, clock=SystemClock())) as store:
         actions = [an_action(f"key-{number}") for number in range(4)]
         with store.transaction():
@@ -132,7 +139,8 @@ def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
         said = [child.communicate(timeout=60)[0] for child in children]
         assert [child.returncode for child in children] == [0] * 4
         spent = [sum(map(int, words.split())) for words in said]
-        assert store.runs.paid_usd("run-1") == pytest.approx(sum(spent) / 100)
+        assert store.accounts.totals("run-1").spent.usd == pytest.approx(sum(spent) / 100)
+        assert store.accounts.totals("run-1").spent.tokens == sum(spent)
         assert store.runs.spent("run-1").requests == sum(len(words.split()) for words in said)
         assert store.reservations.of_account("run-1") == ()
         assert 100 <= sum(spent) <= 102
@@ -144,10 +152,17 @@ def spend_for_real(number: int, words: list[str]) -> None:
     clock = SystemClock()
     store = Store.open(parse_location(words), clock=clock)
     attempt = an_attempt(an_action(f"key-{number}"))
-    budget = RunBudget(store, attempt, limit_usd=1.0, clock=clock, owner=own_identity())
+    budget = RunBudget(
+        store,
+        attempt,
+        Spender("implementation", "m1"),
+        limits=RunLimits(budget_usd=9.0, budget_tokens=100),
+        clock=clock,
+        owner=own_identity(),
+    )
 
     async def spend(usd_cents: int) -> None:
-        usage = Usage(cost_usd=usd_cents / 100, requests=1)
+        usage = _usage(usd_cents)
         while True:
             try:
                 reservation = await budget.reserve(usage)
@@ -169,7 +184,7 @@ def spend_for_real(number: int, words: list[str]) -> None:
 
 @pytest.mark.slow
 def test_many_processes_respect_one_limit(tmp_path: Path) -> None:
-    """BX-11, OR-8: all processes of a run share one ledger, and nothing is lost between them."""
+    """BX-11, AL-21, OR-8: all processes of a run share one ledger; its end is exceeded by one request at most."""
     _expect_processes_to_keep_to_one_limit(tmp_path / "state.db")
 
 

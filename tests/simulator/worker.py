@@ -11,10 +11,14 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
+from scaffold.core.spending import Spender
 from scaffold.git import refs, worktree
+from scaffold.plan.budget import spending_limits
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
+from scaffold.store.spending.budget import remaining
+from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
@@ -27,6 +31,7 @@ from simulator.processes import Process
 
 STALE = 3
 COST_USD = 0.1
+SPENDER = Spender("implementation", "simulated")
 QUESTION = "What now in"
 
 
@@ -254,11 +259,12 @@ class SimulatedWorker:
             await self._work(10.0, 20.0)
 
     def _pay(self, run: Run, attempt: Attempt) -> None:
-        store, limit_usd = self._context.store, run.settings.limits.budget_usd
+        store = self._context.store
+        account = RunBudgetAccount(store, run.id, spending_limits(run.settings.limits))
         with store.transaction():
-            if limit_usd is not None and store.runs.paid_usd(run.id) >= limit_usd:
-                raise BudgetExceeded("the budget is used up", "Give more.")
-            store.attempts.account(attempt.id, usage=Usage(cost_usd=COST_USD, requests=1), fence=attempt.fence)
+            remaining(account)
+            store.attempts.check(attempt.id, fence=attempt.fence)
+            account.book(attempt.id, SPENDER, Usage(cost_usd=COST_USD, requests=1))
 
     async def _work(self, least_s: float, most_s: float) -> None:
         await asyncio.sleep(self._faults.rng.uniform(least_s, most_s))

@@ -8,6 +8,7 @@ from builders import THEN, a_goal, a_run
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Action, Attempt, Fact, Goal, InboxItem, PlanningTurn, Run, Usage
 from scaffold.core.states import status_of
+from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.run_history import PhaseSpan, RunHistory
 from scaffold.views.run_view import ChildProgress, GoalProgress, RunSummary, RunView
 
@@ -37,7 +38,7 @@ def a_view(
         run=run,
         status=status_of(run.state),
         spent=spent or Usage(),
-        reserved_usd=0.0,
+        budget=BudgetUse(limits=spending_limits(run.settings.limits)),
         goals=tuple(_progress(goal, by_goal[goal.id]) for goal in goals),
         turns=(),
         agents=(),

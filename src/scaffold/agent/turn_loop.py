@@ -1,6 +1,7 @@
 """One agent: a conversation between a model and its tools, turn by turn."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -303,14 +304,15 @@ class Agent:
     async def _paid(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
         """Return the reply to a request within the budget, and its usage, that of broken tries included."""
         budget, estimate = self._records.budget, self._model.estimate(request)
-        reservation, listener, used = await budget.reserve(estimate), DeltaListener(on_delta), Usage()
+        reservation, used = await budget.reserve(estimate), Usage()
+        listener = DeltaListener(on_delta, partial(budget.set_tries, reservation))
         try:
             reply = await self._model.reply(request, listener)
             listener.understood()
             used = reply.usage
         finally:
             # A failed try may have been billed without saying so: book it as estimated.
-            used = sum((msgspec.structs.replace(estimate, requests=0),) * listener.void_tries, used)
+            used = sum((msgspec.structs.replace(estimate.as_estimate, requests=0),) * listener.void_tries, used)
             budget.settle(reservation, used)
             self._usage += used
             self._unstored += used

@@ -17,6 +17,8 @@ Parser = Callable[[object], ConfigValue]
 
 SIZES = ("small", "medium", "large")
 """Names for models that the user's configuration fills in: `models.small` and so on."""
+MAX_BUDGET_USD = 1_000_000_000
+MAX_BUDGET_TOKENS = 1_000_000_000_000
 MIN_WINDOW = 1_000
 """Fewer tokens hold no agent's prompt."""
 AUTO = "auto"
@@ -89,9 +91,16 @@ def share(given: object) -> ConfigValue:
 
 
 def dollars(given: object) -> ConfigValue:
-    """Return an amount of money."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < math.inf:
-        raise ValueError("an amount in dollars, 0 or more")
+    """Return an amount of money; nothing at all would be a limit that lets no request start."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_BUDGET_USD:
+        raise ValueError(f"an amount in dollars, above 0 and at most {MAX_BUDGET_USD:,}")
+    return given
+
+
+def tokens(given: object) -> ConfigValue:
+    """Return a limit in tokens."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MAX_BUDGET_TOKENS:
+        raise ValueError(f"a whole number of tokens from 1 to {MAX_BUDGET_TOKENS:,}")
     return given
 
 

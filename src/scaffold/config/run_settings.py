@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
 from scaffold.agent.prompts import Notice
+from scaffold.config.budget import budget_tokens, with_default_tokens, with_more, with_tier_tokens
 from scaffold.config.folder_trust import folder_trust, prompt_folders
 from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.permissions import detect_sandbox_level, permission_settings, sandbox_settings
@@ -53,6 +54,7 @@ class RunFlags(Struct, frozen=True, kw_only=True):
     model: str | None = None
     agents: int | None = None
     budget_usd: float | None = None
+    budget_tokens: int | None = None
     sandbox: SandboxMode | None = None
     yolo: bool = False
     as_json: bool = False
@@ -78,6 +80,7 @@ def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
         "tier": flags.tier,
         "agents": flags.agents,
         "budget_usd": flags.budget_usd,
+        "budget_tokens": flags.budget_tokens,
         "sandbox.mode": flags.sandbox,
     }
 
@@ -107,6 +110,7 @@ async def run_settings(
         prompts=prompt_folders(root, trust_once=once, notice=notice),
     )
     planning = _with_judges(planning, settings, tier, model)
+    limits = with_default_tokens(limits, settings, tier, (model, planning.reviewer))
     if planning.reviewer is not None and planning.reviewer.model != model:
         _tell_unenforced_limit(planning.reviewer.model.name, limits.budget_usd, notice)
     return RunSettings(
@@ -211,6 +215,7 @@ def run_limits(settings: Settings) -> RunLimits:
         idle_s=settings.number("idle_s"),
         model_wait_s=settings.number("model_wait_s"),
         budget_usd=settings.money("budget_usd"),
+        budget_tokens=budget_tokens(settings),
     )
 
 
@@ -294,8 +299,7 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
         settings = with_tier(settings, chosen)
     if flags.agents is not None:
         settings = structs.replace(settings, tier=structs.replace(settings.tier, agents=flags.agents))
-    if flags.budget_usd is not None:
-        settings = structs.replace(settings, limits=structs.replace(settings.limits, budget_usd=flags.budget_usd))
+    settings = structs.replace(settings, limits=with_more(settings, usd=flags.budget_usd, tokens=flags.budget_tokens))
     if flags.sandbox is not None:
         settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
     settings = structs.replace(settings, taking=resumed_taking(settings.taking, flags))
@@ -340,7 +344,9 @@ def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunS
 def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
     """Return the run's settings with the tier of `settings`, and with the drafter, critic and reviewer that it has."""
     tier = settings.tier()
-    return structs.replace(run, tier=tier, planning=_with_judges(run.planning, settings, tier, run.model))
+    limits = with_tier_tokens(run.limits, tier)
+    planning = _with_judges(run.planning, settings, tier, run.model)
+    return structs.replace(run, tier=tier, limits=limits, planning=planning)
 
 
 def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings) -> PlanningSettings:

@@ -135,6 +135,7 @@ class Settings(Struct, frozen=True):
             iterations=int(self.number(f"tiers.{name}.iterations")),
             timeout_min=self.number(f"tiers.{name}.timeout_min"),
             threshold=int(self.number(f"tiers.{name}.threshold")),
+            tokens=int(self.number(f"tiers.{name}.tokens")),
         )
 
 

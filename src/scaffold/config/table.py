@@ -32,6 +32,7 @@ from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISION
 MAX_AGENTS = 20
 MAX_SUBAGENTS = 20
 MAX_LEARNING_TOKENS = 20_000
+MIN_ACTION_TOKENS = 1_000
 EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer", "merger")
 """The roles in a run whose effort can be set."""
 
@@ -93,6 +94,12 @@ def _tier(tier: Tier) -> Iterator[Setting]:
         f"{name}.iterations", "how many times an attempt may try to pass its contract", integer(1, 100), tier.iterations
     )
     yield _most(f"{name}.timeout_min", "how many minutes an attempt may take", positive("minutes"), tier.timeout_min)
+    yield _most(
+        f"{name}.tokens",
+        "how many tokens, input that no cache has and output, a run may use for each action of the agreed plan",
+        integer(MIN_ACTION_TOKENS, parsers.MAX_BUDGET_TOKENS),
+        tier.tokens,
+    )
     purpose = "the critic's passing score, out of 9; 0 disables the critic and drafted contracts"
     yield Setting(f"{name}.threshold", purpose, integer(0, 9), tier.threshold, project=RAISE)
 
@@ -172,6 +179,13 @@ _ROWS = (
         SchedulingSettings().directory_agents,
     ),
     _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
+    # A project's could be more than the tier allows; that lowers `tiers.NAME.tokens`.
+    _own(
+        "budget_tokens",
+        "limit in tokens of a run, input that no cache has and output, in place of the tier's",
+        parsers.tokens,
+        _LIMITS.budget_tokens,
+    ),
     _own(
         "supervision",
         "how the next step of a goal is chosen: `mechanical` (without a model) or `agent`",

@@ -49,9 +49,17 @@ class Budget(Protocol):
     """A budget shared by all processes of a run or session: reserve before a request, settle after it."""
 
     async def reserve(self, estimate: Usage) -> ReservationId:
-        """Reserve the estimated cost; waits while other reservations leave too little.
+        """Reserve the estimated usage; waits while other reservations leave too little.
 
-        Raises BudgetExceeded once the limit is used up.
+        Raises BudgetExceeded once a limit is used up.
+        """
+        ...
+
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Say how many tries of the request may have been billed by now, the one under way included.
+
+        It is 1 from the reservation on, and 0 while the request waits and nothing was sent. A process that is killed is
+        booked so many estimates.
         """
         ...
 
@@ -69,6 +77,7 @@ broke off its reply | failed otherwise, which says nothing about the endpoint.""
 
 
 CooldownHandler = Callable[[float], None]
+"""Is told how many seconds a request waits for its endpoint; 0 if it waits for other requests to end."""
 
 
 def ignore_cooldown(cooldown_s: float, /) -> None:
@@ -84,7 +93,7 @@ class Throttle(Protocol):
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Return when a request may start; raise ModelUnavailable at once if that takes more than `timeout_s`.
 
-        If the endpoint is in a cooldown, `on_cooldown` is called once with its length in seconds.
+        If it has to wait, `on_cooldown` is called once, and at the first cooldown once with its length in seconds.
         """
         ...
 

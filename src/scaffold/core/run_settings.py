@@ -76,6 +76,8 @@ class Tier(Struct, frozen=True, kw_only=True):
     """Minutes that one attempt may take."""
     threshold: int
     """The critic's minimum score, of 9; 0 for neither a critic nor drafted contracts."""
+    tokens: int = 0
+    """Tokens for each action of the plan that the user agreed to; 0, as in runs of older versions, for no limit."""
 
     @property
     def timeout_s(self) -> float:
@@ -83,12 +85,12 @@ class Tier(Struct, frozen=True, kw_only=True):
         return 60 * self.timeout_min
 
 
-BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7)
+BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000)
 TIERS = (
-    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0),
-    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5),
+    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000),
+    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000),
     BUILDER,
-    Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8),
+    Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8, tokens=140_000),
 )
 """The built-in tiers, from the least effort to the most."""
 
@@ -121,6 +123,12 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     model_wait_s: float = 3600.0
     """Seconds that a request waits for an endpoint that is down or limited, before its run is paused."""
     budget_usd: float | None = None
+    budget_tokens: int | None = None
+    """The limit in tokens that the user named, in place of the default."""
+    action_tokens: int = 0
+    """The default limit in tokens, for each agreed action; 0 if none holds: `plan/budget.py`."""
+    agreed_actions: int = 0
+    """How many actions the agreed plan counts as; 0 while there is no plan."""
 
 
 class PlanningSettings(Struct, frozen=True, kw_only=True):

@@ -26,8 +26,6 @@ from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
-from scaffold.core.ids import ReservationId
-from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
@@ -198,10 +196,10 @@ class Session:
     @property
     def remaining_usd(self) -> float | None:
         """The remaining part of the limit in dollars; None without a limit."""
-        limit_usd, account = self.options.budget_usd, self._account
-        if limit_usd is None or account is None:
+        limit_usd = self.options.budget_usd
+        if limit_usd is None:
             return None
-        return limit_usd - self.open_conversation.store.accounts.spent_usd(account)
+        return limit_usd - self.open_conversation.store.accounts.totals(self._account).spent.usd
 
     async def open(self) -> None:
         """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
@@ -382,10 +380,13 @@ class Session:
         limit_usd, conversation = self.options.budget_usd, self.open_conversation
         if notice := unenforced_limit_notice(self.model, limit_usd):
             self._notice(notice)
-        if limit_usd is None or self._account is None:
-            return UnlimitedBudget()
         return session_budget(
-            conversation.store, self._account, limit_usd=limit_usd, clock=SystemClock(), owner=conversation.owner
+            conversation.store,
+            self._account,
+            limit_usd=limit_usd,
+            model=self.model,
+            clock=SystemClock(),
+            owner=conversation.owner,
         )
 
 
@@ -423,17 +424,6 @@ async def open_session(
         yield session
     finally:
         await session.close()
-
-
-class UnlimitedBudget:
-    """A budget without a limit: the conversation counts the usage."""
-
-    async def reserve(self, estimate: Usage) -> ReservationId:  # noqa: ARG002 - there is no limit
-        """Return at once."""
-        return ReservationId("")
-
-    def settle(self, reservation: ReservationId, usage: Usage) -> None:
-        """Do nothing."""
 
 
 REPOSITORY_NOTE = "scaffold.agent.repository_note:repository_note"

@@ -46,8 +46,8 @@ class SubagentOptions(Struct, frozen=True, kw_only=True):
     """What a subagent inherits from its session."""
 
     session: SessionOptions
-    account: str | None
-    """Pays for its requests; None without a limit."""
+    account: str
+    """Pays for its requests."""
 
     def to_json(self) -> str:
         """Return JSON for `read_subagent_options`; plain ASCII, as folder names need not be valid Unicode."""

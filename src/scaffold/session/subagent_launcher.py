@@ -28,8 +28,8 @@ class ParentLink(Struct, frozen=True, kw_only=True):
 
     name: str
     """The name of the subagent in its requests: `sub-1`."""
-    account: str | None
-    """Pays for its requests; None without a limit."""
+    account: str
+    """Pays for its requests."""
     ask_parent: ApprovalDelegate
     """Lets the parent decide what would be asked."""
 

@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from scaffold.store.bookings import Bookings
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
@@ -11,7 +12,7 @@ from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connecti
 from scaffold.store.learning_uses import LearningUses
 from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
-from scaffold.store.reservations import Reservations
+from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.run.actions import Actions
 from scaffold.store.run.activities import Activities
 from scaffold.store.run.attempts import Attempts
@@ -71,6 +72,8 @@ class Store(BaseStore):
         self.work_items = WorkItems(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)
+        self.accounts = BudgetAccounts(connection)
+        self.bookings = Bookings(connection)
 
     @classmethod
     def open(

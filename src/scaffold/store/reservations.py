@@ -1,49 +1,64 @@
-"""Reservations of budget for requests in flight, the queue of waiting requests, and what sessions spent."""
+"""Reservations of budget for requests in flight, the queue of waiting requests, and the totals of each account."""
 
 from msgspec import Struct
 
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import ReservationId
-from scaffold.core.model import ProcessIdentity
-from scaffold.store.driver.columns import OWNER, format_time
+from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.spending import AccountTotals, Amount, Spender
+from scaffold.store.driver.columns import OWNER, format_time, usage_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 
 ENQUEUE = """
-INSERT INTO reservation (id, account, payer, position, amount_usd, granted, owner, at)
+INSERT INTO reservation (id, account, payer, position, amount_usd, input_tokens, cached_input_tokens, output_tokens,
+                         tries, role, model, granted, owner, at)
 VALUES (:id, :account, :payer, (SELECT COALESCE(MAX(position), 0) + 1 FROM reservation WHERE account = :account),
-        :usd, 0, :owner, :at)
+        :cost_usd, :input_tokens, :cached_input_tokens, :output_tokens, :tries, :role, :model, 0, :owner, :at)
 """
-QUEUE_POSITION = """
-SELECT (SELECT COUNT(*) FROM reservation AS earlier WHERE earlier.account = mine.account AND earlier.granted = 0
-                                                      AND earlier.position < mine.position) AS before,
-       (SELECT COALESCE(SUM(amount_usd), 0.0) FROM reservation AS others WHERE others.account = mine.account
-                                                                    AND others.granted = 1) AS held_usd
-FROM reservation AS mine WHERE id = :id
+BEFORE = """
+SELECT COUNT(earlier.id) AS before FROM reservation AS mine
+LEFT JOIN reservation AS earlier ON earlier.account = mine.account AND earlier.granted = 0
+                                AND earlier.position < mine.position
+WHERE mine.id = :id GROUP BY mine.id
+"""
+HELD = """
+SELECT COALESCE(SUM(amount_usd), 0.0) AS usd,
+       COALESCE(SUM(input_tokens - cached_input_tokens + output_tokens), 0) AS tokens
+FROM reservation WHERE account = :account AND granted = 1
 """
 GRANT = "UPDATE reservation SET granted = 1 WHERE id = :id"
+SET_TRIES = "UPDATE reservation SET tries = :tries WHERE id = :id"
 RELEASE = "DELETE FROM reservation WHERE id = :id RETURNING *"
 OF_ACCOUNT = "SELECT * FROM reservation WHERE account = :account ORDER BY position"
 
 ADD_SPENT = """
-INSERT INTO budget_account (id, spent_usd) VALUES (:id, :usd)
-ON CONFLICT (id) DO UPDATE SET spent_usd = budget_account.spent_usd + excluded.spent_usd
+INSERT INTO budget_account (id, spent_usd, spent_tokens, estimated_tokens, error_tokens)
+VALUES (:id, :usd, :tokens, :estimated, :error)
+ON CONFLICT (id) DO UPDATE
+SET spent_usd = budget_account.spent_usd + excluded.spent_usd,
+    spent_tokens = budget_account.spent_tokens + excluded.spent_tokens,
+    estimated_tokens = budget_account.estimated_tokens + excluded.estimated_tokens,
+    error_tokens = budget_account.error_tokens + excluded.error_tokens
 """
-SPENT = "SELECT spent_usd FROM budget_account WHERE id = :id"
+TOTALS = "SELECT * FROM budget_account WHERE id = :id"
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """The estimated cost of one request."""
+    """The estimated usage of one request."""
 
     id: ReservationId
     account: str
     """The account with the limit; its reservations form one queue."""
     payer: str
-    """The id that the request's actual cost is booked on."""
-    usd: float | None
-    """None if the price is unknown; counts as 0."""
+    """The id that the request's actual usage is booked on."""
+    spender: Spender
+    estimate: Usage
+    """Of one try; a cost of None, as the price is unknown, counts as 0."""
+    tries: int = 1
+    """How many tries of the request may have been billed, the one under way included; 0 while it waits unsent."""
     granted: bool = False
-    """True once the money is reserved; False while waiting in the queue."""
+    """True once its estimate is reserved; False while waiting in the queue."""
     owner: ProcessIdentity
 
 
@@ -52,35 +67,50 @@ class Reservations(TableGateway):
 
     def ask(self, reservation: Reservation) -> None:
         """Append the reservation to its account's queue."""
+        estimate = usage_columns(reservation.estimate)
+        del estimate["requests"]
         self._connection.write(
             ENQUEUE,
             id=reservation.id,
             account=reservation.account,
             payer=reservation.payer,
-            usd=reservation.usd,
+            **estimate,
+            tries=reservation.tries,
+            role=reservation.spender.role,
+            model=reservation.spender.model,
             owner=OWNER.write(reservation.owner),
             at=format_time(self._clock.now()),
         )
 
-    def is_next(self, reservation: ReservationId, room_usd: float) -> bool:
-        """Return whether the reservation is first in the queue and granted ones total less than `room_usd`.
+    def is_next(self, reservation: Reservation, room: Amount) -> bool:
+        """Return whether the reservation is first in the queue and granted ones total less than `room`, in both units.
 
         Raises StoreError if the reservation no longer exists.
         """
-        row = self._connection.row(QUEUE_POSITION, id=reservation)
+        row = self._connection.row(BEFORE, id=reservation.id)
         if row is None:
             raise StoreError(
                 "another process released this reservation because it considered this process dead",
                 "Use a separate database for each machine, and for each container with its own process ids.",
             )
-        return bool(row["before"] == 0 and row["held_usd"] < room_usd)
+        held = self.held(reservation.account)
+        return bool(row["before"] == 0 and held.usd < room.usd and held.tokens < room.tokens)
 
-    def hold(self, reservation: ReservationId, room_usd: float) -> bool:
+    def hold(self, reservation: Reservation, room: Amount) -> bool:
         """Grant the reservation if it is next; return False if it has to wait."""
-        admitted = self.is_next(reservation, room_usd)
+        admitted = self.is_next(reservation, room)
         if admitted:
-            self._connection.write(GRANT, id=reservation)
+            self._connection.write(GRANT, id=reservation.id)
         return admitted
+
+    def held(self, account: str) -> Amount:
+        """Return what granted reservations of the account have set aside."""
+        (row,) = self._connection.rows(HELD, account=account)
+        return Amount(float(row["usd"]), int(row["tokens"]))
+
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Store how many tries of the request may have been billed."""
+        self._connection.write(SET_TRIES, id=reservation, tries=tries)
 
     def free(self, reservation: ReservationId) -> Reservation | None:
         """Remove a granted or waiting reservation and return it; None if it was already removed."""
@@ -97,23 +127,44 @@ def _reservation(row: Row) -> Reservation:
         id=row["id"],
         account=row["account"],
         payer=row["payer"],
-        usd=row["amount_usd"],
+        spender=Spender(row["role"], row["model"]),
+        estimate=Usage(
+            input_tokens=row["input_tokens"],
+            cached_input_tokens=row["cached_input_tokens"],
+            output_tokens=row["output_tokens"],
+            cost_usd=row["amount_usd"],
+            requests=1,
+        ),
+        tries=row["tries"],
         granted=bool(row["granted"]),
         owner=OWNER.read(row["owner"]),
     )
 
 
 class BudgetAccounts:
-    """One sum per account; the first booking creates the account."""
+    """The totals of each account; the first booking creates it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def book(self, account: str, usd: float) -> None:
-        """Add `usd` to the account's sum."""
-        self._connection.write(ADD_SPENT, id=account, usd=usd)
+    def book(self, account: str, usage: Usage, *, error_tokens: int = 0) -> None:
+        """Add the usage to the account's totals; `error_tokens` says how wrong its estimate was."""
+        self._connection.write(
+            ADD_SPENT,
+            id=account,
+            usd=usage.cost_usd or 0.0,
+            tokens=usage.counted_tokens,
+            estimated=usage.estimated_tokens,
+            error=error_tokens,
+        )
 
-    def spent_usd(self, account: str) -> float:
-        """Return the sum spent so far; 0 for an unknown account."""
-        row = self._connection.row(SPENT, id=account)
-        return 0.0 if row is None else float(row["spent_usd"])
+    def totals(self, account: str) -> AccountTotals:
+        """Return what is booked on the account; nothing for an unknown one."""
+        row = self._connection.row(TOTALS, id=account)
+        if row is None:
+            return AccountTotals()
+        return AccountTotals(
+            spent=Amount(float(row["spent_usd"]), int(row["spent_tokens"])),
+            estimated_tokens=int(row["estimated_tokens"]),
+            error_tokens=int(row["error_tokens"]),
+        )

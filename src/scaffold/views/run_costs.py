@@ -1,53 +1,78 @@
-"""What a run cost, by goal, by action, by role and by model."""
+"""What a run cost: by goal, by action, by role and by model, and what proof and landing cost beside the work."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.model import PlanningTurn, Usage
+from scaffold.core.spending import PURPOSES, Booking, Purpose, Spender, purpose_of
 from scaffold.views.agent_list import PLANNER, SUPERVISOR
+from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView
 
 NO_GOAL = "planning of the run"
 """Where the planner's turns are counted: they come before there is a goal."""
+PHASE_PURPOSES: Mapping[str, Purpose] = {
+    "workspace": "work",
+    "executing": "work",
+    "verifying": "proof",
+    "critiquing": "proof",
+    "candidate": "landing",
+    "landing": "landing",
+}
+"""What an attempt's time in each phase is for.
+
+Checks and gates run in `verifying`, and again in `candidate`, with the time in which it waits for its turn.
+"""
 
 
 class CostLine(Struct, frozen=True):
-    """The usage of all agents of one goal, role or model."""
+    """The usage of all agents of one goal, action, role, model or purpose."""
 
     name: str
     agents: int
     """How many attempts and planning turns."""
     usage: Usage
+    seconds: float | None = None
+    """How long all of them took together; None where that is not measured."""
 
 
 class RunCosts(Struct, frozen=True, kw_only=True):
-    """The usage of a run, split in four ways; each has the same sum. The dearest come first."""
+    """The usage of a run, split in five ways; each has the same sum. The dearest come first, but for purposes."""
 
     by_goal: tuple[CostLine, ...]
     by_action: tuple[CostLine, ...]
     """Planning turns about no action count under what they are about."""
     by_role: tuple[CostLine, ...]
-    """An attempt's agents count under the role of its action: its critic and its reviewer have no account of theirs."""
+    """In runs of older versions, all agents of an attempt count under the role of its action."""
     by_model: tuple[CostLine, ...]
+    by_purpose: tuple[CostLine, ...] = ()
+    """Work, planning, proof and landing, in this order, with their time."""
 
 
 class _Payer(Struct, frozen=True):
+    id: str
     goal: str
     action: str
-    role: str
-    model: str
+    spender: Spender
     usage: Usage
 
 
-def run_costs(view: RunView, turns: Sequence[PlanningTurn]) -> RunCosts:
+def run_costs(
+    view: RunView, turns: Sequence[PlanningTurn], bookings: Sequence[Booking] = (), history: RunHistory | None = None
+) -> RunCosts:
     """Return what the attempts of the run and its planning turns have used so far."""
-    payers = [*_attempts(view), *_turns(view, turns)]
+    booked = defaultdict[str, list[Booking]](list)
+    for booking in bookings:
+        booked[booking.payer].append(booking)
+    payers = [each for whole in (*_attempts(view), *_turns(view, turns)) for each in _split(whole, booked[whole.id])]
     return RunCosts(
-        by_goal=_lines((payer.goal, payer.usage) for payer in payers),
-        by_action=_lines((payer.action, payer.usage) for payer in payers),
-        by_role=_lines((payer.role, payer.usage) for payer in payers),
-        by_model=_lines((payer.model, payer.usage) for payer in payers),
+        by_goal=_lines((payer.goal, payer) for payer in payers),
+        by_action=_lines((payer.action, payer) for payer in payers),
+        by_role=_lines((payer.spender.role, payer) for payer in payers),
+        by_model=_lines((payer.spender.model, payer) for payer in payers),
+        by_purpose=_purposes(payers, _seconds(view, turns, history)),
     )
 
 
@@ -55,8 +80,8 @@ def _attempts(view: RunView) -> Iterator[_Payer]:
     goals = {goal.id: goal.name for goal in view.goals}
     for action in view.actions:
         for attempt in view.attempts_of(action):
-            model = attempt.model or view.run.settings.model.name
-            yield _Payer(goals[action.goal_id], action.key, action.role, model, attempt.usage)
+            spender = Spender(action.role, attempt.model or view.run.settings.model.name)
+            yield _Payer(attempt.id, goals[action.goal_id], action.key, spender, attempt.usage)
 
 
 def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
@@ -65,19 +90,52 @@ def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
     model = view.run.settings.model.name
     for turn in turns:
         if turn.goal_id is None:
-            yield _Payer(NO_GOAL, NO_GOAL, PLANNER, model, turn.usage)
+            yield _Payer(turn.id, NO_GOAL, NO_GOAL, Spender(PLANNER, model), turn.usage)
         else:
             goal = goals.get(turn.goal_id, NO_GOAL)
             about = actions.get(turn.action_id) if turn.action_id else None
-            yield _Payer(goal, about or f"supervision of {goal}", SUPERVISOR, model, turn.usage)
+            yield _Payer(turn.id, goal, about or f"supervision of {goal}", Spender(SUPERVISOR, model), turn.usage)
 
 
-def _lines(parts: "Iterator[tuple[str, Usage]]") -> tuple[CostLine, ...]:
-    sums: dict[str, CostLine] = {}
-    for name, usage in parts:
-        so_far = sums.get(name, CostLine(name, 0, Usage()))
-        sums[name] = CostLine(name, so_far.agents + 1, so_far.usage + usage)
-    # An unknown cost comes first: it may be the highest.
+def _split(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
+    """Yield the payer for each of its spenders."""
+    if not bookings:
+        yield whole
+    for booking in bookings:
+        spender = Spender(booking.spender.role, booking.spender.model or whole.spender.model)
+        yield structs.replace(whole, spender=spender, usage=booking.usage)
+
+
+def _seconds(view: RunView, turns: Sequence[PlanningTurn], history: RunHistory | None) -> Mapping[Purpose, float]:
+    """Return how long agents planned, worked, proved and landed; nothing without a history."""
+    if history is None:
+        return {}
+    seconds = dict.fromkeys(PURPOSES, 0.0)
+    for turn in turns:
+        took = ((turn.ended_at or view.summary.at) - turn.started_at).total_seconds()
+        seconds["planning"] += max(0.0, took)  # a clock may be set back
+    for spans in history.spans.values():
+        for span in spans:
+            if (purpose := PHASE_PURPOSES.get(span.phase)) is not None:
+                seconds[purpose] += (span.end - span.start).total_seconds()
+    return seconds
+
+
+def _purposes(payers: Sequence[_Payer], seconds: Mapping[Purpose, float]) -> tuple[CostLine, ...]:
+    found = {line.name: line for line in _lines((purpose_of(payer.spender.role), payer) for payer in payers)}
+    if not found:
+        return ()
     return tuple(
-        sorted(sums.values(), key=lambda line: (line.usage.cost_usd is not None, -(line.usage.cost_usd or 0.0)))
+        structs.replace(found.get(purpose, CostLine(purpose, 0, Usage())), seconds=seconds.get(purpose))
+        for purpose in PURPOSES
     )
+
+
+def _lines(parts: "Iterator[tuple[str, _Payer]]") -> tuple[CostLine, ...]:
+    usages, agents = defaultdict[str, Usage](Usage), defaultdict[str, set[str]](set)
+    for name, payer in parts:
+        usages[name] += payer.usage
+        agents[name].add(payer.id)
+    lines = [CostLine(name, len(agents[name]), usage) for name, usage in usages.items()]
+    # An unknown cost comes first: it may be the highest.
+    return tuple(sorted(lines, key=lambda line: (line.usage.cost_usd is not None, -(line.usage.cost_usd or 0.0))))

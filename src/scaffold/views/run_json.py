@@ -46,15 +46,25 @@ def run_json(summary: RunSummary) -> Json:
         "planning": summary.planning,
         "tier": run.settings.tier.name,
         **_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),
-        "budget": {
-            "limit_usd": run.settings.limits.budget_usd,
-            "spent_usd": summary.spent.cost_usd,
-            "reserved_usd": summary.reserved_usd,
-            "tokens": summary.spent.tokens,
-            "confidence": 1.0,
-        },
+        "budget": budget_json(summary),
         "taken": [taken_json(move) for move in summary.taken.moves],
         "open_order": summary.taken.order,
+    }
+
+
+def budget_json(summary: RunSummary) -> Json:
+    """Return the value of `budget`; `tokens` are all, and the limit counts those that no cache had."""
+    use = summary.budget
+    return {
+        "limit_usd": use.limits.usd,
+        "spent_usd": summary.spent.cost_usd,
+        "reserved_usd": use.reserved.usd,
+        "tokens": summary.spent.tokens,
+        "confidence": use.confidence,
+        "limit_tokens": use.limits.tokens,
+        "spent_tokens": use.spent.tokens,
+        "reserved_tokens": use.reserved.tokens,
+        "used_share": use.share,
     }
 
 

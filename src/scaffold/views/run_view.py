@@ -27,10 +27,12 @@ from scaffold.core.model import (
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.identity import has_exited
+from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collisions.board import held_back_actions
 from scaffold.store.database import Store
+from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.agent_list import (
     MERGE_QUEUE,
     ORCHESTRATOR,
@@ -83,8 +85,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     status: str
     """What people see: `interrupted` for a run whose owner died."""
     spent: Usage
-    reserved_usd: float
-    """Set aside for requests that are under way."""
+    budget: BudgetUse
     goals: tuple[GoalProgress, ...]
     turns: tuple[PlanningTurn, ...]
     """The open turns of the planner and of supervisors' agents."""
@@ -293,7 +294,7 @@ def _summary(reader: StoreAccess, run: Run) -> RunSummary:
         run=run,
         status=status,
         spent=store.runs.spent(run.id),
-        reserved_usd=store.runs.reserved(run.id),
+        budget=budget_use(store, run),
         goals=tuple(_goal_progress(store, goal) for goal in goals),
         turns=turns,
         agents=tuple(agent_rows(store, open_work)),

@@ -106,6 +106,10 @@ class WaitAwareBudget:
         with self._activity.waiting():
             return await self._inner.reserve(estimate)
 
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Store how many tries may have been billed with the inner budget."""
+        self._inner.set_tries(reservation, tries)
+
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage with the inner budget."""
         self._inner.settle(reservation, usage)

@@ -16,6 +16,7 @@ from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
 from scaffold.core.ports import Model
+from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
@@ -85,7 +86,8 @@ def native_agent(
     budget = RunBudget(
         run_context.store,
         attempt,
-        limit_usd=task.run.settings.limits.budget_usd,
+        Spender(task.action.role, task.run.settings.model.name),
+        limits=task.run.settings.limits,
         clock=run_context.clock,
         owner=own_identity(),
     )

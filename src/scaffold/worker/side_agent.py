@@ -8,9 +8,10 @@ from scaffold.agent.journal import Journal, JournalFile
 from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
-from scaffold.core.conversation import Caller
+from scaffold.core.conversation import Caller, Delta, RetryWait
 from scaffold.core.ports import Model
-from scaffold.core.run_settings import Effort, RunSettings
+from scaffold.core.run_settings import ModelSettings, RunSettings
+from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.run.notices import warn
@@ -22,6 +23,8 @@ from scaffold.worker.watchdog import NoProgress, RepeatGuard, WatchedAgent, work
 SideRole = Literal["critic", "drafter", "reviewer", "learner"]
 MAX_REQUESTS = 40
 """The model requests of one turn: reading the code around a change takes some."""
+TELL_AFTER_S = 5.0
+"""Shorter waits are not worth a line."""
 PROMPTS: Mapping[SideRole, str] = {
     "critic": "critic",
     "drafter": "drafter",
@@ -31,11 +34,10 @@ PROMPTS: Mapping[SideRole, str] = {
 """The prompt of each role: `reviewer` alone is also a role that an action may have."""
 
 
-def _effort(settings: RunSettings, role: SideRole) -> Effort:
-    """Return how much the adviser thinks; the second reviewer may have a model of its own."""
+def _model(settings: RunSettings, role: SideRole) -> ModelSettings:
+    """Return the adviser's model; the second reviewer may have one of its own."""
     reviewer = settings.planning.reviewer
-    model = reviewer.model if role == "reviewer" and reviewer is not None else settings.model
-    return model.effort_of(role)
+    return reviewer.model if role == "reviewer" and reviewer is not None else settings.model
 
 
 def no_tools(_: Journal) -> Iterable[Tool]:
@@ -57,6 +59,7 @@ class SideAgent:
     ) -> None:
         """`tools` gets the journal and returns what the agent may call."""
         self._context = context
+        self._role = role
         run_context, pulse, task = context.run_context, context.activity, context.task
         run, attempt, key = task.run, task.attempt, task.action.key
         fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
@@ -69,7 +72,8 @@ class SideAgent:
         budget = RunBudget(
             run_context.store,
             attempt,
-            limit_usd=run.settings.limits.budget_usd,
+            Spender(role, _model(run.settings, role).name),
+            limits=run.settings.limits,
             clock=run_context.clock,
             owner=own_identity(),
         )
@@ -81,14 +85,23 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
-                effort=_effort(run.settings, role),
+                effort=_model(run.settings, role).effort_of(role),
                 compaction=run.settings.model.compaction,
                 whole_prompt=True,
             ),
-            io=AgentIO(on_delta=pulse.on_delta, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
+            io=AgentIO(on_delta=self._heard, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
             records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, pulse)),
         )
+        self._tells_waits = _model(run.settings, role).name != run.settings.model.name
         self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
+
+    def _heard(self, delta: Delta) -> None:
+        """Note a sign of life; say once in the run if the adviser's own model, which no one watches, is waited for."""
+        self._context.activity.on_delta(delta)
+        if self._tells_waits and isinstance(delta, RetryWait) and delta.seconds > TELL_AFTER_S:
+            self._tells_waits = False
+            key, waits = self._context.task.action.key, f"{delta.seconds:.0f} s at least"
+            self.warn(f"{key} waits for the model of its {self._role}, for {waits}: {delta.reason}")
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""

@@ -1,16 +1,19 @@
 """The preview of a run before it starts."""
 
+import re
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 
 from builders import make_context, make_repository, make_run, with_settings
-from scaffold.cli.render.cost_terms import billing_note, planning_terms
+from scaffold.cli.render.cost_terms import billing_note, planning_terms, run_terms
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, sandbox_summary
+from scaffold.core.spending import PastCost
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
+from scaffold.plan.budget import spending_limits
 
 PLAN = """\
 version: 1
@@ -79,15 +82,16 @@ def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     """SC-8: the cost is shown before the work, and who pays."""
     offer = priced(offered(context), "anthropic:claude-sonnet-4-5")
     (line,) = (line for line in offer.text(Layout()).splitlines() if line.startswith("  roughly"))
-    low, high = (float(amount.strip("$")) for amount in line.removeprefix("  roughly ").partition(";")[0].split(" to "))
+    low, high = (float(amount) for amount in re.findall(r"\$([\d.]+)", line)[:2])
     assert 0 < low < high
+    assert re.search(r", [\d,]+ to [\d,]+ tokens, by a rule of thumb; ", line)
     for model, words in (
         ("cassette:/x.yaml", "no cost"),
         ("local:llama@http://127.0.0.1:1/v1", "no cost"),
         ("codex:gpt-5", "no cost"),
         ("openai:nobody-knows-it", "cost unknown"),
     ):
-        assert f"\n  {words}; " in priced(offer, model).text(Layout())
+        assert f"\n  {words}, roughly " in priced(offer, model).text(Layout())
 
 
 def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
@@ -98,10 +102,41 @@ def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
         "planning with anthropic:claude-sonnet-4-5 (billed to your API key, $3.00 in and $15.00 out"
     )
     assert "\n  roughly $" in terms
-    assert terms.endswith("no budget limits the run: `--budget-usd X` does")
+    assert terms.endswith("no budget limits the run: `--budget-usd X` or `--budget-tokens N` does")
     limits = msgspec.structs.replace(run.settings.limits, budget_usd=5.0)
     limited = msgspec.structs.replace(run.settings, limits=limits)
-    assert planning_terms(limited, run.created_at).endswith("for the plan; the run may cost at most $5.00")
+    told = planning_terms(limited, run.created_at)
+    assert "for the plan; the run may use at most $5.00; the tier's limit in tokens does not hold beside" in told
+
+
+def test_the_cap_in_tokens_says_how_it_follows_from_the_tier(context):
+    """AL-28: before the first request; one that the user named is only named."""
+    run = offered(context, action_tokens=100_000).run
+    assert spending_limits(run.settings.limits).tokens == 300_000
+    (line,) = run_terms_about(run.settings, "tier builder")
+    assert "at most 300,000 tokens (tier builder: 100,000 for each of 3 actions)" in line
+    unplanned = with_settings(run.settings, agreed_actions=0)
+    assert "100,000 for each of up to 6 actions, as there is no plan" in planning_terms(unplanned, run.created_at)
+    named = with_settings(run.settings, budget_tokens=5_000)
+    assert "the run may use at most 5,000 tokens" in planning_terms(named, run.created_at)
+    assert not run_terms_about(named, "tier builder")
+
+
+def run_terms_about(settings, words):
+    return [line for line in run_terms(settings, (), datetime(2026, 1, 1, tzinfo=UTC)) if words in line]
+
+
+def test_an_estimate_follows_from_earlier_runs_where_there_are_any(context):
+    """AL-21: from their cheapest to their dearest action; a single one is doubled and halved."""
+    offer = offered(context)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    past = (PastCost(10_000.0, 0.5), PastCost(30_000.0, 0.25))
+    several = "\n".join(run_terms(offer.run.settings, offer.plan.actions, now, past))
+    assert "roughly $0.75 to $1.50, 30,000 to 90,000 tokens, as 2 earlier runs here" in several
+    single = "\n".join(run_terms(offer.run.settings, offer.plan.actions, now, past[:1]))
+    assert "roughly $0.75 to $3.00, 15,000 to 60,000 tokens, as 1 earlier run here" in single
+    unknown = "\n".join(run_terms(offer.run.settings, offer.plan.actions, now, (PastCost(10.0, None),) * 2))
+    assert "roughly 30 to 30 tokens, as 2 earlier runs here" in unknown
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 import pytest
 import yaml
 
-from builders import begin, make_run, submit
+from builders import begin, make_run, pay, submit
 from scaffold.core.model import BranchMove, Usage
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import Completed, Paused
 from scaffold.orchestrator.owner.run_end import save_run
 
-NO_COST = {"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []}
+SPLITS = ("purposes", "goals", "actions", "roles", "models")
+NO_COST = {"run": None, "total": None, "budget": None, **{name: [] for name in SPLITS}}
 
 
 @pytest.fixture
@@ -126,28 +127,34 @@ def test_the_queue_shows_lanes_and_what_each_candidate_waits_for(context, scaffo
     assert "\n      waits until a, b have landed\n" in out
 
 
-def test_the_cost_of_a_run_is_split_by_goal_action_role_and_model(context, plan, scaffold):
-    """BX-11, SC-19: each split has the same sum; an unknown cost is said to be unknown."""
-    run = begin(context, make_run(context, plan, budget_usd=5.0))
+def test_the_cost_of_a_run_is_split_by_purpose_goal_action_role_and_model(context, plan, scaffold):
+    """BX-11, SC-19, AL-21: each split has the same sum; an unknown cost is said to be unknown."""
+    run = begin(context, make_run(context, plan, budget_usd=5.0, budget_tokens=2_000))
     attempt = submit(context, run, "store", {"store.py": "x = 1\n"})
     before = attempt.usage.cost_usd
     usage = Usage(input_tokens=1_000, cached_input_tokens=900, output_tokens=50, cost_usd=0.25, requests=2)
     with context.store.transaction():
-        context.store.attempts.account(attempt.id, usage=usage)
+        pay(context.store, attempt, usage, role="critic")
     found = scaffold("cost", "--json").json
     assert (found["run"], found["total"]["cost_usd"]) == (run.id, before + 0.25)
-    assert found["budget"] == {"limit_usd": 5.0, "reserved_usd": 0.0}
-    names = [(split, line["name"]) for split in ("goals", "actions", "roles") for line in found[split]]
-    assert names == [("goals", "shop"), ("actions", "store"), ("roles", "implementation")]
-    for split in ("goals", "actions", "roles", "models"):
+    assert found["budget"] == scaffold("status", "--json").json["run"]["budget"]
+    assert (found["budget"]["limit_tokens"], found["budget"]["spent_tokens"]) == (2_000, 1_150)
+    names = [(split, line["name"]) for split in ("goals", "actions") for line in found[split]]
+    assert names == [("goals", "shop"), ("actions", "store")]
+    assert {line["name"]: line["requests"] for line in found["roles"]} == {"critic": 2, "implementation": 0}
+    purposes = {line["name"]: (line["requests"], line["seconds"]) for line in found["purposes"]}
+    assert [*purposes] == ["work", "planning", "proof", "landing"]
+    assert [requests for requests, _ in purposes.values()] == [0, 0, 2, 0]
+    assert all(seconds >= 0 for _, seconds in purposes.values())
+    for split in SPLITS:
         assert sum(line["cost_usd"] for line in found[split]) == before + 0.25
         assert sum(line["cached_input_tokens"] for line in found[split]) == found["total"]["cached_input_tokens"]
     lines = scaffold("cost", run.id).out.splitlines()
     assert lines[0].startswith(f"run {run.id}: ${before + 0.25:.2f}, ")
-    assert lines[1] == "  budget $5.00, $0.00 of it reserved for requests"
+    assert lines[1] == "  57% of the budget is used: $0.50 of $5.00 and 1,150 of 2,000 uncached tokens"
+    assert "By purpose" in lines
     with context.store.transaction():
-        unknown = Usage(input_tokens=1, cost_usd=None, requests=1)
-        context.store.attempts.account(attempt.id, usage=unknown)
+        pay(context.store, attempt, Usage(input_tokens=1, cost_usd=None, requests=1))
     assert "cost unknown" in scaffold("cost").out
     assert scaffold("cost", "--json").json["total"]["cost_usd"] is None
 

@@ -179,7 +179,7 @@ async def test_a_turn_that_exceeds_the_budget_ends_with_a_budget_error(harness):
     ending = await ask(harness, run, ScriptedAgentModel(PARTIAL, "done", "never", usd=0.6))
     assert isinstance(ending, TurnOverBudget)
     assert turns(harness, run) == [("budget", ending.error)]
-    assert harness.store.runs.paid_usd(run.id) == pytest.approx(1.2)
+    assert harness.store.accounts.totals(run.id).spent.usd == pytest.approx(1.2)
     expect_untouched(harness, run)
 
 

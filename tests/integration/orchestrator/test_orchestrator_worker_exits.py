@@ -43,7 +43,7 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     attempt = await harness.queue(run, "a")
     clock, engine = Jumping(), Noting()
     context = msgspec.structs.replace(harness.context, clock=clock)
-    launcher, disk = AttemptLauncher(harness.store, run.id, engine), MachineWatch(context, run, lambda: None)
+    launcher, disk = AttemptLauncher(harness.store, run, engine, lambda: None), MachineWatch(context, run, lambda: None)
     reaping = WorkerExitHandler(context, run, engine, launcher, disk)
     for ahead in (timedelta(days=400), timedelta(days=-400)):
         clock.ahead = ahead
@@ -66,7 +66,7 @@ async def test_only_what_is_no_fault_of_the_machine_is_a_death(harness, code, fr
     run = await harness.own(goal("g", act("a")))
     attempt = await harness.queue(run, "a")
     engine = Noting()
-    launcher = AttemptLauncher(harness.store, run.id, engine)
+    launcher = AttemptLauncher(harness.store, run, engine, lambda: None)
     disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: free)
     with harness.store.transaction():
         harness.store.attempts.claim(

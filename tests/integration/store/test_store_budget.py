@@ -27,6 +27,8 @@ from scaffold.core.errors import BudgetExceeded, StaleFence, StoreError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
+from scaffold.core.run_settings import RunLimits
+from scaffold.core.spending import Amount, PastCost, Spender
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
@@ -57,8 +59,18 @@ def cost(usd: float | None) -> Usage:
     return Usage(input_tokens=10, cost_usd=usd, requests=1)
 
 
-def a_budget(store: Store, clock: FakeClock, attempt=A, *, limit: float | None = 1.0, owner=ME) -> RunBudget:
-    return RunBudget(store, attempt, limit_usd=limit, clock=clock, owner=owner)
+def a_budget(
+    store: Store,
+    clock: FakeClock,
+    attempt=A,
+    *,
+    limit: float | None = 1.0,
+    tokens=None,
+    owner=ME,
+    role="implementation",
+) -> RunBudget:
+    limits = RunLimits(budget_usd=limit, budget_tokens=tokens)
+    return RunBudget(store, attempt, Spender(role, "m1"), limits=limits, clock=clock, owner=owner)
 
 
 @pytest.fixture
@@ -85,10 +97,10 @@ async def test_usage_is_settled_and_the_reservation_released(run: Store, clock: 
     """BX-11: reserve before, settle after."""
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(0.4))
-    assert run.runs.reserved("run-1") == 0.4
+    assert run.reservations.held("run-1").usd == 0.4
     assert run.runs.spent("run-1") == Usage()
     budget.settle(reservation, cost(0.3))
-    assert run.runs.reserved("run-1") == 0
+    assert run.reservations.held("run-1").usd == 0
     assert run.runs.spent("run-1") == cost(0.3)
     assert run.attempts.get(A.id).usage == cost(0.3)
 
@@ -98,13 +110,13 @@ async def test_settling_twice_counts_once(run: Store, clock: FakeClock) -> None:
     reservation = await budget.reserve(cost(0.4))
     for _ in range(2):
         budget.settle(reservation, cost(0.3))
-    assert run.runs.paid_usd("run-1") == 0.3
+    assert run.accounts.totals("run-1").spent.usd == 0.3
 
 
 async def test_a_request_without_a_reply_costs_nothing(run: Store, clock: FakeClock) -> None:
     budget = a_budget(run, clock)
     budget.settle(await budget.reserve(cost(0.4)), Usage())
-    assert (run.runs.reserved("run-1"), run.runs.paid_usd("run-1")) == (0, 0)
+    assert (run.reservations.held("run-1").usd, run.accounts.totals("run-1").spent.usd) == (0, 0)
 
 
 async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: FakeClock) -> None:
@@ -116,7 +128,7 @@ async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: Fak
         with pytest.raises(BudgetExceeded, match=r"\$1\.00 is used up \(\$5\.99 spent\)") as caught:
             await a_budget(run, clock, attempt).reserve(cost(0.0))
         assert "--budget-usd MORE" in caught.value.fix
-    assert run.runs.reserved("run-1") == 0
+    assert run.reservations.held("run-1").usd == 0
 
 
 async def test_a_sessions_request_above_its_whole_limit_is_refused(user: UserStore, clock: FakeClock) -> None:
@@ -151,7 +163,7 @@ async def test_a_limit_of_zero_allows_nothing(run: Store, clock: FakeClock) -> N
 async def test_without_a_limit_no_request_waits(run: Store, second: Store, clock: FakeClock) -> None:
     await a_budget(run, clock, limit=None).reserve(cost(1000.0))
     await a_budget(second, clock, B, limit=None, owner=ALIVE).reserve(cost(1000.0))
-    assert run.runs.reserved("run-1") == 2000
+    assert run.reservations.held("run-1").usd == 2000
 
 
 async def test_requests_wait_while_the_rest_of_the_budget_is_reserved(
@@ -163,11 +175,11 @@ async def test_requests_wait_while_the_rest_of_the_budget_is_reserved(
     waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
     await pass_time(clock, 0.5)
     assert not waiting.done()
-    assert run.runs.reserved("run-1") == 1.0
+    assert run.reservations.held("run-1").usd == 1.0
     first.settle(reservation, cost(0.2))
     await pass_time(clock, 0.1)
     assert waiting.done()
-    assert run.runs.reserved("run-1") == 0.5
+    assert run.reservations.held("run-1").usd == 0.5
 
 
 async def test_a_waiting_request_is_refused_when_others_spend_the_rest(
@@ -235,8 +247,8 @@ async def test_waiting_does_not_lock_the_database(run: Store, second: Store, clo
 async def test_an_unknown_price_is_stored_and_counts_as_zero(run: Store, clock: FakeClock) -> None:
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(None))
-    assert run.runs.reserved("run-1") == 0
-    assert [each.usd for each in run.reservations.of_account("run-1")] == [None]
+    assert run.reservations.held("run-1").usd == 0
+    assert [each.estimate.cost_usd for each in run.reservations.of_account("run-1")] == [None]
     budget.settle(reservation, cost(None))
     assert run.runs.spent("run-1") == cost(None)
     await _spend(a_budget(run, clock, B), 1.0)
@@ -250,12 +262,12 @@ async def test_reservations_of_the_dead_count_as_spent_once(run: Store, second: 
     await a_budget(run, clock, A, owner=OWNER).reserve(cost(None))
     for store in (run, second):
         await a_budget(store, clock, B).reserve(cost(0.125))
-    assert run.runs.reserved("run-1") == 0.25
-    assert run.attempts.get(A.id).usage == Usage(cost_usd=None, requests=2)
+    assert run.reservations.held("run-1").usd == 0.25
+    assert run.attempts.get(A.id).usage == Usage(input_tokens=20, cost_usd=None, requests=2)
     notices = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
     assert len(notices) == 2
     assert f"process {OWNER.pid} died during a request" in notices[0]
-    assert "$0.25, counts as spent" in notices[0]
+    assert "$0.25 and 10 tokens, counts as spent" in notices[0]
     assert "an unknown cost" in notices[1]
 
 
@@ -273,7 +285,7 @@ async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: Fake
     assert not waiting.done()
     await pass_time(clock, 1)
     assert waiting.done()
-    assert run.runs.paid_usd("run-1") == 0.1
+    assert run.accounts.totals("run-1").spent.usd == 0.1
 
 
 def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLocation, clock: FakeClock) -> None:
@@ -286,12 +298,12 @@ def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLoca
         assert child.stdout.readline() == b"reserved\n"
         budget = a_budget(run, clock, B)
         asyncio.run(budget.reserve(cost(0.1)))
-        assert run.runs.reserved("run-1") == pytest.approx(0.8)
+        assert run.reservations.held("run-1").usd == pytest.approx(0.8)
         child.send_signal(signal.SIGKILL)
         child.wait(timeout=60)
     clock.advance(2)
     asyncio.run(budget.reserve(cost(0.1)))
-    assert run.runs.reserved("run-1") == pytest.approx(0.2)
+    assert run.reservations.held("run-1").usd == pytest.approx(0.2)
     assert run.attempts.get(A.id).usage.cost_usd == 0.7
 
 
@@ -312,7 +324,7 @@ async def test_an_ended_attempt_starts_no_request(run: Store, clock: FakeClock) 
         run.attempts.end(A.id, outcome="cancelled")
     with pytest.raises(StaleFence):
         await budget.reserve(cost(0.1))
-    assert run.runs.reserved("run-1") == 0
+    assert run.reservations.held("run-1").usd == 0
 
 
 async def test_money_spent_by_an_attempt_that_ended_meanwhile_is_counted(run: Store, clock: FakeClock) -> None:
@@ -324,12 +336,12 @@ async def test_money_spent_by_an_attempt_that_ended_meanwhile_is_counted(run: St
     with pytest.raises(StaleFence):
         budget.settle(reservation, cost(0.3))
     assert run.attempts.get(A.id).usage == cost(0.3)
-    assert run.runs.reserved("run-1") == 0
+    assert run.reservations.held("run-1").usd == 0
 
 
 async def test_each_run_has_its_own_account(run: Store, clock: FakeClock) -> None:
     await a_budget(run, clock).reserve(cost(1.0))
-    assert run.runs.reserved("run-2") == 0
+    assert run.reservations.held("run-2").usd == 0
     assert run.reservations.of_account("run-2") == ()
 
 
@@ -345,7 +357,7 @@ async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: Use
     await pass_time(clock, 0.1)
     theirs.settle(waiting.result(), cost(0.5))
     theirs.settle(waiting.result(), cost(0.5))
-    assert user.accounts.spent_usd("session-1") == 1.25
+    assert user.accounts.totals("session-1").spent.usd == 1.25
     with pytest.raises(BudgetExceeded, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
         await mine.reserve(cost(0.1))
     assert "--max-budget-usd MORE" in caught.value.fix
@@ -361,5 +373,103 @@ async def test_reservations_of_a_dead_agent_of_a_session_count_as_spent(user: Us
         await session_budget(user, "s", limit_usd=9.0, clock=clock, owner=OWNER).reserve(cost(usd))
     mine = session_budget(user, "s", limit_usd=9.0, clock=clock, owner=ME)
     mine.settle(await mine.reserve(cost(None)), cost(None))
-    assert user.accounts.spent_usd("s") == 0.75
+    assert user.accounts.totals("s").spent.usd == 0.75
     assert user.reservations.of_account("s") == ()
+
+
+def used(tokens: int, *, cached: int = 0, usd: float | None = 0.0, estimated: int = 0) -> Usage:
+    return Usage(
+        input_tokens=tokens + cached,
+        cached_input_tokens=cached,
+        cost_usd=usd,
+        requests=1,
+        estimated_tokens=estimated,
+    )
+
+
+async def test_tokens_are_limited_like_money_without_what_a_cache_had(run: Store, clock: FakeClock) -> None:
+    """AL-21, AL-28: one queue and one transaction for both limits."""
+    budget = a_budget(run, clock, limit=1.0, tokens=1_000)
+    budget.settle(await budget.reserve(used(900, cached=5_000)), used(900, cached=5_000))
+    reservation = await budget.reserve(used(200))
+    waiting = asyncio.create_task(a_budget(run, clock, B, limit=1.0, tokens=1_000).reserve(used(1)))
+    await pass_time(clock, 0.2)
+    assert not waiting.done(), "money is left, but no tokens"
+    budget.settle(reservation, used(200))
+    await pass_time(clock, 0.1)
+    with pytest.raises(BudgetExceeded, match=r"the budget of 1,000 tokens is used up \(1,100 used\)") as caught:
+        await waiting
+    assert "--budget-tokens MORE" in caught.value.fix
+    more = a_budget(run, clock, limit=1.0, tokens=2_000)
+    await more.reserve(used(1))
+
+
+async def test_what_waited_unsent_is_not_booked_when_its_process_dies(run: Store, clock: FakeClock) -> None:
+    """BX-11: nobody billed it; what was sent twice counts twice, in money and tokens, and once as a request."""
+    dead = a_budget(run, clock, limit=9.0, owner=OWNER)
+    waits = await dead.reserve(used(100, usd=0.5))
+    dead.set_tries(waits, 0)
+    sent = await dead.reserve(used(30, usd=0.25))
+    dead.set_tries(sent, 2)
+    for _ in range(2):
+        await a_budget(run, clock, B).reserve(used(1))
+    totals = run.accounts.totals("run-1")
+    assert (totals.spent, totals.estimated_tokens) == (Amount(0.5, 60), 60)
+    assert run.attempts.get(A.id).usage.requests == 1
+    notices = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
+    assert ["its reservation, $0.50 and 60 tokens, counts as spent" in text for text in notices] == [True]
+
+
+async def test_the_user_is_warned_once_at_80_percent_of_each_limit(run: Store, second: Store, clock: FakeClock) -> None:
+    """AL-21: in the transaction that books it, so by one process alone; a higher limit warns again."""
+
+    def warnings() -> list[str]:
+        return [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
+
+    for store, tokens in ((run, 700), (second, 150), (run, 100)):
+        budget = a_budget(store, clock, limit=2.0, tokens=1_000)
+        budget.settle(await budget.reserve(used(1)), used(tokens))
+    assert warnings() == [
+        "85% of the budget is used: $0.00 of $2.00 and 850 of 1,000 uncached tokens; at 100% no request starts"
+    ]
+    budget = a_budget(run, clock, limit=2.0, tokens=2_000)
+    budget.settle(await budget.reserve(used(1)), used(700))
+    assert len(warnings()) == 2
+
+
+async def test_each_role_and_model_has_its_own_booking_and_an_unknown_price_hides_no_known_one(
+    run: Store, clock: FakeClock
+) -> None:
+    """AL-21, BX-11: a known cost stays known to the limit when a request without a price follows."""
+    for role, usd in (("implementation", 0.6), ("critic", 0.25), ("implementation", None)):
+        budget = a_budget(run, clock, role=role)
+        budget.settle(await budget.reserve(used(10, usd=usd)), used(10, usd=usd))
+    bookings = {each.spender.role: each for each in run.bookings.of_run("run-1")}
+    assert {role: (each.usage.requests, each.usage.cost_usd) for role, each in bookings.items()} == {
+        "implementation": (2, None),
+        "critic": (1, 0.25),
+    }
+    assert bookings["implementation"].known_usd == 0.6
+    assert run.accounts.totals("run-1").spent.usd == pytest.approx(0.85)
+    assert run.runs.spent("run-1").cost_usd is None
+
+
+async def test_how_wrong_estimates_were_is_kept(run: Store, clock: FakeClock) -> None:
+    """AL-21: only a reply that says what it used can show it."""
+    budget = a_budget(run, clock)
+    budget.settle(await budget.reserve(used(100)), used(130))
+    budget.settle(await budget.reserve(used(100)), used(60, estimated=60))
+    budget.settle(await budget.reserve(used(100)), Usage())
+    totals = run.accounts.totals("run-1")
+    assert (totals.spent.tokens, totals.estimated_tokens, totals.error_tokens) == (190, 60, 30)
+
+
+async def test_what_an_action_cost_in_earlier_runs_is_known_for_each_model(run: Store, clock: FakeClock) -> None:
+    """AL-21: an estimate follows from what this repository showed."""
+    for attempt, tokens in ((A, 100), (B, 300)):
+        budget = a_budget(run, clock, attempt)
+        budget.settle(await budget.reserve(used(1)), used(tokens, usd=0.1))
+    model = run.attempts.get(A.id).model
+    assert run.bookings.past_costs(model, but="run-2") == (PastCost(200.0, pytest.approx(0.1)),)
+    assert run.bookings.past_costs(model, but="run-1") == ()
+    assert run.bookings.past_costs("another", but="run-2") == ()

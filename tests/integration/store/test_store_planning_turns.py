@@ -9,6 +9,8 @@ from scaffold.core.errors import BudgetExceeded, StaleFence
 from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import Commit, GoalId
 from scaffold.core.model import ControlRequest, PlanningTurn, Usage
+from scaffold.core.run_settings import RunLimits
+from scaffold.core.spending import Spender
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
@@ -100,7 +102,8 @@ async def test_the_cost_of_a_turn_counts_against_the_runs_budget(store: Store, c
     store_run(store)
     turn = a_turn("t1")
     begin(store, turn)
-    budget = RunBudget(store, turn, limit_usd=1.0, clock=clock, owner=OWNER)
+    limits = RunLimits(budget_usd=1.0)
+    budget = RunBudget(store, turn, Spender("planner", "m1"), limits=limits, clock=clock, owner=OWNER)
     reservation = await budget.reserve(Usage(cost_usd=0.5))
     budget.settle(reservation, Usage(input_tokens=10, output_tokens=5, cost_usd=2.0, requests=1))
     assert store.runs.spent("run-1") == Usage(input_tokens=10, output_tokens=5, cost_usd=2.0, requests=1)

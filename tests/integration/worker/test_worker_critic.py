@@ -172,7 +172,9 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
     )
-    assert "a was not critiqued: " in notices_of(harness, run)[0]
+    spent, critique = notices_of(harness, run)
+    assert "133% of the budget is used" in spent
+    assert "a was not critiqued: " in critique
 
 
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):

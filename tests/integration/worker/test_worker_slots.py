@@ -61,7 +61,7 @@ async def test_other_work_starts_meanwhile_and_the_answer_waits_for_its_slot(har
     """BX-13, SC-15, BX-11: it has no money set aside meanwhile; nothing new starts in its place."""
     run = await begin(harness, budget_usd=1.0)
     async with waiting_worker(harness, run) as working:
-        assert (free(harness, run), harness.store.runs.reserved(run.id)) == (1, 0)
+        assert (free(harness, run), harness.store.reservations.held(run.id).usd) == (1, 0)
         other = await harness.queue(run, "b")
         decide(harness, open_ids(harness)[0], "approved")
         assert not (await asyncio.wait([working], timeout=0.5))[0]

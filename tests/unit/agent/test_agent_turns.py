@@ -379,7 +379,12 @@ async def test_a_reply_that_broke_off_is_paid_for():
     budget, history = FakeBudget(), MemoryHistory()
     finish = await agent(Breaking(2, answers=True), budget=budget, history=history).turn("go")
     [(_, settled)] = budget.settled
-    assert settled == finish.usage == history.usage == Usage(input_tokens=30, cost_usd=1.25, requests=1)
+    assert (
+        settled
+        == finish.usage
+        == history.usage
+        == Usage(input_tokens=30, cost_usd=1.25, requests=1, estimated_tokens=20)
+    )
 
 
 async def test_a_started_request_is_paid_for_even_without_a_reply():
@@ -389,7 +394,7 @@ async def test_a_started_request_is_paid_for_even_without_a_reply():
     with pytest.raises(ModelError, match="It broke"):
         await worker.turn("go")
     [(_, settled)] = budget.settled
-    assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0)
+    assert settled == worker.usage == Usage(input_tokens=20, cost_usd=1.0, estimated_tokens=20)
 
 
 class Arriving:

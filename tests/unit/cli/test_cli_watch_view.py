@@ -14,8 +14,10 @@ from scaffold.cli.render.live.progress import work_lines
 from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
 from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.model import InboxItem, Run, Usage
+from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.core.states import Active, Paused
 from scaffold.host.clock import FakeClock
+from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.journal import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
@@ -64,7 +66,7 @@ def run_view(*agents, goals=SHOP, waiting=0, **changes):
         run=RUN,
         status="active",
         spent=Usage(cost_usd=1.2),
-        reserved_usd=0.0,
+        budget=BudgetUse(limits=spending_limits(RUN.settings.limits)),
         goals=goals,
         turns=(),
         agents=agents,
@@ -77,6 +79,13 @@ def run_view(*agents, goals=SHOP, waiting=0, **changes):
 @pytest.fixture(autouse=True)
 def without_colour(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
+
+
+def test_the_used_share_of_the_tokens_is_in_the_title():
+    """AL-21."""
+    totals = AccountTotals(spent=Amount(1.2, 850))
+    budget = BudgetUse(limits=SpendingLimits(usd=5.0, tokens=1_000), totals=totals)
+    assert frame_lines(run_view(budget=budget), 100, 40)[0].endswith("2 m 05 s, $1.20 of $5.00, 85% of its tokens")
 
 
 def test_twenty_agents_have_a_row_each_with_all_details():

@@ -1,4 +1,4 @@
-"""`cost`: what a run cost, by goal, action, role and model."""
+"""`cost`: what a run cost, by goal, action, role and model, and what proof and landing cost beside the work."""
 
 import os
 import sys
@@ -9,16 +9,20 @@ import click
 from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.style import heading, print_json
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import format_usd, printable
+from scaffold.core.spending import Amount
+from scaffold.plan.budget import format_tokens
 from scaffold.views.run_costs import CostLine, RunCosts, run_costs
-from scaffold.views.run_json import Json
+from scaffold.views.run_history import read_history
+from scaffold.views.run_json import Json, budget_json
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
-from scaffold.views.text_format import fill, format_cost, format_usage
+from scaffold.views.text_format import fill, format_cost, format_seconds, format_usage
 
 MAX_NAME_CELLS = 40
 """The widest column of names; a longer one is whole, beside it, or above its amounts where there is no room."""
@@ -30,14 +34,15 @@ MIN_NAME_CELLS = 16
 @json_option
 @pageable
 def cost(run_name: str | None, *, as_json: bool) -> None:
-    """Show what RUN (default: the latest) cost so far: by goal, action, role and model, the dearest first."""
+    """Show what RUN (default: the latest) cost so far: by purpose, goal, action, role and model, the dearest first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             _print_nothing(as_json=as_json)
             return
         view = read_run_view(reader, run)
-        costs = run_costs(view, reader.store.turns.of_run(run.id))
+        history = read_history(reader, view)
+        costs = run_costs(view, history.turns, reader.store.bookings.of_run(run.id), history)
     if as_json:
         print_json({"run": run.id, **_cost_json(view, costs)})
     else:
@@ -46,16 +51,17 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
 
 def _print_nothing(*, as_json: bool) -> None:
     if as_json:
-        print_json({"run": None, "total": None, "budget": None, "goals": [], "actions": [], "roles": [], "models": []})
+        splits: Json = {name: [] for name in ("purposes", "goals", "actions", "roles", "models")}
+        print_json({"run": None, "total": None, "budget": None, **splits})
     else:
         print_text(no_run_text())
 
 
 def _cost_json(view: RunView, costs: RunCosts) -> Json:
-    limit_usd = view.run.settings.limits.budget_usd
     return {
         "total": _usage_json(view.summary.spent),
-        "budget": {"limit_usd": limit_usd, "reserved_usd": view.summary.reserved_usd},
+        "budget": budget_json(view.summary),
+        "purposes": [{**_line_json(line), "seconds": line.seconds} for line in costs.by_purpose],
         "goals": [_line_json(line) for line in costs.by_goal],
         "actions": [_line_json(line) for line in costs.by_action],
         "roles": [_line_json(line) for line in costs.by_role],
@@ -76,14 +82,18 @@ def _usage_json(usage: Usage) -> Json:
         "cached_input_tokens": usage.cached_input_tokens,
         "cached_share": share,
         "output_tokens": usage.output_tokens,
+        "counted_tokens": usage.counted_tokens,
     }
 
 
 def _lines(view: RunView, costs: RunCosts) -> Iterator[str]:
     yield heading(f"run {view.run.id}: {format_usage(view.summary.spent)}")
-    limit_usd = view.run.settings.limits.budget_usd
-    if limit_usd is not None:
-        yield f"  budget {format_usd(limit_usd)}, {format_usd(view.summary.reserved_usd)} of it reserved for requests"
+    use = view.summary.budget
+    for line in budget_lines(use):
+        yield f"  {line}"
+    if use.share is not None and use.reserved != Amount():
+        yield f"  reserved for requests: {format_usd(use.reserved.usd)}, {format_tokens(use.reserved.tokens)}"
+    yield from _table("By purpose", costs.by_purpose)
     yield from _table("By goal", costs.by_goal)
     yield from _table("By action", costs.by_action)
     yield from _table("By role", costs.by_role)
@@ -96,7 +106,7 @@ def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
     yield ""
     yield heading(title)
     layout = layout_for(sys.stdout)
-    amounts = [_amounts(line.usage) for line in lines]
+    amounts = [f"{_amounts(line.usage)}{_time(line)}" for line in lines]
     longest = max(cell_len(printable(line.name)) for line in lines)
     wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
     for line, text in zip(lines, amounts, strict=True):
@@ -105,6 +115,10 @@ def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
             yield f"  {' ' * wide}{text}"
         else:
             yield f"  {fill(line.name, wide)}{text}"
+
+
+def _time(line: CostLine) -> str:
+    return "" if line.seconds is None else f"  {format_seconds(line.seconds)}"
 
 
 def _amounts(usage: Usage) -> str:

@@ -21,7 +21,7 @@ from scaffold.cli.render.cost_terms import planning_terms
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.live_screen import run_screen
 from scaffold.cli.render.live.progress import JsonEventLines
-from scaffold.cli.render.run_preview import RunPreview, sandbox_summary
+from scaffold.cli.render.run_preview import sandbox_summary, stored_preview
 from scaffold.cli.render.style import print_findings
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import RunFlags
@@ -31,7 +31,6 @@ from scaffold.core.printable_text import printable
 from scaffold.core.states import reason_of
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
-from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.secret.environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
 from scaffold.views.store_reader import interrupted_runs
@@ -94,7 +93,7 @@ async def print_preview(context: RunContext, run_id: RunId) -> None:
     run = require_run(context.store, run_id)
     layout = layout_for(sys.stderr)
     sandbox = layout.prose("", sandbox_summary(await detect_sandbox_level(), run.settings), hang=2)
-    click.echo("\n".join([RunPreview(run, stored_plan(context.store, run)).text(layout), *sandbox]), err=True)
+    click.echo("\n".join([stored_preview(context.store, run).text(layout), *sandbox]), err=True)
     names = run.settings.environment.variables
     if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):
         print_text(notice, err=True)

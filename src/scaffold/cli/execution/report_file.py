@@ -39,12 +39,16 @@ async def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
         return None
 
 
+def _costs(context: RunContext, view: RunView, history: RunHistory) -> RunCosts:
+    return run_costs(view, history.turns, context.store.bookings.of_run(view.run.id), history)
+
+
 async def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
     redactor = context.redactor
-    view, history, costs = _redacted((view, history, run_costs(view, history.turns)), redactor)
+    view, history, costs = _redacted((view, history, _costs(context, view, history)), redactor)
     report_page = lazy_import(REPORT_PAGE)
     page: str = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
     preferred, other = context.report_places(run.id)

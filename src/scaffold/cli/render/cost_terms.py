@@ -5,34 +5,46 @@ from datetime import UTC, datetime
 
 from scaffold.core.model import Usage
 from scaffold.core.plan import ActionSpec
-from scaffold.core.printable_text import format_usd, printable
+from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
+from scaffold.core.spending import PastCost
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.prices import Prices
+from scaffold.plan.budget import UNPLANNED_ACTIONS, format_tokens, spending_limits
 
 TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
 REQUESTS_PER_ACTION = 20
-"""A rough estimate for one action: so many typical requests."""
+"""The rule for one action, where no earlier run says more: so many typical requests."""
 REQUESTS_PER_PLAN = 10
 """Likewise for the planner's turn."""
 ASSUMED_CHILDREN = 3
 """How many children a compound is assumed to get."""
+UNSURE = 2.0
+"""By how much an estimate may be wrong that follows from the rule, or from a single run."""
 
 
 def planning_terms(settings: RunSettings, now: datetime) -> str:
     """Return two lines: the model that plans, its prices, an estimate of the plan's cost, and the budget."""
     model = settings.model.name
     text = f"planning with {model} ({billing_note(model, now)})\n"
-    return printable(f"{text}  {cost_estimate(model, REQUESTS_PER_PLAN, now)} for the plan; {budget_note(settings)}")
+    estimate = _estimated(model, _by_rule(model, REQUESTS_PER_PLAN, now))
+    return printable(f"{text}  {estimate} for the plan; {budget_note(settings)}")
 
 
-def run_terms(settings: RunSettings, actions: Sequence[ActionSpec], now: datetime) -> Iterator[str]:
-    """Yield lines: the models of a planned run, their prices, an estimate of its cost, and the budget."""
-    model = settings.model.name
+def run_terms(
+    settings: RunSettings, actions: Sequence[ActionSpec], now: datetime, past: Sequence[PastCost] = ()
+) -> Iterator[str]:
+    """Yield lines: the models of a planned run, their prices, an estimate of its cost, and the budget.
+
+    `past` is what an action cost in each earlier run of the repository with this model.
+    """
+    model, number = settings.model.name, _estimated_actions(actions)
     others = "".join(f", else {each} ({billing_note(each, now)})" for each in settings.model.others)
     yield f"model {model} ({billing_note(model, now)}){others}"
-    yield f"  {cost_estimate(model, REQUESTS_PER_ACTION * _estimated_attempts(actions), now)}; {budget_note(settings)}"
+    costs = _by_history(past, number) if past else _by_rule(model, REQUESTS_PER_ACTION * number, now)
+    source = f"as {count_of(len(past), 'earlier run')} here" if past else "by a rule of thumb"
+    yield f"  {_estimated(model, costs)}, {source}; {budget_note(settings)}"
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
 
@@ -52,23 +64,68 @@ def billing_note(model: str, now: datetime) -> str:
             return f"billed to your API key, {rates}"
 
 
-def cost_estimate(model: str, requests: int, now: datetime) -> str:
-    """Return a rough estimate of the cost of so many typical requests, in words."""
-    name = parse_model(model)
-    if name.provider in {"cassette", "local", "codex"}:
-        return "no cost"
-    if (prices := model_card(name).prices) is None:
-        return "cost unknown"
-    usd = prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date()) * requests
-    return f"roughly {format_usd(usd / 2)} to {format_usd(usd * 2)}"
-
-
 def budget_note(settings: RunSettings) -> str:
-    """Return in words which budget holds for the whole run, or that none does and how to set one."""
-    budget_usd = settings.limits.budget_usd
-    if budget_usd is None:
-        return "no budget limits the run: `--budget-usd X` does"
-    return f"the run may cost at most {format_usd(budget_usd)}"
+    """Return in words which limits hold for the whole run, or that none does and how to set one."""
+    limits = spending_limits(settings.limits)
+    parts = [] if limits.usd is None else [f"at most {format_usd(limits.usd)}"]
+    parts += [] if limits.tokens is None else [f"at most {format_tokens(limits.tokens)}{_of_tier(settings)}"]
+    if not parts:
+        return "no budget limits the run: `--budget-usd X` or `--budget-tokens N` does"
+    replaced = limits.tokens is None and settings.tier.tokens > 0
+    why = "; the tier's limit in tokens does not hold beside a limit in dollars" if replaced else ""
+    return f"the run may use {' and '.join(parts)}{why}"
+
+
+def _of_tier(settings: RunSettings) -> str:
+    """Return in brackets how the limit in tokens follows from the tier; nothing for one that the user named."""
+    limits = settings.limits
+    if limits.budget_tokens is not None:
+        return ""
+    number = limits.agreed_actions or UNPLANNED_ACTIONS
+    counted = count_of(number, "action") if limits.agreed_actions else f"up to {number} actions, as there is no plan"
+    return f" (tier {settings.tier.name}: {limits.action_tokens:,} for each of {counted})"
+
+
+def _by_rule(model: str, requests: int, now: datetime) -> tuple[PastCost, PastCost]:
+    """Return the least and the most that so many typical requests may cost; dollars are None if unknown."""
+    prices = model_card(parse_model(model)).prices
+    usd = None if prices is None else prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date()) * requests
+    return _around(PastCost(TYPICAL_REQUEST.counted_tokens * requests, usd))
+
+
+def _by_history(past: Sequence[PastCost], actions: int) -> tuple[PastCost, PastCost]:
+    """Return the least and the most that so many actions cost in earlier runs."""
+    if len(past) == 1:
+        return _around(_times(past[0], actions))
+    dollars = [each.usd for each in past if each.usd is not None]
+    tokens = [each.tokens for each in past]
+    bounds = (PastCost(of(tokens), of(dollars) if dollars else None) for of in (min, max))
+    low, high = (_times(each, actions) for each in bounds)
+    return low, high
+
+
+def _times(cost: PastCost, factor: float) -> PastCost:
+    return PastCost(cost.tokens * factor, None if cost.usd is None else cost.usd * factor)
+
+
+def _around(cost: PastCost) -> tuple[PastCost, PastCost]:
+    return _times(cost, 1 / UNSURE), _times(cost, UNSURE)
+
+
+def _estimated(model: str, costs: tuple[PastCost, PastCost]) -> str:
+    """Return an estimate in words, tokens with two digits that count."""
+    low, high = costs
+    tokens = f"{_rounded(low.tokens):,} to {_rounded(high.tokens):,} tokens"
+    free = parse_model(model).provider in {"cassette", "local", "codex"}
+    if not high.usd and free:
+        return f"no cost, roughly {tokens}"
+    if low.usd is None or high.usd is None:
+        return f"cost unknown, roughly {tokens}"
+    return f"roughly {format_usd(low.usd)} to {format_usd(high.usd)}, {tokens}"
+
+
+def _rounded(tokens: float) -> int:
+    return int(float(f"{tokens:.2g}"))
 
 
 def _rates(prices: Prices, now: datetime) -> str:
@@ -76,7 +133,7 @@ def _rates(prices: Prices, now: datetime) -> str:
     return f"{format_usd(rate.input)} in and {format_usd(rate.output)} out per million tokens"
 
 
-def _estimated_attempts(actions: Sequence[ActionSpec]) -> int:
+def _estimated_actions(actions: Sequence[ActionSpec]) -> int:
     """Return how many primitive actions the plan is estimated to have."""
     parents = {action.parent for action in actions}
     open_ended = sum(action.kind == "compound" and action.key not in parents for action in actions)

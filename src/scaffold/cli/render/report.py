@@ -5,6 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from scaffold.cli.render.audit import compliance_section
+from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
@@ -71,6 +72,7 @@ def _head(view: RunView, attempts: int, layout: Layout) -> str:
         [
             *_titled(f"{status_mark(status)} {heading(f'run {run.id} {status}')}", reason_of(run.state), layout),
             *layout.wrap("  ", f"{took}, {count_of(attempts, 'attempt')}, {spent}"),
+            *(line for text in budget_lines(view.summary.budget) for line in layout.wrap("  ", text)),
         ]
     )
 

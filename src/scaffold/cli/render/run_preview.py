@@ -14,10 +14,13 @@ from scaffold.core.model import Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.run_settings import RunSettings
+from scaffold.core.spending import PastCost
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
+from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
+from scaffold.store.database import Store
 
 MAX_ACTIONS = 40
 """How many actions of a goal are listed; the rest are counted."""
@@ -28,6 +31,8 @@ class RunPreview(Struct, frozen=True):
 
     run: Run
     plan: Plan
+    past: Sequence[PastCost] = ()
+    """What an action cost in each earlier run with this model."""
 
     def text(self, layout: Layout) -> str:
         """Return the preview as text."""
@@ -66,10 +71,16 @@ class RunPreview(Struct, frozen=True):
 
     def _terms(self, layout: Layout) -> Iterator[str]:
         run = self.run
-        for line in run_terms(run.settings, self.plan.actions, run.created_at):
+        for line in run_terms(run.settings, self.plan.actions, run.created_at, self.past):
             yield from layout.prose("", line)
         base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
         yield from layout.wrap("", f"lands on {run.session_branch}, from {base}", hang=2)
+
+
+def stored_preview(store: Store, run: Run) -> RunPreview:
+    """Return the preview of a stored run."""
+    past = store.bookings.past_costs(run.settings.model.name, but=run.id)
+    return RunPreview(run, stored_plan(store, run), past)
 
 
 def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:

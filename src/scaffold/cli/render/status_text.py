@@ -7,6 +7,7 @@ from shlex import quote
 from rich.cells import cell_len
 
 from scaffold.cli.render.audit import compliance_section
+from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
@@ -82,8 +83,6 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     title = f"run {run.id} {view.status}"
     until = view.summary.at if view.summary.is_live else view.last_change
     cost = format_cost(view.summary.spent.cost_usd)
-    if settings.limits.budget_usd is not None:
-        cost = f"{cost} of {format_cost(settings.limits.budget_usd)}"
     took = f"{format_duration(until - run.created_at)}, {cost}, {view.summary.spent.tokens:,} tokens"
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
@@ -103,6 +102,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
         number = len(view.held_back)
         what = f"{count_of(number, 'ready action')} {'is' if number == 1 else 'are'} held back"
         lines.append(f"{what}: others change the same files")
+    lines += budget_lines(view.summary.budget)
     lines += taken_lines(view)
     first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])
@@ -410,10 +410,10 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
         case "cancelled":
             return {f"scaffold diff {run.id}": "what landed before", 'scaffold run "TASK"': "start a new run"}
         case _:
-            return hints | {
-                f"scaffold resume {run.id}": "continue",
-                f"scaffold diff {run.id}": "what has landed so far",
-            }
+            use = view.summary.budget
+            more = {f"scaffold cost {run.id}": "what it was spent on"} if use.reached else {}
+            go_on = f"scaffold resume {run.id} {use.more}" if use.reached else f"scaffold resume {run.id}"
+            return hints | {go_on: "continue", **more, f"scaffold diff {run.id}": "what has landed so far"}
 
 
 def _taking(view: RunView, named: str) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ import click
 from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
 from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.run_preview import RunPreview
+from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import Repl, ReplProfile
 from scaffold.config.run_settings import RunFlags, run_settings
@@ -21,7 +21,6 @@ from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands
@@ -117,7 +116,7 @@ class RunControl:
         question = ApprovalQuestion(
             tool="start",
             category="subagent",
-            subject=RunPreview(run, stored_plan(self.context.store, run)).text(layout_for(sys.stdout)),
+            subject=stored_preview(self.context.store, run).text(layout_for(sys.stdout)),
             why="agents start working on it, in the background",
             always=None,  # each start is asked for
         )

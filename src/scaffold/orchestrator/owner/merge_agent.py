@@ -16,6 +16,7 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck, Model
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.spending import Spender
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.ports import Patience
 from scaffold.orchestrator.planning.supervisor_agent import OpenModel
@@ -103,7 +104,8 @@ class MergeAgent:
         budget = RunBudget(
             context.store,
             attempt,
-            limit_usd=settings.limits.budget_usd,
+            Spender(ROLE, settings.model.name),
+            limits=settings.limits,
             clock=context.clock,
             owner=own_identity(),
         )

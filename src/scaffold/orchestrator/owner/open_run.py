@@ -17,6 +17,7 @@ from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
+from scaffold.orchestrator.planning.agreed_plan import as_started, with_agreed_actions
 from scaffold.orchestrator.planning.apply_plan import new_goal
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -107,8 +108,8 @@ async def start_run_once(context: RunContext, work: RunInput, settings: RunSetti
             if is_interrupted(known):
                 claim_run(store, known)
                 return RunTakenOver(store.runs.get(known.id) or known)
-            if is_executed(known) and (known.settings, known.base_sha, known.base_branch) == (
-                settings,
+            if is_executed(known) and (as_started(known.settings), known.base_sha, known.base_branch) == (
+                as_started(settings),
                 survey.head,
                 survey.branch,
             ):
@@ -145,7 +146,7 @@ def _new_run(
         base_branch=survey.branch,
         base_sha=survey.head,
         session_branch=f"session-{run_id}",
-        settings=settings,
+        settings=with_agreed_actions(settings, work.plan.actions),
         owner=owner,
         created_at=now,
         updated_at=now,

@@ -18,6 +18,7 @@ from scaffold.orchestrator.owner.processes.starters import ProcessStarter, Zygot
 from scaffold.orchestrator.owner.recovery.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
+from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.process import supervise_goals
 from scaffold.run.collisions.source_layout import ensure_source_layout
@@ -33,7 +34,8 @@ async def own_run(
 
     `notice` receives warnings for the user. Raises RunBusy if another live process owns the run.
     """
-    run = await take_over_run_when_free(context, run_id)
+    # Before any agent works: a process may have been killed between the plan and its number of actions.
+    run = store_agreed_actions(context.store, await take_over_run_when_free(context, run_id))
     _write_projections(context, run, notice)
     starter = starter_for(run)
     try:

@@ -18,6 +18,7 @@ from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
+from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
 from scaffold.orchestrator.planning.planner import plan_run
 from scaffold.orchestrator.planning.turn import (
     ModelFailed,
@@ -30,6 +31,7 @@ from scaffold.orchestrator.planning.turn import (
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.time_limit import TimeLimit
+from scaffold.store.spending.run_budget import budget_use, more_budget
 from scaffold.views.text_format import clip
 from scaffold.worker.contract.projections import write_projections
 
@@ -185,6 +187,7 @@ class PlanningPhase:
         run_id = self.run.id
         match ending:
             case PlanWritten():
+                self.run = store_agreed_actions(self._context.store, self.run)
                 return self._pause_if_asked()
             case PlanRejected(findings=findings, why=why):
                 self._fail(f"the plan was rejected: {why}")
@@ -201,7 +204,7 @@ class PlanningPhase:
                 return "unavailable"
             case TurnOverBudget(error=error):
                 finish_run(self._context.store, self.run, "limit")
-                more = f"Continue with `scaffold resume {run_id} --budget-usd MORE`."
+                more = more_budget(budget_use(self._context.store, self.run), run_id)
                 raise BudgetExceeded(f"run {run_id} has no plan yet: {error}", more)
             case _:
                 assert_never(ending)

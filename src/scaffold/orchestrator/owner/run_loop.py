@@ -31,7 +31,7 @@ from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLaunch
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.processes.worker_exits import WorkerExitHandler
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_ended_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.rounds import judge_end
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline
@@ -101,7 +101,7 @@ class RunOwner:
         self._files = RunFiles(context, run)
         self._changes = GoalChanges(context.store, run.id)
         self._supervisors = SupervisorPool(context, run, engine)
-        self._launcher = AttemptLauncher(context.store, run.id, engine)
+        self._launcher = AttemptLauncher(context.store, run, engine, partial(self.request_stop, "limit"))
         self._models = ModelWatch(context, run, self._wakeup.notify_all)
         self._model_away = False
         self._machine = MachineWatch(context, run, self._wakeup.notify_all)
@@ -427,7 +427,7 @@ class RunOwner:
         # The engine has ended them, but their exits are no longer handled, so their records remain.
         await end_orphaned_supervisors(self._context, self.run)
         # Workers were killed by the engine and could not end their attempts; their work is pinned here.
-        await recover_run(self._context, self.run, outcome="cancelled", error=f"the run was {self._cause}")
+        await recover_ended_run(self._context, self.run, self._cause)
         await self._queue.close()
         # a cancellation waits while its action is landing; apply it if that did not land
         await apply_control_requests(self._context, self.run, None)

@@ -29,6 +29,7 @@ from scaffold.core.model import Action, Goal, PlanningEvent, PlanningTurn, Plann
 from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
@@ -93,6 +94,7 @@ class TurnOverBudget(Struct, frozen=True, tag="over_budget"):
     """The budget did not allow another request."""
 
     error: str
+    fix: str
 
 
 class TurnUnavailable(Struct, frozen=True, tag="unavailable"):
@@ -217,7 +219,8 @@ class _OpenTurn:
                 budget=RunBudget(
                     self.context.store,
                     self.turn,
-                    limit_usd=settings.limits.budget_usd,
+                    Spender(self.request.role, settings.model.name),
+                    limits=settings.limits,
                     clock=self.context.clock,
                     owner=own_identity(),
                 ),
@@ -261,7 +264,7 @@ class _OpenTurn:
                 raise
             return ModelFailed(f"The {self.request.role} timed out after {limit.limit_s:.0f} s.", retryable=True)
         except BudgetExceeded as exceeded:
-            return TurnOverBudget(self._clean(exceeded.what))
+            return TurnOverBudget(self._clean(exceeded.what), exceeded.fix)
         except ModelUnavailable as unavailable:
             return TurnUnavailable(self._clean(unavailable.in_full), isinstance(unavailable, ModelAccessDenied))
         except ModelError as model_error:

@@ -288,8 +288,8 @@ class Supervisor:
 
     def _handle_result(self, result: PlanningResult) -> None:
         match result:
-            case TurnOverBudget(error=error):
-                raise BudgetExceeded(error, "Continue with `scaffold resume --budget-usd MORE`.")
+            case TurnOverBudget(error=error, fix=fix):
+                raise BudgetExceeded(error, fix)
             case TurnUnavailable(error=error, is_denied=is_denied):
                 raise (ModelAccessDenied if is_denied else ModelUnavailable)(
                     error, "Continue with `scaffold resume` once it answers."

@@ -57,8 +57,6 @@ SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input
        CASE WHEN COUNT(*) = COUNT(cost_usd) THEN COALESCE(SUM(cost_usd), 0.0) END AS cost_usd
 FROM usage_record WHERE run_id = :run_id
 """
-SPENT_USD = "SELECT COALESCE(SUM(cost_usd), 0.0) AS usd FROM usage_record WHERE run_id = :run_id"
-RESERVED = "SELECT COALESCE(SUM(amount_usd), 0.0) AS usd FROM reservation WHERE account = :run_id AND granted = 1"
 
 
 class Runs(RunTableGateway):
@@ -202,14 +200,6 @@ class Runs(RunTableGateway):
         """Return the usage of all attempts and turns of the run so far."""
         (row,) = self._connection.rows(SPENT, run_id=run_id)
         return usage_of(row)
-
-    def paid_usd(self, run_id: RunId) -> float:
-        """Return the cost of all attempts and turns of the run so far; unknown costs count as 0."""
-        return float(self._connection.rows(SPENT_USD, run_id=run_id)[0]["usd"])
-
-    def reserved(self, run_id: RunId) -> float:
-        """Return the dollars reserved for requests in flight; unknown prices count as 0."""
-        return float(self._connection.rows(RESERVED, run_id=run_id)[0]["usd"])
 
     def _fenced(self, run_id: RunId, fence: int | None) -> Row:
         row = self._connection.require_row(GET, "run", run_id)

@@ -5,35 +5,36 @@ import secrets
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from msgspec import structs
+
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import format_usd
+from scaffold.core.spending import AccountTotals, Amount, Spender, SpendingLimits
 from scaffold.host.identity import is_alive
 from scaffold.host.random_ids import new_id
+from scaffold.plan.budget import ROUNDING_USD, BudgetUse, reached_warning
 from scaffold.store.reservations import Reservation, Reservations
 
 MIN_POLL_MS, MAX_POLL_MS = 20, 60
 """Random interval between two checks of a waiting request, so that waiters do not check all at once."""
 
-ROUNDING_USD = 1e-9
-"""Tolerance for rounding errors of sums when comparing with the limit."""
-
 DEAD_OWNER_CHECK_S = 1.0
 """Interval at which a waiting request checks for dead processes in the queue."""
 
+UNLIMITED_TOKENS = 2**62
+"""More than can be reserved."""
+
 
 class BudgetAccount(Protocol):
-    """One limit in one database: the amount spent, and the reservations."""
+    """The limits of one account in one database: the totals, and the reservations."""
 
     id: str
     name: str
     """The account's name in messages."""
-    fix: str
-    """How a user continues once it is used up, as a sentence."""
-    limit_usd: float | None
-    """None for no limit."""
+    limits: SpendingLimits
     largest_usd: float | None
     """What one request may cost at most by its estimate; None: a request may start while anything is left."""
     reservations: Reservations
@@ -42,11 +43,11 @@ class BudgetAccount(Protocol):
         """Return a block whose changes are committed together."""
         ...
 
-    def spent_usd(self) -> float:
-        """Return the amount spent so far; unknown costs count as 0."""
+    def totals(self) -> AccountTotals:
+        """Return all that is booked; unknown costs count as 0."""
         ...
 
-    def book(self, payer: str, usage: Usage) -> None:
+    def book(self, payer: str, spender: Spender, usage: Usage, *, error_tokens: int) -> None:
         """Add `usage` to what `payer` has spent; needs a transaction."""
         ...
 
@@ -54,52 +55,65 @@ class BudgetAccount(Protocol):
         """Record a notice for the user about the budget; needs a transaction."""
         ...
 
+    def fix(self, use: BudgetUse) -> str:
+        """Return how a user continues once it is used up, as a sentence."""
+        ...
+
 
 class SharedBudget:
-    """Reserves and books the cost of one payer's requests. Implements `core.ports.Budget`.
+    """Reserves and books the usage of one payer's requests. Implements `core.ports.Budget`.
 
-    A request may start while the amount spent plus all reservations is below the limit, and it is not too large by
-    itself. So the limit is exceeded at most by the one request that reaches it, and by what requests cost beyond their
+    A request may start while what is spent plus all reservations is below both limits, and it is not too large by
+    itself. So a limit is exceeded at most by the one request that reaches it, and by what requests use beyond their
     estimates. Requests wait in a queue.
     """
 
-    def __init__(self, account: BudgetAccount, *, payer: str, clock: Clock, owner: ProcessIdentity) -> None:
+    def __init__(
+        self, account: BudgetAccount, *, payer: str, spender: Spender, clock: Clock, owner: ProcessIdentity
+    ) -> None:
         self._account = account
         self._payer = payer
+        self._spender = spender
         self._clock = clock
         self._owner = owner
         self._next_check_s = clock.monotonic()
 
     async def reserve(self, estimate: Usage) -> ReservationId:
-        """Reserve the estimated cost, in queue order; raise BudgetExceeded once the limit is used up."""
+        """Reserve the estimated usage, in queue order; raise BudgetExceeded once a limit is used up."""
         account = self._account
         reservation = Reservation(
             id=ReservationId(new_id(16)),
             account=account.id,
             payer=self._payer,
-            usd=estimate.cost_usd,
+            spender=self._spender,
+            estimate=estimate,
             owner=self._owner,
         )
         self._settle_dead_owners()
         with account.transaction(durable=True):
             # Read under the write lock, so that two requests cannot both take the last of the budget.
-            room = remaining_usd(account)
+            room = remaining(account)
             _refuse_if_too_large(account, estimate)
             account.reservations.ask(reservation)
-            admitted = account.reservations.hold(reservation.id, room)
+            admitted = account.reservations.hold(reservation, room)
         if not admitted:
-            await self._wait(reservation.id)
+            await self._wait(reservation)
         return reservation.id
+
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Store how many tries of the request may have been billed; what is booked if this process is killed."""
+        with self._account.transaction():
+            self._account.reservations.set_tries(reservation, tries)
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage and release the reservation; safe to repeat."""
         # The request has been billed, so a power cut must not lose its cost.
         with self._account.transaction(durable=True):
             # None: the reservation was settled before, by this caller or by a process that took this one for dead.
-            if self._account.reservations.free(reservation) is not None:
-                self._account.book(self._payer, usage)
+            if (settled := self._account.reservations.free(reservation)) is not None:
+                _book(self._account, settled, usage)
 
-    async def _wait(self, reservation: ReservationId) -> None:
+    async def _wait(self, reservation: Reservation) -> None:
         """Return once the reservation is granted; on cancellation or an exceeded budget, leave the queue."""
         admitted = False
         try:
@@ -110,15 +124,15 @@ class SharedBudget:
         finally:
             if not admitted:
                 with self._account.transaction():
-                    self._account.reservations.free(reservation)
+                    self._account.reservations.free(reservation.id)
 
-    def _hold(self, reservation: ReservationId) -> bool:
+    def _hold(self, reservation: Reservation) -> bool:
         """Grant the reservation if it is next; checks first without taking the lock."""
         account = self._account
-        if not account.reservations.is_next(reservation, remaining_usd(account)):
+        if not account.reservations.is_next(reservation, remaining(account)):
             return False
         with account.transaction(durable=True):
-            return account.reservations.hold(reservation, remaining_usd(account))
+            return account.reservations.hold(reservation, remaining(account))
 
     def _settle_dead_owners(self) -> None:
         """Book the reservations of dead processes as spent, since their requests may have been billed."""
@@ -128,16 +142,17 @@ class SharedBudget:
         settle_dead_owners(self._account, but=self._owner)
 
 
-def remaining_usd(account: BudgetAccount) -> float:
-    """Return the unspent amount, infinity without a limit; raise BudgetExceeded if there is none left."""
-    limit_usd = account.limit_usd
-    if limit_usd is None:
-        return math.inf
-    spent_usd = account.spent_usd()
-    if spent_usd >= limit_usd - ROUNDING_USD:
-        what = f"{account.name} of {format_usd(limit_usd)} is used up ({format_usd(spent_usd)} spent)"
-        raise BudgetExceeded(what, account.fix)
-    return limit_usd - spent_usd - ROUNDING_USD
+def remaining(account: BudgetAccount) -> Amount:
+    """Return what is left of both limits, infinity without one; raise BudgetExceeded if nothing is left of one."""
+    use = BudgetUse(limits=account.limits, totals=account.totals())
+    if (reached := use.reached) is not None:
+        limit, spent = reached
+        raise BudgetExceeded(f"{account.name} of {limit} is used up ({spent})", account.fix(use))
+    usd, tokens = account.limits.usd, account.limits.tokens
+    return Amount(
+        math.inf if usd is None else usd - use.spent.usd - ROUNDING_USD,
+        UNLIMITED_TOKENS if tokens is None else tokens - use.spent.tokens,
+    )
 
 
 def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
@@ -147,11 +162,21 @@ def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
         what = (
             f"one request would cost about {format_usd(cost_usd)}, more than {account.name} of {format_usd(most_usd)}"
         )
-        raise BudgetExceeded(what, account.fix)
+        raise BudgetExceeded(what, account.fix(BudgetUse(limits=account.limits)))
+
+
+def _book(account: BudgetAccount, settled: Reservation, usage: Usage) -> None:
+    """Book the usage of a request, how wrong its estimate was, and the warning that it causes."""
+    measured = usage.counted_tokens - usage.estimated_tokens
+    error_tokens = abs(measured - settled.estimate.counted_tokens) if measured > 0 else 0
+    before = BudgetUse(limits=account.limits, totals=account.totals())
+    account.book(settled.payer, settled.spender, usage, error_tokens=error_tokens)
+    if warning := reached_warning(before, structs.replace(before, totals=account.totals())):
+        account.add_notice(warning)
 
 
 def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
-    """Book each granted reservation of a dead process as spent, once, and remove its waiting ones.
+    """Book what granted reservations of a dead process may have used, once, and remove its waiting ones.
 
     `but` is a process known to be alive: this one.
     """
@@ -163,14 +188,17 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
     with account.transaction(durable=True):
         for each in reservations:
             lost = account.reservations.free(each.id) if each.owner in dead else None
-            if lost is not None and lost.granted:
-                account.book(lost.payer, Usage(cost_usd=lost.usd, requests=1))
-                account.add_notice(_dead_owner_notice(lost))
+            # What waited for its endpoint was not sent, and no one has billed it.
+            if lost is not None and lost.granted and lost.tries:
+                usage = sum((lost.estimate.as_estimate,) * lost.tries, Usage())
+                _book(account, lost, structs.replace(usage, requests=1))
+                account.add_notice(_dead_owner_notice(lost, usage))
 
 
-def _dead_owner_notice(lost: Reservation) -> str:
-    cost = "an unknown cost" if lost.usd is None else format_usd(lost.usd)
-    return f"process {lost.owner.pid} died during a request; its reservation, {cost}, counts as spent"
+def _dead_owner_notice(lost: Reservation, usage: Usage) -> str:
+    cost = "an unknown cost" if usage.cost_usd is None else format_usd(usage.cost_usd)
+    tokens = f" and {usage.counted_tokens:,} tokens" if usage.counted_tokens else ""
+    return f"process {lost.owner.pid} died during a request; its reservation, {cost}{tokens}, counts as spent"
 
 
 def _poll_delay_s() -> float:

@@ -4,8 +4,11 @@ from contextlib import AbstractContextManager
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import AttemptId, ReservationId, RunId, TurnId
-from scaffold.core.model import Attempt, PlanningTurn, ProcessIdentity, Usage
+from scaffold.core.model import Attempt, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.ports import Clock
+from scaffold.core.run_settings import RunLimits
+from scaffold.core.spending import AccountTotals, Spender, SpendingLimits
+from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.store.database import Store
 from scaffold.store.spending.budget import SharedBudget
 
@@ -14,11 +17,10 @@ class RunBudgetAccount:
     """A run's account; its attempts and planning turns are the payers. Implements `budget.BudgetAccount`."""
 
     name = "the budget"
-    fix = "Continue with `scaffold resume --budget-usd MORE`."
 
-    def __init__(self, store: Store, run_id: RunId, *, limit_usd: float | None) -> None:
+    def __init__(self, store: Store, run_id: RunId, limits: SpendingLimits) -> None:
         self.id: str = run_id
-        self.limit_usd = limit_usd
+        self.limits = limits
         self.largest_usd: float | None = None
         self.reservations = store.reservations
         self._store = store
@@ -28,46 +30,72 @@ class RunBudgetAccount:
         """Return a block whose changes are committed together."""
         return self._store.transaction(durable=durable)
 
-    def spent_usd(self) -> float:
-        """Return the cost of all attempts and turns of the run."""
-        return self._store.runs.paid_usd(self._run_id)
+    def totals(self) -> AccountTotals:
+        """Return what all attempts and turns of the run have used."""
+        return self._store.accounts.totals(self.id)
 
-    def book(self, payer: str, usage: Usage) -> None:
+    def book(self, payer: str, spender: Spender, usage: Usage, *, error_tokens: int = 0) -> None:
         """Add the usage to an attempt or turn, even an ended one, since the money is spent."""
         if self._store.attempts.get(AttemptId(payer)) is not None:
             self._store.attempts.account(AttemptId(payer), usage=usage)
         else:
             self._store.turns.account(TurnId(payer), usage=usage)
+        self._store.bookings.book(self._run_id, payer, spender, usage)
+        self._store.accounts.book(self.id, usage, error_tokens=error_tokens)
 
     def add_notice(self, notice: str) -> None:
         """Append a notice to the run's events."""
         self._store.events.append(self._run_id, NoticeRaised("warning", notice))
 
+    def fix(self, use: BudgetUse) -> str:
+        """Return how the run is continued with more."""
+        return more_budget(use)
+
+
+def budget_use(store: Store, run: Run) -> BudgetUse:
+    """Return how much of a run's budget is used."""
+    return BudgetUse(
+        limits=spending_limits(run.settings.limits),
+        totals=store.accounts.totals(run.id),
+        reserved=store.reservations.held(run.id),
+    )
+
+
+def more_budget(use: BudgetUse, run_id: str = "") -> str:
+    """Return how a run is continued whose budget is used up, as a sentence."""
+    named = f" {run_id}" if run_id else ""
+    return f"Continue with `scaffold resume{named} {use.more_flag} MORE`."
+
 
 class RunBudget:
     """One attempt's or planning turn's share in its run's budget. Implements `core.ports.Budget`.
 
-    Both methods raise StaleFence if the payer has ended or has another fence; usage is booked nevertheless.
+    `reserve` and `settle` raise StaleFence if the payer has ended or has another fence; usage is booked nevertheless.
     """
 
     def __init__(
         self,
         store: Store,
         payer: Attempt | PlanningTurn,
+        spender: Spender,
         *,
-        limit_usd: float | None,
+        limits: RunLimits,
         clock: Clock,
         owner: ProcessIdentity,
     ) -> None:
-        account = RunBudgetAccount(store, payer.run_id, limit_usd=limit_usd)
-        self._budget = SharedBudget(account, payer=payer.id, clock=clock, owner=owner)
+        account = RunBudgetAccount(store, payer.run_id, spending_limits(limits))
+        self._budget = SharedBudget(account, payer=payer.id, spender=spender, clock=clock, owner=owner)
         self._store = store
         self._payer = payer
 
     async def reserve(self, estimate: Usage) -> ReservationId:
-        """Reserve the estimated cost, in queue order; raise BudgetExceeded once the run's limit is used up."""
+        """Reserve the estimated usage, in queue order; raise BudgetExceeded once a limit of the run is used up."""
         self._check()
         return await self._budget.reserve(estimate)
+
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Store how many tries of the request may have been billed."""
+        self._budget.set_tries(reservation, tries)
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage on the payer and release the reservation; safe to repeat."""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from scaffold.cli.commands.budget_options import budget_usd_option
 from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.global_options import add_global_options
@@ -42,7 +43,7 @@ from scaffold.store.driver.sqlite import IN_MEMORY
 @click.option("--one-shot", is_flag=True, help="The request as one story, in steps.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan to FILE; only an older plan is replaced.")
 @click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`.")
-@click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars.")
+@budget_usd_option
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @json_option
 @quiet_option

@@ -1,7 +1,6 @@
 """`ralph`: one agent, one task, in one directory."""
 
 import asyncio
-import math
 import os
 import select
 import shutil
@@ -20,6 +19,7 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.prompts import PROMPT_VERSION
 from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import log_work_in
@@ -152,9 +152,7 @@ def _json_format(args: Sequence[str]) -> OutputFormat | None:
     show_default=True,
     help="Maximum number of requests in a turn.",
 )
-@click.option(
-    "--max-budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Start no request beyond this cost."
-)
+@click.option("--max-budget-usd", type=float, metavar="X", help="Start no request beyond this cost.")
 @click.option("--yolo", is_flag=True, help="Allow everything without asking; protected files stay protected.")
 @click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
 @click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
@@ -228,8 +226,9 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     interactive = task.empty and not flags.printed and is_terminal(sys.stdin, sys.stdout)
     if not interactive:
         _require_task(flags, task)
-    if flags.max_budget_usd is not None and not math.isfinite(flags.max_budget_usd):
-        raise UsageError("--max-budget-usd takes an amount in dollars", "Write it like `--max-budget-usd 0.50`.")
+    # Here and not by its type: the error is JSON where that was asked for.
+    if flags.max_budget_usd is not None:
+        require_dollars("--max-budget-usd", flags.max_budget_usd)
     _cancel_on_terminate()
     store = open_user_store()
     try:

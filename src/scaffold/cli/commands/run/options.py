@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from scaffold.cli.commands.budget_options import budget_tokens_option, budget_usd_option
 from scaffold.cli.commands.options import quiet_option
 from scaffold.config.run_settings import RunFlags
 from scaffold.core.errors import UsageError
@@ -21,7 +22,8 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
     options: list[Decorator] = [
         click.option("--model", metavar="MODEL", help="A model string, e.g. `cassette:replies.yaml`."),
         click.option("--agents", type=click.IntRange(1, 20), metavar="N", help="How many agents work in parallel."),
-        click.option("--budget-usd", type=click.FloatRange(min=0.0), metavar="X", help="Spending limit, in dollars."),
+        budget_usd_option,
+        budget_tokens_option,
         click.option(
             "--sandbox",
             type=click.Choice(SANDBOX_MODES),

@@ -13,12 +13,13 @@ from scaffold.cli.exit_codes import FAILED, OK
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import context_if_any, open_context
+from scaffold.config.budget import REPLACED
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import RunFlags, resume_settings, resumed_taking
 from scaffold.core.activity import Activity
-from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.errors import BudgetExceeded, ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
-from scaffold.core.run_settings import SandboxSettings
+from scaffold.core.run_settings import RunSettings, SandboxSettings
 from scaffold.core.states import INTERRUPTED, Completed, Failed, Paused, Saved, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.land import settle_moves
@@ -27,6 +28,7 @@ from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
+from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.store_reader import (
     display_status,
@@ -102,10 +104,25 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
             waits = Activity(label=f"waits for the process that executes run {run.id}")
             async with WorkLine(context.clock, quiet=flags.quiet).during(waits):
                 run = await take_over_run_when_free(context, run.id)
-        reconfigure_run(context, run, resume_settings(context, run, flags))
+        settings = resume_settings(context, run, flags)
+        _require_budget_left(context, run, settings, flags)
+        reconfigure_run(context, run, settings)
         return await continue_run(context, run.id, flags)
     finally:
         context.store.close()
+
+
+def _require_budget_left(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> None:
+    """Raise BudgetExceeded for a limit of the flags that is below what is spent; say if one takes another's place."""
+    if flags.budget_usd is None and flags.budget_tokens is None:
+        return
+    use = budget_use(context.store, structs.replace(run, settings=settings))
+    if (reached := use.reached) is not None:
+        limit, spent = reached
+        what = f"a limit of {limit} would let no request of run {run.id} start ({spent} already)"
+        raise BudgetExceeded(what, f"Pass more: `scaffold resume {run.id} {use.more}`.")
+    if run.settings.limits.action_tokens and not settings.limits.action_tokens and not flags.quiet:
+        print_text(f"note: {REPLACED}", err=True)
 
 
 async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | None:

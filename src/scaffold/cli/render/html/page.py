@@ -131,9 +131,8 @@ def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     yield "Actions done", f"{done} of {len(work)}", f"in {count_of(tries, 'attempt')}"
     until = view.summary.at if view.summary.is_live else view.last_change
     yield "Time", format_duration(until - run.created_at), f"{count_of(run.settings.tier.agents, 'agent')} at once"
-    limit = run.settings.limits.budget_usd
-    budget = "no budget set" if limit is None else f"of {format_cost(limit)}"
-    yield "Cost", format_cost(spent.cost_usd), f"{budget}, {spent.tokens:,} tokens"
+    budget = view.summary.budget.in_words or "no budget set"
+    yield "Cost", format_cost(spent.cost_usd), f"{spent.tokens:,} tokens; {budget}"
 
 
 def _plan(view: RunView, refs: References, texts: LongTexts) -> Node:

@@ -24,7 +24,7 @@ from scaffold.views.run_costs import CostLine, RunCosts
 from scaffold.views.run_history import QUEUED, RunHistory
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import where_landed
-from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration
+from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, format_seconds
 
 MAX_DEPTH = 5
 """How far children are indented at most."""
@@ -139,11 +139,13 @@ def _model(name: str, cells: int) -> Element:
 
 
 def cost_section(costs: RunCosts) -> Node:
-    """Return what the run cost, split in three ways; None if no agent has run."""
+    """Return what the run cost, split in four ways; None if no agent has run."""
     if not costs.by_model:
         return None
-    note = "The critic and the reviewers of an attempt count under its action's role and its model."
+    times = [f"{line.name} {format_seconds(line.seconds)}" for line in costs.by_purpose if line.seconds is not None]
+    note = f"Time of all agents together: {', '.join(times)}." if times else ""
     parts = [
+        _cost_table("By purpose", costs.by_purpose),
         _cost_table("By goal", costs.by_goal),
         _cost_table("By role", costs.by_role),
         _cost_table("By model", costs.by_model),

@@ -73,8 +73,9 @@ def _done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
 
 
 def _title(view: RunSummary, width: int) -> str:
-    limit = view.run.settings.limits.budget_usd
-    cost = format_cost(view.spent.cost_usd) + (f" of {format_cost(limit)}" if limit is not None else "")
+    limits = view.budget.limits
+    cost = format_cost(view.spent.cost_usd) + (f" of {format_cost(limits.usd)}" if limits.usd is not None else "")
+    cost += f", {view.budget.spent.tokens / limits.tokens:.0%} of its tokens" if limits.tokens else ""
     age = format_duration((view.at if view.is_live else view.run.updated_at) - view.run.created_at)
     left, right = f"run {view.run.id} {view.status}", f"{age}, {cost}"
     room = width - len(left) - len(right) - 8

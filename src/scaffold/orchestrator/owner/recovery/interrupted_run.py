@@ -21,6 +21,7 @@ from scaffold.landing.record import (
 from scaffold.landing.story_steps import note_refused_edits, unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
+from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
@@ -73,6 +74,14 @@ async def recover_run(
             )
             store.events.append(run.id, NoticeRaised("info", text))
     return len(orphans)
+
+
+async def recover_ended_run(context: RunContext, run: Run, cause: EndCause) -> None:
+    """Recover what is left of a run whose processes were ended for `cause`, as `recover_run` does."""
+    if cause == "limit":  # what ran has ended by itself, so these attempts have not begun
+        await recover_run(context, run, outcome="budget", error=PAUSE_REASONS["limit"])
+    else:
+        await recover_run(context, run, outcome="cancelled", error=f"the run was {cause}")
 
 
 async def release_attempt(

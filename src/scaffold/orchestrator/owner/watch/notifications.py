@@ -15,15 +15,13 @@ from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.views.text_format import format_cost
+from scaffold.store.spending.run_budget import budget_use
 
 NotificationEvent = Literal["inbox", "done", "failed", "budget"]
 
 POLL_S = 0.2
 COMMAND_TIMEOUT_S = 10.0
 """Timeout of the command; then it is killed with its children."""
-BUDGET_WARNING_SHARE = 0.8
-"""Share of the budget at which the user is notified."""
 SHELL = "/bin/sh"
 DESKTOP_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SCAFFOLD_HOME")
 ERROR_CHARS = 300
@@ -56,8 +54,8 @@ class NotificationFeed:
                 yield self._message("inbox", f"{item.kind} {item.id}: {item.text}")
         if not self._spent and self._nearly_spent():
             self._spent = True
-            budget = format_cost(self._run.settings.limits.budget_usd)
-            yield self._message("budget", f"{BUDGET_WARNING_SHARE:.0%} of the budget of {budget} is spent")
+            use = budget_use(self._store, self._run)
+            yield self._message("budget", f"{use.in_words}; {use.consequence}")
         for recorded in self._store.events.since(self._run.id, self._seq):
             self._seq = recorded.seq
             match recorded.event:
@@ -69,8 +67,7 @@ class NotificationFeed:
                     pass
 
     def _nearly_spent(self) -> bool:
-        limit = self._run.settings.limits.budget_usd
-        return limit is not None and self._store.runs.paid_usd(self._run.id) >= BUDGET_WARNING_SHARE * limit
+        return budget_use(self._store, self._run).is_low
 
     def _message(self, event: NotificationEvent, text: str) -> Notification:
         return Notification(event, self._run.id, text)

@@ -1,0 +1,55 @@
+"""The limits of a run's spending: what the user named, and what the tier allows otherwise."""
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from scaffold.agent.model_access import has_known_price
+from scaffold.config.settings import Settings
+from scaffold.core.run_settings import ModelSettings, ReviewerSettings, RunLimits, RunSettings, Tier
+from scaffold.policy.trust import SETTINGS_FILE
+
+REPLACED = "the tier's limit in tokens does not hold, as a limit in dollars does"
+
+
+def budget_tokens(settings: Settings) -> int | None:
+    """Return the limit in tokens that the user named; None without one."""
+    value = settings.values["budget_tokens"].value
+    return value if isinstance(value, int) else None
+
+
+def with_default_tokens(
+    limits: RunLimits, settings: Settings, tier: Tier, models: Iterable[ModelSettings | ReviewerSettings | None]
+) -> RunLimits:
+    """Return the limits of a new run with the tokens that its tier allows for each action.
+
+    A limit in dollars takes their place if the user named it, not a project, and it can be enforced.
+    """
+    of_project = SETTINGS_FILE in settings.values["budget_usd"].origin
+    if limits.budget_usd is not None and not of_project and _all_priced(models):
+        return limits
+    return structs.replace(limits, action_tokens=tier.tokens)
+
+
+def with_more(run: RunSettings, *, usd: float | None, tokens: int | None) -> RunLimits:
+    """Return the limits of a run that is resumed with these; None for a limit that stays as it is."""
+    limits = run.limits
+    if usd is not None:
+        limits = structs.replace(limits, budget_usd=usd)
+        if _all_priced((run.model, run.planning.reviewer)):
+            limits = structs.replace(limits, action_tokens=0)
+    return limits if tokens is None else structs.replace(limits, budget_tokens=tokens)
+
+
+def with_tier_tokens(limits: RunLimits, tier: Tier) -> RunLimits:
+    """Return the limits of a run that goes on with another tier; no default limit appears where none held."""
+    return structs.replace(limits, action_tokens=tier.tokens) if limits.action_tokens else limits
+
+
+def _all_priced(models: Iterable[ModelSettings | ReviewerSettings | None]) -> bool:
+    """Return whether the cost of every request is known."""
+    for each in models:
+        settings = each.model if isinstance(each, ReviewerSettings) else each
+        if settings is not None and not all(map(has_known_price, (settings.name, *settings.others))):
+            return False
+    return True

@@ -1,0 +1,147 @@
+"""The budget of a run: what limits it, how much of it is used, and how sure that is."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from scaffold.core.plan import ActionSpec
+from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.run_settings import PlanningSettings, RunLimits
+from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
+from scaffold.plan.compliance.rounds import MAX_ROUNDS
+
+COMPOUND_ACTIONS = 6
+"""A compound without children counts as so many actions, however many a model makes of it."""
+UNPLANNED_ACTIONS = COMPOUND_ACTIONS
+"""A request without a plan is like one compound."""
+WARNING_SHARE = 0.8
+"""The share of a limit at which the user is warned, once."""
+ROUNDING_USD = 1e-9
+"""Tolerance for rounding errors of sums in dollars."""
+MAX_SHOWN_SHARE = 10.0
+UNKNOWN_ACCURACY = 0.5
+"""How far estimates are trusted while no reply has said how good they are."""
+
+
+def agreed_actions(planning: PlanningSettings, actions: Sequence[ActionSpec]) -> int:
+    """Return how many actions a plan counts as, at least 1: those that work, and what may follow in rounds."""
+    parents = {action.parent for action in actions}
+    childless = sum(action.kind == "compound" and action.key not in parents for action in actions)
+    counted = sum(action.kind == "primitive" for action in actions) + COMPOUND_ACTIONS * childless
+    # The user agreed to so many rounds of the prompt, or audits, each of which is an action.
+    audits = MAX_ROUNDS if planning.until_complied else 0
+    return max(1, counted) * max(1, planning.rounds) + audits
+
+
+def spending_limits(limits: RunLimits) -> SpendingLimits:
+    """Return the limits of a run, as they are now."""
+    return SpendingLimits(usd=limits.budget_usd, tokens=_token_limit(limits))
+
+
+def _token_limit(limits: RunLimits) -> int | None:
+    if limits.budget_tokens is not None:
+        return limits.budget_tokens
+    return limits.action_tokens * (limits.agreed_actions or UNPLANNED_ACTIONS) or None
+
+
+def format_tokens(tokens: int) -> str:
+    """Return a number of tokens in words."""
+    return count_of(tokens, "token")
+
+
+class BudgetUse(Struct, frozen=True, kw_only=True):
+    """How much of a budget is used."""
+
+    limits: SpendingLimits
+    totals: AccountTotals = AccountTotals()
+    reserved: Amount = Amount()
+    """Set aside for requests that are under way."""
+
+    @property
+    def spent(self) -> Amount:
+        """What was spent."""
+        return self.totals.spent
+
+    @property
+    def share(self) -> float | None:
+        """The used share of the limit that is nearer; None without a limit."""
+        pairs = ((self.spent.usd, self.limits.usd), (self.spent.tokens, self.limits.tokens))
+        return max((_share(spent, limit) for spent, limit in pairs if limit is not None), default=None)
+
+    @property
+    def in_words(self) -> str:
+        """What is used of which limits; empty without a limit."""
+        if self.share is None:
+            return ""
+        usd, tokens = self.limits.usd, self.limits.tokens
+        parts = [] if usd is None else [f"{format_usd(self.spent.usd)} of {format_usd(usd)}"]
+        parts += [] if tokens is None else [f"{self.spent.tokens:,} of {tokens:,} uncached tokens"]
+        share = f"{self.share:.0%}" if self.share < MAX_SHOWN_SHARE else f"more than {MAX_SHOWN_SHARE:.0%}"
+        return f"{share} of the budget is used: {' and '.join(parts)}"
+
+    @property
+    def consequence(self) -> str:
+        """What follows for requests, once it is low."""
+        return "at 100% no request starts" if self.reached is None else "no request starts"
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the user is to be warned."""
+        return self.share is not None and self.share >= WARNING_SHARE
+
+    @property
+    def reached(self) -> tuple[str, str] | None:
+        """The limit that is reached, and what was spent of it, in words; None if none is."""
+        usd, tokens = self.limits.usd, self.limits.tokens
+        if usd is not None and self.spent.usd >= usd - ROUNDING_USD:
+            return format_usd(usd), f"{format_usd(self.spent.usd)} spent"
+        if tokens is not None and self.spent.tokens >= tokens:
+            return format_tokens(tokens), f"{self.spent.tokens:,} used"
+        return None
+
+    @property
+    def more_flag(self) -> str:
+        """The flag of `scaffold resume` that raises the limit that is reached; the other one may be reached as well."""
+        usd = self.limits.usd
+        return "--budget-tokens" if usd is None or self.spent.usd < usd - ROUNDING_USD else "--budget-usd"
+
+    @property
+    def more(self) -> str:
+        """The flag with the double of what was spent."""
+        if self.more_flag == "--budget-usd":
+            return f"--budget-usd {max(2 * self.spent.usd, 0.01):.2f}"
+        return f"--budget-tokens {max(2 * self.spent.tokens, 1)}"
+
+    @property
+    def confidence(self) -> float:
+        """How sure the number of tokens is, from 0 to 1.
+
+        Tokens that replies reported are certain; our estimates are trusted as far as they were right where a reply
+        could tell.
+        """
+        total = max(self.spent.tokens, self.totals.estimated_tokens)
+        if not total:
+            return 1.0
+        estimated = self.totals.estimated_tokens / total
+        measured = total - self.totals.estimated_tokens
+        accuracy = max(0.0, 1 - self.totals.error_tokens / measured) if measured else UNKNOWN_ACCURACY
+        return round(1 - estimated + estimated * accuracy, 3)
+
+
+def _share(spent: float, limit: float) -> float:
+    return spent / limit if limit > 0 else 1.0
+
+
+def reached_warning(before: BudgetUse, after: BudgetUse) -> str:
+    """Return the warning about a booking that brings a limit to WARNING_SHARE; empty if it does not.
+
+    Each limit causes it once, however many processes book.
+    """
+    is_reached = any(
+        limit is not None and _share(earlier, limit) < WARNING_SHARE <= _share(now, limit)
+        for earlier, now, limit in (
+            (before.spent.usd, after.spent.usd, after.limits.usd),
+            (before.spent.tokens, after.spent.tokens, after.limits.tokens),
+        )
+    )
+    return f"{after.in_words}; {after.consequence}" if is_reached else ""

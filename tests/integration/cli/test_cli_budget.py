@@ -1,0 +1,48 @@
+"""Limits on the command line: what is none, and one below what is spent."""
+
+import pytest
+
+from builders import begin, make_run, pay, work
+from scaffold.core.model import Usage
+from scaffold.core.states import Paused
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "expected"),
+    [
+        ("--budget-usd", "0", "an amount in dollars, above 0"),
+        ("--budget-usd", "-1", "an amount in dollars, above 0"),
+        ("--budget-usd", "nan", "an amount in dollars, above 0"),
+        ("--budget-usd", "1e400", "an amount in dollars, above 0"),
+        ("--budget-usd", "much", "an amount in dollars, not `much`"),
+        ("--budget-tokens", "0", "a whole number of tokens from 1"),
+        ("--budget-tokens", "-5", "a whole number of tokens from 1"),
+        ("--budget-tokens", "1.5", "a whole number of tokens, not `1.5`"),
+        ("--budget-tokens", f"1{'0' * 5_000}", "a whole number of tokens"),
+    ],
+)
+@pytest.mark.parametrize("command", [("run", "a task"), ("resume",)])
+def test_what_is_no_limit_is_a_usage_error_with_an_example(repository, scaffold, command, flag, value, expected):
+    """AL-21: before anything is stored, or asked of a model."""
+    answer = scaffold(*command, flag, value)
+    assert answer.code == 64
+    assert f"{flag} must be {expected}" in answer.err
+    assert f"Write it like `{flag} " in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_a_limit_below_what_is_spent_is_refused_and_the_run_keeps_its_own(context, plan, scaffold):
+    """AL-21: exit 2, as no request could start; what to pass is said."""
+    run = begin(context, make_run(context, plan, budget_usd=5.0, model="codex:gpt-5"))
+    attempt = work(context, run, "store")
+    store = context.store
+    with store.transaction():
+        pay(store, attempt, Usage(input_tokens=9_000, cost_usd=1.0, requests=1))
+        store.runs.move(run.id, Paused("the budget is used up"))
+        store.runs.release(run.id, fence=run.fence)
+    for flag, value, more in (("--budget-usd", "0.5", "--budget-usd 2.50"), ("--budget-tokens", "9", "20000")):
+        answer = scaffold("resume", flag, value)
+        assert answer.code == 2
+        assert "would let no request of run" in answer.err
+        assert more in answer.err
+    assert store.runs.get(run.id).settings == run.settings

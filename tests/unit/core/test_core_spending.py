@@ -1,0 +1,34 @@
+"""What requests are for, and which of their tokens count."""
+
+import pytest
+
+from scaffold.core.model import Usage
+from scaffold.core.spending import purpose_of
+
+
+@pytest.mark.parametrize(
+    ("role", "purpose"),
+    [
+        ("implementation", "work"),
+        ("learner", "work"),
+        ("planner", "planning"),
+        ("supervisor", "planning"),
+        ("critic", "proof"),
+        ("drafter", "proof"),
+        ("reviewer", "proof"),
+        ("auditor", "proof"),
+        ("security_review", "proof"),
+        ("merger", "landing"),
+    ],
+)
+def test_each_role_serves_one_purpose(role, purpose):
+    """AL-21: proof is counted beside work."""
+    assert purpose_of(role) == purpose
+
+
+def test_input_that_a_cache_had_does_not_count():
+    used = Usage(input_tokens=1_000, cached_input_tokens=900, output_tokens=50, requests=1)
+    assert (used.counted_tokens, used.tokens) == (150, 1_050)
+    guessed = used.as_estimate
+    assert (used + guessed).estimated_tokens == 150
+    assert (used + guessed).counted_tokens == 300

@@ -1,0 +1,110 @@
+"""The budget of a run: how many actions count, which limits hold, how much is used and how sure that is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.core.plan import ActionSpec
+from scaffold.core.run_settings import TIERS, PlanningSettings, RunLimits
+from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
+from scaffold.plan.budget import (
+    COMPOUND_ACTIONS,
+    UNKNOWN_ACCURACY,
+    BudgetUse,
+    agreed_actions,
+    format_tokens,
+    reached_warning,
+    spending_limits,
+)
+from scaffold.plan.compliance.rounds import MAX_ROUNDS
+
+PLAIN = PlanningSettings()
+
+
+def an_act(key, *, parent=None, kind="primitive"):
+    return ActionSpec(key=key, parent=parent, kind=kind, description="", effects=(f"{key}_done",))
+
+
+NOTHING = Amount()
+
+
+def use(*, usd=None, tokens=None, spent=NOTHING, estimated=0, error=0):
+    totals = AccountTotals(spent=spent, estimated_tokens=estimated, error_tokens=error)
+    return BudgetUse(limits=SpendingLimits(usd=usd, tokens=tokens), totals=totals)
+
+
+def test_a_plan_counts_its_primitives_and_a_bound_for_what_is_not_decomposed():
+    """AL-21: a story counts as its steps, as any compound with children does."""
+    actions = [
+        an_act("story", kind="compound"),
+        an_act("step-1", parent="story"),
+        an_act("step-2", parent="story"),
+        an_act("open", kind="compound"),
+        an_act("single"),
+    ]
+    assert agreed_actions(PLAIN, actions) == 3 + COMPOUND_ACTIONS
+    assert agreed_actions(PLAIN, []) == 1
+
+
+def test_rounds_and_audits_are_what_the_user_agreed_to():
+    assert agreed_actions(PlanningSettings(rounds=4), [an_act("round-1")]) == 4
+    assert agreed_actions(PlanningSettings(until_complied=True), [an_act("a")]) == 1 + MAX_ROUNDS
+
+
+def test_the_default_limit_is_the_tiers_for_each_agreed_action_and_a_named_one_replaces_it():
+    """AL-28: 100,000 for builder."""
+    assert {tier.name: tier.tokens for tier in TIERS}["builder"] == 100_000
+    default = RunLimits(action_tokens=100_000, agreed_actions=3)
+    assert spending_limits(default) == SpendingLimits(tokens=300_000)
+    assert spending_limits(RunLimits(action_tokens=100_000)) == SpendingLimits(tokens=600_000)
+    named = RunLimits(action_tokens=100_000, agreed_actions=3, budget_tokens=7, budget_usd=2.0)
+    assert spending_limits(named) == SpendingLimits(usd=2.0, tokens=7)
+    assert spending_limits(RunLimits()) == SpendingLimits()
+
+
+def test_the_nearer_limit_is_shown_and_reached_first():
+    both = use(usd=1.0, tokens=1_000, spent=Amount(0.9, 100))
+    assert both.share == pytest.approx(0.9)
+    assert both.is_low
+    assert both.reached is None
+    assert both.in_words == "90% of the budget is used: $0.90 of $1.00 and 100 of 1,000 uncached tokens"
+    assert use(usd=1.0, spent=Amount(1.0)).reached == ("$1.00", "$1.00 spent")
+    tokens = use(usd=1.0, tokens=1_000, spent=Amount(0.1, 1_200))
+    assert tokens.reached == (format_tokens(1_000), "1,200 used")
+    assert (tokens.more_flag, tokens.more) == ("--budget-tokens", "--budget-tokens 2400")
+    dollars = use(usd=1.0, tokens=1_000, spent=Amount(1.5, 1_200))
+    assert (dollars.more_flag, dollars.more) == ("--budget-usd", "--budget-usd 3.00")
+    assert use(usd=0.0).share == 1.0
+    assert "more than 1000% of" in use(tokens=1, spent=Amount(0.0, 99)).in_words
+
+
+def test_without_a_limit_nothing_is_reached():
+    free = use(spent=Amount(5.0, 10**9))
+    assert (free.share, free.is_low, free.reached, free.in_words) == (None, False, None, "")
+
+
+def test_confidence_is_the_share_that_replies_reported_and_how_good_estimates_are():
+    """AL-21: hard tokens from usage, soft ones as far as estimates were right."""
+    assert use().confidence == 1.0
+    assert use(spent=Amount(0, 1_000), error=900).confidence == 1.0
+    assert use(spent=Amount(0, 1_000), estimated=1_000).confidence == UNKNOWN_ACCURACY
+    assert use(spent=Amount(0, 1_000), estimated=500, error=100).confidence == pytest.approx(0.9)
+    assert use(spent=Amount(0, 1_000), estimated=500, error=10_000).confidence == 0.5
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=40),
+    st.integers(1, 100) | st.none(),
+    st.integers(1, 100) | st.none(),
+)
+def test_each_limit_warns_once_on_the_way_to_its_end(steps, cents, tokens):
+    """AL-21: at 80%, whichever process books what reaches it."""
+    now, warnings = use(usd=None if cents is None else cents / 100, tokens=tokens), []
+    for more_cents, more_tokens in steps:
+        spent = Amount(now.spent.usd + more_cents / 100, now.spent.tokens + more_tokens)
+        before, now = now, BudgetUse(limits=now.limits, totals=AccountTotals(spent=spent))
+        warnings.append(reached_warning(before, now))
+    said = [text for text in warnings if text]
+    assert len(said) <= sum(limit is not None for limit in (cents, tokens))
+    assert bool(said) == now.is_low
+    assert all("no request starts" in text for text in said)
