@@ -10,6 +10,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.states import ORPHANED_BY_CRASH, WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs, worktree, worktree_pool
 from scaffold.git.worktree_metadata import unfinished_registrations
+from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import (
     last_landed,
@@ -22,10 +23,13 @@ from scaffold.landing.story_steps import note_refused_edits, unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
 from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
+from scaffold.plan.budget import spending_limits
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.store.spending.budget import settle_dead_owners
+from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.workspace import rescue_and_remove
 
@@ -63,6 +67,9 @@ async def recover_run(
     orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
     for attempt in orphans:
         await release_attempt(context, run, attempt, outcome=outcome, error=error)
+    # Their processes are gone, so that what they had sent is booked.
+    account = RunBudgetAccount(store, run.id, spending_limits(run.settings.limits))
+    settle_dead_owners(account, but=own_identity())
     await remove_stale_worktrees(context, run)
     # Last: all work is pinned now.
     await remove_leftovers(context, run)
