@@ -124,10 +124,7 @@ async def run_settings(
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=LandingSettings(union=settings.texts("landing.union")),
-        scheduling=SchedulingSettings(
-            collisions=settings.text("collisions") != OFF,
-            directory_agents=int(settings.number("agents_per_directory")),
-        ),
+        scheduling=scheduling_settings(settings),
         learning=LearningSettings(
             tokens=int(settings.number("learning.tokens")),
             # Without a planner, a run makes no other requests than those of its workers.
@@ -230,6 +227,14 @@ def gate_settings(settings: Settings) -> GateSettings:
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
+    )
+
+
+def scheduling_settings(settings: Settings) -> SchedulingSettings:
+    """Return what may not run at the same time."""
+    return SchedulingSettings(
+        collisions=settings.text("collisions") != OFF,
+        directory_agents=int(settings.number("agents_per_directory")),
     )
 
 

@@ -92,7 +92,7 @@ def test_the_refusal_says_what_to_write(tmp_path):
 NAMES = st.lists(st.sampled_from("ABCD"), unique=True).map(tuple)
 VALUES = {
     "model": st.sampled_from(["codex:a", "small"]),
-    "budget_usd": st.integers(0, 9),
+    "budget_usd": st.integers(1, 9),
     "environment": NAMES,
     "sandbox.mode": st.sampled_from(["off", "auto"]),
     "sandbox.hosts": NAMES.map(lambda names: tuple(f"{name}.example".lower() for name in names)),
