@@ -19,6 +19,7 @@ from scaffold.core.run_settings import (
     REVIEWED_TIERS,
     EnvironmentSettings,
     GateSettings,
+    HumanReview,
     KeepSettings,
     LandingSettings,
     LearningSettings,
@@ -123,7 +124,7 @@ async def run_settings(
         environment=environment_settings(settings, _repository_trust(root, once=once, notice=notice)),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
-        landing=LandingSettings(union=settings.texts("landing.union")),
+        landing=landing_settings(settings),
         scheduling=scheduling_settings(settings),
         learning=LearningSettings(
             tokens=int(settings.number("learning.tokens")),
@@ -227,6 +228,13 @@ def gate_settings(settings: Settings) -> GateSettings:
         timeout_s=settings.number("quality_gates.timeout_s"),
         tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
+    )
+
+
+def landing_settings(settings: Settings) -> LandingSettings:
+    """Return how work lands."""
+    return LandingSettings(
+        union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
     )
 
 

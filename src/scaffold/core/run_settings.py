@@ -98,7 +98,7 @@ TIERS = (
 REVIEWED_TIERS = frozenset({"builder", "architect"})
 """The tiers in which a second reviewer judges what no program can decide."""
 HUMAN_REVIEW_TIERS = frozenset({"architect"})
-"""The tiers in which no second reviewer decides in a human's place."""
+"""The tiers in which a human approves each change before it lands, and no second reviewer decides in their place."""
 
 
 class ReviewerSettings(Struct, frozen=True, kw_only=True):
@@ -227,6 +227,10 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """Tests to run for given paths, in addition to those found automatically."""
 
 
+HumanReview = Literal["tier", "always", "never"]
+"""Whether a human approves each change before it lands: in the tiers that have it | in all | in none."""
+
+
 class WriteBack(Struct, frozen=True, kw_only=True):
     """The list of tasks that a run executes, in which those that land are marked as done."""
 
@@ -244,6 +248,7 @@ class LandingSettings(Struct, frozen=True, kw_only=True):
     """Globs of files whose lines are independent of each other: where both sides add some, all of them are kept."""
     write_back: WriteBack | None = None
     """The list of tasks whose marks follow what lands; None if no file does."""
+    human_review: HumanReview = "tier"
 
     @property
     def tracked_list(self) -> WriteBack | None:
@@ -308,3 +313,9 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     learning: LearningSettings = LearningSettings()
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()
+
+    @property
+    def human_reviews(self) -> bool:
+        """Whether a human approves each change before it lands. `--yolo`, which is about agents, does not lift that."""
+        chosen = self.landing.human_review
+        return chosen == "always" or (chosen == "tier" and self.tier.name in HUMAN_REVIEW_TIERS)

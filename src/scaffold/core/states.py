@@ -165,10 +165,11 @@ AttemptOutcome = Literal[
     "no_access",
     "waiting",
     "restarted",
+    "rejected",
 ]
 """How an attempt ended. `unavailable`: its model's endpoint was away; `no_access`: the endpoint refuses the key, the
 quota or the model; `waiting`: its work is saved until a human decides; `restarted`: its step begins again, as its
-agent asked."""
+agent asked; `rejected`: a human who was to approve its change wants it reworked."""
 ORPHANED_BY_CRASH = "orphaned_by_crash"
 """The error of an attempt whose run, or worker, died; its outcome is `lost`."""
 COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
@@ -177,7 +178,7 @@ COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
 """Outcomes that count toward an action's attempt limit; the others are not the action's fault."""
 
 DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
-    *("landed", "recorded", "conflict", "waiting", "restarted")
+    *("landed", "recorded", "conflict", "waiting", "restarted", "rejected")
 }
 """Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
 

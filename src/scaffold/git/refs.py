@@ -9,6 +9,7 @@ from scaffold.git.errors import objects_collected
 REF_PREFIX = "refs/scaffold/"
 WORK_PREFIX = f"{REF_PREFIX}work/"
 LANE_PREFIX = f"{REF_PREFIX}lane/"
+REVIEW_PREFIX = f"{REF_PREFIX}review/"
 _LANE_BASE = "base-"
 
 
@@ -40,6 +41,11 @@ def lane_ref(attempt_id: AttemptId) -> str:
 def lane_base_ref(attempt_id: AttemptId) -> str:
     """Return the ref that keeps the commit that it is compared with; nothing else depends on it, either."""
     return f"{LANE_PREFIX}{_LANE_BASE}{attempt_id}"
+
+
+def review_ref(attempt_id: AttemptId) -> str:
+    """Return the ref that keeps what would land of an attempt while a human is asked about it, so that it is shown."""
+    return f"{REVIEW_PREFIX}{attempt_id}"
 
 
 def attempt_id_of_lane(ref: str) -> AttemptId:

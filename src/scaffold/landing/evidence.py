@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from scaffold.core.change_approval import approval_of
 from scaffold.core.conflict import FileMerge
 from scaffold.core.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.gates import GateResult
@@ -52,9 +53,13 @@ def _of_merge(merged: Sequence[FileMerge], attempt: AttemptId | None, shown_at: 
     )
 
 
-def approvals_of(attempt: Attempt, approved: Iterable[InboxItem]) -> Iterator[InboxItem]:
-    """Yield the approvals the attempt's work depends on: of protected paths and lost tests, on the same base."""
+def approvals_of(attempt: Attempt, approved: Sequence[InboxItem]) -> Iterator[InboxItem]:
+    """Yield the approvals the attempt's work depends on: of its change, or of protected paths and lost tests."""
+    if (whole := approval_of(attempt.id, approved)) is not None:
+        yield whole
     for item in approved:
+        if item is whole or "landing" in item.detail:
+            continue
         # An approval is for one change of one base; on another base the same action may have made another change.
         subject = item.detail.get("protected") or item.detail.get("lost")
         if subject and item.detail.get("base") == attempt.base_sha:

@@ -64,10 +64,10 @@ class Line:
         """Return the commit that the next candidate is put on: that of the last lane, or the branch's `tip`."""
         return self.lanes[-1].candidate.commit if self.lanes else tip
 
-    async def add(self, action: Action, attempt: Attempt, merged: Integrated, *, base: Commit, alone: bool) -> None:
-        """Put a candidate at the end of the line, on `base`, and begin to prove it; with `alone`, gates and all."""
+    async def candidate(self, action: Action, attempt: Attempt, merged: Integrated, base: Commit) -> Candidate:
+        """Return what would land of an attempt on `base`."""
         marked_base = await with_marks_of(self._context.git, self._listed, base, merged.commit)
-        candidate = Candidate(
+        return Candidate(
             action=action,
             attempt=attempt,
             base=base,
@@ -77,10 +77,14 @@ class Line:
             merged=merged.told,
             needs_all_tests=merged.needs_all_tests,
         )
+
+    async def add(self, candidate: Candidate, *, alone: bool) -> None:
+        """Put a candidate at the end of the line, and begin to prove it; with `alone`, gates and all."""
         if self.pins_commits:
-            await refs.pin(self._context.git, refs.lane_ref(attempt.id), merged.commit, known=base)
-            if marked_base != base:
-                await refs.pin(self._context.git, refs.lane_base_ref(attempt.id), marked_base, known=base)
+            git, own, base = self._context.git, candidate.attempt.id, candidate.base
+            await refs.pin(git, refs.lane_ref(own), candidate.commit, known=base)
+            if candidate.marked_base is not None:
+                await refs.pin(git, refs.lane_base_ref(own), candidate.marked_base, known=base)
         proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
 

@@ -2,24 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 
 from msgspec import Struct, structs
 
-from scaffold.core.errors import GitError, StaleFence
-from scaffold.core.events import CandidateMerged
+from scaffold.core.errors import GitError
 from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.core.model import Attempt, Run
+from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import Merger
 from scaffold.host.cores import usable_cores
 from scaffold.landing.arrangement import MAX_LANES
 from scaffold.landing.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
 from scaffold.landing.candidate_check import CandidateResult, CandidateVerifier, outcome_of
+from scaffold.landing.candidate_end import end_candidate, record_candidate
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts, names_of_lanes
 from scaffold.landing.fact_refresh import FactRefresher
+from scaffold.landing.human_review.approvals import ChangeApprovals, Rejected
 from scaffold.landing.integration import Integrated, why_merge_failed
 from scaffold.landing.landed_notices import tell_running_agents
 from scaffold.landing.line import Lane, Line, end_tasks
@@ -34,17 +35,14 @@ from scaffold.landing.queue_steps import (
     FactsSettled,
     QueueIdle,
     QueueStep,
-    ReviewRecorded,
     StepRecorded,
 )
-from scaffold.landing.record import record_without_commit, session_tip
+from scaffold.landing.record import session_tip
 from scaffold.landing.resolving.background import BackgroundMerges
 from scaffold.landing.session_branch import SessionBranch
-from scaffold.landing.story_steps import add_rebase_step, record_step, unpin_contained
-from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.landing.story_steps import unpin_contained
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import summarize_failures
-from scaffold.run.lease import owner_transaction
 
 MAX_LANDING_TRIES = 5
 
@@ -93,6 +91,7 @@ class MergeQueue:
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
         self._line = Line(context, verifier, run.settings.landing.tracked_list)
+        self._approvals = ChangeApprovals(context, run)
         self._merges = BackgroundMerges(context, run, self._lanes, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._branch = SessionBranch(context, run, self._refresher)
@@ -143,6 +142,11 @@ class MergeQueue:
         """How many candidates are held: they conflict with what landed, and wait for actions that are done again."""
         return self._order.held
 
+    @property
+    def awaiting(self) -> Mapping[AttemptId, str]:
+        """The candidates that wait for a human's approval, each with its open inbox item."""
+        return self._approvals.awaiting
+
     async def release_held(self) -> None:
         """Hold no candidate on this tip any more: the actions that they wait for do not go on."""
         async with self._busy:
@@ -169,7 +173,7 @@ class MergeQueue:
             await self._drop_withdrawn({attempt.id for attempt in waiting})
             step = next((each for each in waiting if each.kind == "step" or each.edits), None)
             if step is not None:
-                return await self._record(step)
+                return await self._recorded(step)
             if not waiting:
                 return await self._settle()
             # Git would move a branch that is checked out without its files, so that
@@ -180,14 +184,15 @@ class MergeQueue:
             # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
             unchanged = next((each for each in waiting if each.head_sha == each.base_sha), None)
             if unchanged is not None:
-                return await self._record(unchanged)
+                return await self._recorded(unchanged)
             done = await self._admit(waiting) or await self._decide()
             if done is not None:
                 return done
             if self._rearranged:
                 continue
             merging = self._merges.pending
-            self._order.show(self._line.lanes, gates=self._batch.proven if self._batch.proof else 0, merging=merging)
+            gates = self._batch.proven if self._batch.proof else 0
+            self._order.show(self._line.lanes, gates=gates, merging=merging, awaiting=self._approvals.awaiting)
             if not self._line.lanes and not (merging and not self._refresher.waiting()):
                 return await self._settle()
             await self._wait(arrived)
@@ -203,19 +208,21 @@ class MergeQueue:
     async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
         tip = await self._tip()
-        chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=self._merges.pending.keys())
+        merging, awaiting = self._merges.pending.keys(), self._approvals.set_aside(tip)
+        chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=merging, awaiting=awaiting)
         alone = len(chosen) == 1 and not self._line.lanes
         for action, attempt in chosen:
             base = self._line.end(tip)
             try:
                 merged = await self._merges.merge(action, attempt, base)
                 if isinstance(merged, Integrated):
-                    await self._line.add(action, attempt, merged, base=base, alone=alone)
+                    if refused := await self._add(action, attempt, merged, tip=tip, alone=alone):
+                        return refused
                     continue
             except GitError:
                 if await self._has_work(attempt, tip):
                     raise
-                return self._end(attempt, CandidateRefused("lost", WORK_GONE))
+                return end_candidate(self._context, self._run, attempt, CandidateRefused("lost", WORK_GONE))
             if not self._merges.begin(action, attempt, base, merged, first=not self._line.lanes):
                 if self._line.lanes:
                     self._order.postpone(attempt.id, self._line.ids())
@@ -224,6 +231,24 @@ class MergeQueue:
             # Whether the others may join the line without it is decided anew.
             self._rearranged = True
             break
+        return None
+
+    async def _add(
+        self, action: Action, attempt: Attempt, merged: Integrated, *, tip: Commit, alone: bool
+    ) -> CandidateRefused | None:
+        """Put a candidate in the line if a human approves its change, where one has to; refuse one that is rejected."""
+        candidate = await self._line.candidate(action, attempt, merged, self._line.end(tip))
+        match await self._approvals.verdict_on(candidate, tip):
+            case "approved":
+                await self._line.add(candidate, alone=alone)
+            case "waits":
+                self._rearranged = True
+            case "later":
+                self._order.postpone(attempt.id, self._line.ids())
+                self._rearranged = True
+            case Rejected(why=why):
+                await self._approvals.end(attempt.id)
+                return end_candidate(self._context, self._run, attempt, CandidateRefused("rejected", why))
         return None
 
     async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:
@@ -286,7 +311,7 @@ class MergeQueue:
         if hold is not None:
             return hold
         first = batch[0].candidate
-        published = await publish(self._context, self._run, batch, result.rechecked)
+        published = await publish(self._context, self._run, batch, result.rechecked, self._approvals)
         if isinstance(published, Unpublished):
             return await self._without(published, first.base)
         if published is None:
@@ -300,6 +325,7 @@ class MergeQueue:
         self._order.count_overtaken(landed)
         for each in batch:
             await unpin_contained(self._context, each.candidate.attempt, landed=True)
+            await self._approvals.end(each.candidate.attempt.id)
         keys = [each.candidate.action.key for each in batch]
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
@@ -309,10 +335,12 @@ class MergeQueue:
         place = self._line.ids().index(unpublished.attempt_id)
         attempt = self._line.lanes[place].candidate.attempt
         await self._drop_from(place)
+        if unpublished.cause == "unapproved":  # it is asked about again, as it would land now
+            return None
         if unpublished.cause == "withdrawn":
             return CANCELLED
         if unpublished.cause == "unpinned":
-            return self._end(attempt, CandidateRefused("lost", WORK_GONE))
+            return end_candidate(self._context, self._run, attempt, CandidateRefused("lost", WORK_GONE))
         lacking = f"what it builds on no longer holds: {', '.join(unpublished.lacking)}"
         return await self._refuse(attempt, tip, CandidateRefused("conflict", lacking))
 
@@ -325,7 +353,7 @@ class MergeQueue:
             return None
         branch = self._run.session_branch
         moving = f"{branch} kept moving while this was added to it; the work itself was not refused"
-        return self._end(attempt, CandidateRefused("conflict", moving))
+        return end_candidate(self._context, self._run, attempt, CandidateRefused("conflict", moving))
 
     async def _judge_failed_front(self) -> CandidateRefused | None:
         """Refuse the first candidate if it failed; one that was proven beside others is proven once more, alone.
@@ -361,48 +389,13 @@ class MergeQueue:
         # fixed what failed. Try again on the current one.
         if tip != await session_tip(self._context, self._run):
             return await self._try_again(attempt)
-        return self._end(attempt, refused)
+        return end_candidate(self._context, self._run, attempt, refused)
 
-    def _end(self, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-        why, store = self._context.redactor.clean(refused.why), self._context.store
-        action = store.actions.get(attempt.action_id)
-        end = AttemptEnd(refused.outcome, why)
-        try:
-            with owner_transaction(store, self._run, durable=True):
-                record_attempt_end(store, self._run, attempt.id, end, head=attempt.head_sha)
-                if refused.outcome == "conflict":
-                    add_rebase_step(self._context, attempt, why)
-                if action is not None and refused.merged:
-                    store.events.append(self._run.id, CandidateMerged(action.key, refused.merged))
-        except StaleFence:
-            if not self._was_cancelled(attempt):
-                raise
-            return CANCELLED
-        return CandidateRefused(refused.outcome, why, refused.merged)
-
-    def _was_cancelled(self, attempt: Attempt) -> bool:
-        """Return whether a human cancelled the candidate meanwhile; otherwise another owner has the run."""
-        now = self._context.store.attempts.get(attempt.id)
-        return now is not None and now.outcome == "cancelled"
-
-    async def _record(self, attempt: Attempt) -> ReviewRecorded | StepRecorded | CandidateRefused:
-        """Record a step, or a candidate without a commit; one whose reviewed code changed since is reviewed again."""
-        action = self._context.store.actions.get(attempt.action_id)
-        if action is None:
-            raise LookupError(attempt.id)
-        try:
-            if attempt.kind == "step" or attempt.edits:
-                await record_step(self._context, self._run, attempt, action)
-                self._candidates = {}
-                return StepRecorded(attempt.id)
-            outdated = await record_without_commit(self._context, self._run, attempt, action)
-        except StaleFence:
-            if not self._was_cancelled(attempt):
-                raise
-            return CANCELLED
-        if outdated is None:
-            return ReviewRecorded(attempt.base_sha)
-        return self._end(attempt, CandidateRefused("conflict", outdated))
+    async def _recorded(self, attempt: Attempt) -> QueueStep:
+        step = await record_candidate(self._context, self._run, attempt)
+        if isinstance(step, StepRecorded):
+            self._candidates = {}
+        return step
 
     async def _settle(self) -> FactsSettled | QueueIdle:
         if not self._refresher.waiting():
@@ -422,6 +415,7 @@ class MergeQueue:
     async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
         """Forget candidates that a human has cancelled meanwhile: take them out of the line."""
         await self._merges.keep(waiting)
+        await self._approvals.keep(waiting)
         gone = next((place for place, each in enumerate(self._line.ids()) if each not in waiting), None)
         if gone is not None:
             await self._drop_from(gone)

@@ -85,20 +85,22 @@ class QueueOrder:
         tip: Commit,
         *,
         merging: Collection[AttemptId] = (),
+        awaiting: Collection[AttemptId] = (),
     ) -> list[tuple[Action, Attempt]]:
         """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
 
         Those that are `merging` are set aside: a helper is resolving their conflicts. While one of them was overtaken
-        too often, no other joins the line: each landing would make the answer useless.
+        too often, no other joins the line: each landing would make the answer useless. Those `awaiting` a human are set
+        aside, too, and nothing waits for them.
         """
         self._by_age = {each.id: each for each in waiting}
         self._overtaken = Counter({each: self._overtaken[each] for each in self._by_age if each in self._overtaken})
         self._conflicting = {each: at for each, at in self._conflicting.items() if each in self._by_age}
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
-        if self._alone in self._by_age and self._alone not in merging:
+        if self._alone in self._by_age and self._alone not in {*merging, *awaiting}:
             return [] if started else [self._with_action(self._by_age[self._alone])]
         await self._hold(tip)
-        aside = {*self._held, *merging}
+        aside = {*self._held, *merging, *awaiting}
         able = [each for each in waiting if each.id in started or each.id not in aside]
         closed = any(self._overtaken[each] >= MOST_OVERTAKEN for each in merging)
         looked_at = ([each.id for each in able], [*started], [*self._postponed], tip, closed)
@@ -160,15 +162,31 @@ class QueueOrder:
             if attempt_id not in landed:
                 self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
 
-    def show(self, lanes: Sequence[Lane], *, gates: int, merging: Mapping[AttemptId, str]) -> None:
-        """Store the order for people; the gates of the first `gates` lanes run; who does what for those `merging`."""
+    def show(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        gates: int,
+        merging: Mapping[AttemptId, str],
+        awaiting: Mapping[AttemptId, str],
+    ) -> None:
+        """Store the order for people; the gates of the first `gates` lanes run.
+
+        `merging` says who does what for a candidate, `awaiting` by which inbox item it waits for a human.
+        """
         self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
         keys = self._keys
         ahead = self._arranged.waiting
         state = QueueState(
-            keys=keys, held=self._held, merging=merging, ahead=ahead, conflicts=self._conflicts, running=self._running
+            keys=keys,
+            held=self._held,
+            merging=merging,
+            awaiting=awaiting,
+            ahead=ahead,
+            conflicts=self._conflicts,
+            running=self._running,
         )
-        is_told = len(keys) > 1 or self._held or merging or any(self._conflicts.values())
+        is_told = len(keys) > 1 or self._held or merging or awaiting or any(self._conflicts.values())
         places = tuple(places_of(state, lanes, gates)) if is_told else ()
         if places != self._shown:
             self._store(places)

@@ -19,6 +19,8 @@ class QueueState(Struct, frozen=True, kw_only=True):
     held: Mapping[AttemptId, tuple[ActionKey, ...]]
     merging: Mapping[AttemptId, str] = {}
     """Those whose conflicts a helper is resolving, with a description of it for people."""
+    awaiting: Mapping[AttemptId, str] = {}
+    """Those about whose change a human is asked, with the inbox item."""
     ahead: Mapping[AttemptId, tuple[AttemptId, ...]]
     """For each candidate in no lane those that must land before it; empty if all that are in lanes must."""
     conflicts: Conflicts
@@ -38,6 +40,10 @@ def places_of(state: QueueState, lanes: Sequence[Lane], gates: int) -> Iterator[
         if each in state.merging:
             who = state.merging[each]
             yield QueuePlace(attempt_id=each, state="merging", detail=who, conflicts=_by_key(state, each))
+            continue
+        if each in state.awaiting:
+            item = state.awaiting[each]
+            yield QueuePlace(attempt_id=each, state="approval", detail=item, conflicts=_by_key(state, each))
             continue
         ahead = state.ahead.get(each) or in_line
         waits_for = state.held.get(each) or tuple(state.keys[other] for other in ahead if other in state.keys)

@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from scaffold.core.change_approval import ChangeSubject
 from scaffold.core.contract import Verification
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit
@@ -13,6 +14,7 @@ from scaffold.core.model import Intent, Run
 from scaffold.git import refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
+from scaffold.landing.human_review.approvals import ChangeApprovals
 from scaffold.landing.record import LandedAttempt, record_landed, session_ref, session_tip
 from scaffold.landing.stale_facts import RecheckResult
 from scaffold.run.context import RunContext
@@ -31,14 +33,19 @@ class Unpublished(Struct, frozen=True, kw_only=True):
     """Nothing landed, because of one candidate of the batch."""
 
     attempt_id: AttemptId
-    cause: Literal["lacking", "withdrawn", "unpinned"]
-    """Its preconditions no longer hold | a human cancelled it | the ref of its work is not where it was."""
+    cause: Literal["lacking", "withdrawn", "unpinned", "unapproved"]
+    """Its preconditions no longer hold | a human cancelled it | the ref of its work is not where it was | a human has
+    not approved what would land."""
     lacking: tuple[str, ...] = ()
     """The preconditions that no longer hold."""
 
 
 async def publish(
-    context: RunContext, run: Run, batch: Sequence[Proven], rechecked: Sequence[RecheckResult]
+    context: RunContext,
+    run: Run,
+    batch: Sequence[Proven],
+    rechecked: Sequence[RecheckResult],
+    approvals: ChangeApprovals,
 ) -> Commit | Unpublished | None:
     """Land a batch at once: one update of the branch, one transaction that records it.
 
@@ -47,7 +54,8 @@ async def publish(
     """
     store, git, listed = context.store, context.git, run.settings.landing.tracked_list
     changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
-    intents = _intend(context, run, batch)
+    subjects = [await approvals.subject(each.candidate, each.verification.doubts) for each in batch]
+    intents = _intend(context, run, batch, approvals, subjects)
     if isinstance(intents, Unpublished):
         return intents
     tip, head = intents[0].old, intents[0].new
@@ -83,10 +91,17 @@ async def _unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip:
     return None
 
 
-def _intend(context: RunContext, run: Run, batch: Sequence[Proven]) -> tuple[Intent, ...] | Unpublished:
+def _intend(
+    context: RunContext,
+    run: Run,
+    batch: Sequence[Proven],
+    approvals: ChangeApprovals,
+    subjects: Sequence[ChangeSubject],
+) -> tuple[Intent, ...] | Unpublished:
     """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
 
-    Nothing is recorded if the preconditions of a candidate no longer hold, or if a human cancelled it meanwhile.
+    Nothing is recorded if the preconditions of a candidate no longer hold, if a human cancelled it meanwhile, or if one
+    has to approve it and has not approved exactly what would land.
     """
     store = context.store
     intents = tuple(
@@ -104,7 +119,7 @@ def _intend(context: RunContext, run: Run, batch: Sequence[Proven]) -> tuple[Int
     )
     with owner_transaction(store, run, durable=True):
         # Read first: nothing is written for a batch that cannot land as a whole.
-        for each in batch:
+        for each, subject in zip(batch, subjects, strict=True):
             action, attempt = each.candidate.action, each.candidate.attempt
             try:
                 store.attempts.check(attempt.id, fence=attempt.fence)
@@ -114,11 +129,15 @@ def _intend(context: RunContext, run: Run, batch: Sequence[Proven]) -> tuple[Int
             lacking = store.facts.lacking(action.goal_id, action.preconditions)
             if lacking:
                 return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
+            if approvals.required and approvals.answers(subject, action.id).approved is None:
+                return Unpublished(attempt_id=attempt.id, cause="unapproved")
         # The phase, the evidence and the intents are one transaction: after a crash
         # `resolve_intent` finds all it needs.
         for each, intent in zip(batch, intents, strict=True):
             attempt = each.candidate.attempt
-            verification = msgspec.structs.replace(each.verification, commit=each.candidate.commit)
+            # A human who approved saw the doubts.
+            reviewed = each.verification.reviewed or approvals.required
+            verification = msgspec.structs.replace(each.verification, commit=each.candidate.commit, reviewed=reviewed)
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
             store.intents.add(intent)
     return intents

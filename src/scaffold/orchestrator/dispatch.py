@@ -48,6 +48,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
     "no_access": "its model accepted no requests",
     "waiting": "it waited for a human",
     "restarted": "it asked to begin again",
+    "rejected": "a human read its change and rejected it",
 }
 """How an attempt ended, for the agent of the next one."""
 

@@ -26,6 +26,8 @@ def failure_kind(attempt: Attempt) -> FailureKind:
     match attempt.outcome:
         case "contract_failed" | "gate_failed":
             return _refusal_kind(attempt)
+        case "rejected":
+            return "named"
         case "timeout":
             return "timeout"
         case (

@@ -3,13 +3,14 @@
 `RunSummary` costs the same in plans of any size, so a screen can read it every second. `RunView` adds the whole plan.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct, structs
 
+from scaffold.core.change_approval import subject_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
 from scaffold.core.model import (
     Action,
@@ -229,7 +230,9 @@ class RunView(Struct, frozen=True, kw_only=True):
     def asks(self, action: Action, attempt: Attempt) -> bool:
         """Return whether a human must decide before the action's attempt, or the one after it, continues."""
         if attempt.outcome is None:
-            return any(item.id == attempt.waits_for for item in self.summary.inbox)
+            place = self.places.get(attempt.id)
+            is_change = place is not None and place.state == "approval"
+            return is_change or any(item.id == attempt.waits_for for item in self.summary.inbox)
         waits = attempt.outcome == "waiting" and awaited_inbox_id(action.state) is not None
         return waits and self.attempts_of(action)[-1:] == (attempt,)
 
@@ -264,6 +267,14 @@ def requesters_by_item(items: Sequence[InboxItem], actions: Sequence[Action]) ->
         if item_id in found and action.key not in found[item_id]:
             found[item_id].append(action.key)
     return found
+
+
+def _places_of_waiting_changes(items: Iterable[InboxItem]) -> Iterator[tuple[AttemptId, QueuePlace]]:
+    """Yield the candidates that wait for a human's approval; they do so while no process executes the run, too."""
+    for item in items:
+        if (subject := subject_of(item)) is not None:
+            place = QueuePlace(attempt_id=subject.landing, state="approval", detail=item.id)
+            yield subject.landing, place
 
 
 def decision_commands(item: InboxItem) -> tuple[str, ...]:
@@ -315,7 +326,8 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
-    places = {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
+    places = dict(_places_of_waiting_changes(summary.inbox))
+    places |= {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
     order = [*places]
     waiting = store.attempts.waiting_to_land(run.id)
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}

@@ -104,7 +104,7 @@ def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:
             else STATE_BY_OUTCOME.get(attempt.outcome, "failed")
         )
     if attempt.phase not in WORKER_PHASES:
-        return "done"
+        return "waiting_approval" if asks else "done"
     if gone:
         return "failed"
     if asks:

@@ -41,7 +41,8 @@ from scaffold.worker.learnings import last_failure, with_learnings, with_learnin
 from scaffold.worker.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.native_executor import watched_agent
 from scaffold.worker.prompts import failure_prompt
-from scaffold.worker.protected_review import approve_protected_change, restore_waiting_change
+from scaffold.worker.protected_review import approve_protected_change, protected_refusal, restore_waiting_change
+from scaffold.worker.rejected_change import REWORK, restore_rejected_change
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
 from scaffold.worker.story.criteria import denied_criteria, with_uncited_criteria
@@ -55,7 +56,6 @@ from scaffold.worker.workspace import rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
-DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 WORDS_CHARS = 800
 """Limit for the agent's answer in the ending of an attempt that changed nothing."""
 
@@ -155,7 +155,7 @@ class ChangeLoop:
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
-        prompt = continued or with_learnings(self._context, first_prompt(self._context, self._verifier.contract))
+        prompt = continued or await self._first_prompt()
         for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
@@ -173,6 +173,15 @@ class ChangeLoop:
                 case _:
                     assert_never(move)
         return AttemptEnd("contract_failed", "the tier allows no iterations")
+
+    async def _first_prompt(self) -> str:
+        """Return the first prompt; a change that a human rejected is restored, and is what the agent begins with."""
+        prompt = first_prompt(self._context, self._verifier.contract)
+        if (rejected := await restore_rejected_change(self._context)) is None:
+            return with_learnings(self._context, prompt)
+        # The same change again is no rework: nobody is asked about it twice.
+        self._start = self._last = structs.replace(self._start, left=rejected)
+        return with_learnings(self._context, f"{prompt}\n\n{REWORK}")
 
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
@@ -249,7 +258,7 @@ class ChangeLoop:
         last, critique = self._last, self._last.critique
         state = IterationState(
             passed=last.passed,
-            refused=changed and _changes_protected_files(last.verification),
+            refused=changed and any(each.name == PROTECTED_FILES_CHECK for each in last.verification.failures),
             changed=changed,
             score=critique.total if critique else None,
             threshold=settings.tier.threshold,
@@ -369,7 +378,7 @@ class ChangeLoop:
         if lost and self._passed is None and not self._context.task.run.settings.permissions.yolo:
             return await self._left_to_human(failed, lost)
         if move.reason == "refused":
-            return await self._last_passed_or(AttemptEnd(_outcome(failed), _refusal(failed), permanent=True))
+            return await self._last_passed_or(AttemptEnd(_outcome(failed), protected_refusal(failed), permanent=True))
         if move.reason == "nothing_changed":
             gave_up = _with_words(AttemptEnd(_outcome(failed), _nothing_changed(failed)), self._said)
             return await self._last_passed_or(gave_up)
@@ -442,18 +451,6 @@ def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
     if not words.strip():
         return gave_up
     return structs.replace(gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}")
-
-
-def _changes_protected_files(verification: Verification) -> bool:
-    return any(each.name == PROTECTED_FILES_CHECK for each in verification.failures)
-
-
-def _refusal(failed: Verification) -> str:
-    """Return which protected files were changed, in one line, and what to do about it."""
-    (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
-    problem, *files = detail.splitlines()
-    named = ", ".join(line.removeprefix("- ") for line in files)
-    return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
 
 
 def _nothing_changed(failed: Verification) -> str:

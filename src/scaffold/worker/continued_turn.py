@@ -37,7 +37,7 @@ async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
         return None
     key = context.task.action.key
     restored = await _restore(context, before)
-    if isinstance(restored, _Impossible):
+    if isinstance(restored, Impossible):
         inform(context.run_context, attempt.run_id, f"{key} starts over after attempt {before.number}: {restored.why}.")
         with store.transaction():
             store.waiting_turns.forget(attempt.action_id)
@@ -54,7 +54,9 @@ async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
     return turn
 
 
-class _Impossible(msgspec.Struct, frozen=True):
+class Impossible(msgspec.Struct, frozen=True):
+    """Earlier work cannot be taken up, and why."""
+
     why: str
 
 
@@ -66,19 +68,19 @@ def _last_executed(context: AttemptContext) -> Attempt | None:
     return begun[-1] if begun else None
 
 
-async def _restore(context: AttemptContext, before: Attempt) -> str | _Impossible:
+async def _restore(context: AttemptContext, before: Attempt) -> str | Impossible:
     """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
     git, base, now = context.workspace.git, context.workspace.base, context.task.attempt
     if before.model != now.model:
-        return _Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
+        return Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
     if now.kind == "step" and context.task.action.role == REBASE_STEP:
-        return _Impossible("the merge that it resolves is made again, with what has landed by now")
+        return Impossible("the merge that it resolves is made again, with what has landed by now")
     head = before.head_sha or await refs.resolve(context.run_context.git, refs.rescue_ref(before.id))
     if head is not None:
         if await refs.resolve(context.run_context.git, head) is None:
-            return _Impossible("the repository no longer has its work")
-        tree = await _tree_on(context, before, head)
-        if isinstance(tree, _Impossible):
+            return Impossible("the repository no longer has its work")
+        tree = await work_on_base(context, before, head)
+        if isinstance(tree, Impossible):
             return tree
         await git("read-tree", "-u", "--reset", tree)
     if before.base_sha == base:
@@ -88,8 +90,8 @@ async def _restore(context: AttemptContext, before: Attempt) -> str | _Impossibl
     return f"{RESTORED} Other work has landed since and is in your files now; read these again: {named}"
 
 
-async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> str | _Impossible:
-    """Return the commit or tree with the work on the present base."""
+async def work_on_base(context: AttemptContext, before: Attempt, head: Commit) -> str | Impossible:
+    """Return the commit or tree with the work of an earlier attempt on the present base."""
     base = context.workspace.base
     if before.base_sha == base:
         return head
@@ -97,7 +99,7 @@ async def _tree_on(context: AttemptContext, before: Attempt, head: Commit) -> st
     merged = await merge_commits(git, await on_base(git, base, before.base_sha), head)
     if isinstance(merged, Conflicted):
         paths = join_limited([utf8_safe(path) for path in merged.paths], MAX_PATHS)
-        return _Impossible(f"its work conflicts with what landed meanwhile in {paths}")
+        return Impossible(f"its work conflicts with what landed meanwhile in {paths}")
     return merged.tree
 
 

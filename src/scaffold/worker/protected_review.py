@@ -5,20 +5,20 @@ An attempt whose change waited for the approval is restored instead of started o
 
 import hashlib
 
-from scaffold.core.contract import ChangeReview
+from scaffold.core.contract import ChangeReview, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.core.run_settings import HUMAN_REVIEW_TIERS
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.store.database import Store
-from scaffold.verify.guard import declared_protected_paths
+from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
 from scaffold.worker.attempt_context import AttemptContext
 
 MAX_PATHS_SHOWN = 5
+DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 
 
 async def approve_protected_change(
@@ -28,9 +28,12 @@ async def approve_protected_change(
 
     In protected areas, no approval is needed with `--yolo`, nor for a file named in the user's own plan, nor if the
     second reviewer approved the change in a tier that lets it. The decision holds for the same change of the same base.
-    HumanDecisionRequired if none comes in time.
+    HumanDecisionRequired if none comes in time. Not asked where a human reviews every change.
     """
     git, base = context.workspace.git, context.workspace.base
+    # The merge queue asks a human about the whole change.
+    if context.task.run.settings.human_reviews:
+        return None
     if not context.declaration.files:  # verification has already refused undeclared changes of protected paths
         return None
     inner = [change.path for change in await commits.submodule_changes(git, base, head)]
@@ -61,6 +64,14 @@ async def approve_protected_change(
     return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
 
 
+def protected_refusal(failed: Verification) -> str:
+    """Return which protected files were changed, in one line, and what to do about it."""
+    (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
+    problem, *files = detail.splitlines()
+    named = ", ".join(line.removeprefix("- ") for line in files)
+    return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
+
+
 async def change_hash(context: AttemptContext, head: Commit) -> str:
     """Return the hash of the attempt's change: the same for the same paths, modes and blobs before and after."""
     fingerprint = await commits.patch_fingerprint(context.workspace.git, context.workspace.base, head)
@@ -73,7 +84,7 @@ def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tup
     Protected files, such as hooks of git, and everything in some tiers, are left to a human.
     """
     settings = context.task.run.settings
-    if settings.planning.reviewer is None or settings.tier.name in HUMAN_REVIEW_TIERS:
+    if settings.planning.reviewer is None or settings.human_reviews:
         return ()
     return tuple(path for path in _paths_to_approve(context, changed) if not protected_entry(path))
 

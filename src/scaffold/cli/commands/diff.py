@@ -14,7 +14,7 @@ from scaffold.core.errors import GitError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Run
 from scaffold.git.commits import DIFF_OPTIONS, changed_paths
-from scaffold.git.refs import resolve
+from scaffold.git.refs import resolve, review_ref
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import session_ref
 from scaffold.run.context import RunContext
@@ -116,6 +116,10 @@ async def _of_action(context: RunContext, action: Action) -> DiffRange:
         return DiffRange(action=action.key, note=_no_change_note(context, action))
     if await resolve(context.git, kept.head_sha) is None:
         raise _missing_commit(kept.head_sha)
+    # What a human is asked about is the merge with what has landed.
+    if (shown := await resolve(context.git, review_ref(kept.id))) and (base := await resolve(context.git, f"{shown}^")):
+        note = f"`{action.key}` has not landed; this is what would land of attempt {kept.number} once you approve it"
+        return DiffRange(action=action.key, base=base, commit=shown, note=note)
     what = "is a candidate" if kept.phase in {"candidate", "landing"} and kept.status != "ended" else "was pinned"
     note = f"`{action.key}` has not landed; this {what} in attempt {kept.number}"
     return DiffRange(action=action.key, base=kept.base_sha, commit=kept.head_sha, note=note)

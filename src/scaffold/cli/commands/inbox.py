@@ -12,9 +12,11 @@ from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json
+from scaffold.cli.render.waiting_change import change_json
 from scaffold.core.model import Action, InboxItem
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
+from scaffold.views.waiting_change import WaitingChange, read_waiting_change
 
 NOTHING = "Nothing is waiting for you."
 NOTHING_EVER = "The inbox is empty."
@@ -31,12 +33,13 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         actions = _actions(reader, items)
         who = requesters_by_item(items, actions)
         if as_json:
-            print_json({"inbox": [_item_json(item, who) for item in items]})
+            print_json({"inbox": [_item_json(item, who, _change(reader, item)) for item in items]})
         elif reader is None or not items:
             print_text(NOTHING_EVER if everything else NOTHING)
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
-            click.echo("\n\n".join(item_text(item, who[item.id], now, layout) for item in items))
+            texts = (item_text(item, who[item.id], now, layout, _change(reader, item)) for item in items)
+            click.echo("\n\n".join(texts))
 
 
 def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:
@@ -44,7 +47,11 @@ def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Ac
     return tuple(action for run in runs for action in reader.store.actions.of_run(run)) if reader else ()
 
 
-def _item_json(item: InboxItem, who: RequestersByItem) -> dict[str, Any]:
+def _change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:
+    return read_waiting_change(reader.store, item) if reader is not None and item.state == "open" else None
+
+
+def _item_json(item: InboxItem, who: RequestersByItem, change: WaitingChange | None) -> dict[str, Any]:
     return {
         "id": item.id,
         "run": item.run_id,
@@ -60,4 +67,5 @@ def _item_json(item: InboxItem, who: RequestersByItem) -> dict[str, Any]:
         "expires_at": item.expires_at,
         "decided_at": item.decided_at,
         "valid_until": item.valid_until,
+        "change": change_json(change) if change else None,
     }

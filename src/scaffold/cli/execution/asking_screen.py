@@ -24,6 +24,7 @@ from scaffold.orchestrator.owner.inbox import InboxDecision, ask_at_terminal, de
 from scaffold.run.context import RunContext
 from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import requesters_by_item
+from scaffold.views.waiting_change import read_waiting_change
 
 BELL = "\a"
 
@@ -120,7 +121,8 @@ class AskingScreen:
         self._screen.pause()
         who = requesters_by_item([item], self._context.store.actions.of_run(self._run.id))
         more = f"\n{count_of(others, 'question')} after this one" if others else ""
-        shown = item_text(item, who[item.id], self._context.clock.now(), layout_for(sys.stdout))
+        change = read_waiting_change(self._context.store, item)
+        shown = item_text(item, who[item.id], self._context.clock.now(), layout_for(sys.stdout), change)
         click.echo(f"{BELL}\n{shown}\n\n{answer_choices(item)}{more}")
         self._prompt()
         self._lines.start(self._take)

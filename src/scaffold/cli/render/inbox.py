@@ -10,11 +10,13 @@ from rich.cells import chop_cells
 from scaffold.cli.render.layout import UNLIMITED, Layout
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.style import heading
+from scaffold.cli.render.waiting_change import change_lines
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
+from scaffold.views.waiting_change import WaitingChange
 
 MAX_CHARACTERS = 20_000
 """How many characters of one argument are shown."""
@@ -31,13 +33,16 @@ def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layou
         yield f"  and {len(items) - most} more"
 
 
-def item_text(item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout) -> str:
+def item_text(
+    item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout, change: WaitingChange | None = None
+) -> str:
     """Return everything a human needs to decide: which action asks, for what, why, until when, how to answer.
 
-    Control characters in a model's text are shown as escapes.
+    `change`: the change that it is about. Control characters in a model's text are shown as escapes.
     """
     title = f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
-    lines = [*map(heading, layout.wrap("", title, hang=2)), *_subject(item, layout), *_reason(item, layout)]
+    subject = [*_subject(item, layout), *change_lines(change, layout)] if change else _subject(item, layout)
+    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason(item, layout)]
     lines += _decision_lines(item, now, layout)
     if item.state == "open":
         lines += [f"  {command}" for command in decision_commands(item)]
@@ -56,6 +61,8 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
             yield from layout.prose("  - ", _in_one_line(str(option)))
         return
     yield from layout.wrap("  ", mark_lookalikes(_in_one_line(item.text)))
+    if "landing" in item.detail:
+        return
     for name in ("protected", "lost"):
         if entries := item.detail.get(name):
             yield f"  {name}:"

@@ -23,7 +23,7 @@ from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import Completed, Failed, reason_of, status_of
+from scaffold.core.states import WORKER_PHASES, Completed, Failed, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import where_landed
@@ -145,7 +145,8 @@ def _action(
     yield from layout.prose(f"  {status_mark(status)} ", f"{action.key}  {what}", hang=6)
     for attempt in attempts:
         if attempt.outcome not in SUCCESSFUL_OUTCOMES:
-            error = f"attempt {attempt.number}: {attempt.outcome}{_reason_suffix(attempt.error)}"
+            how = attempt.outcome or ("has not ended" if attempt.phase in WORKER_PHASES else "waits to land")
+            error = f"attempt {attempt.number}: {how}{_reason_suffix(attempt.error)}"
             yield from failure_lines(error, [attempt], command, layout, most=1)
     if done and done.verification:
         for file in done.verification.merged:

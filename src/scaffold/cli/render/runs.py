@@ -58,6 +58,8 @@ def _doing(place: QueuePlace) -> str:
         return f"conflicts with what has landed; waits for {names}, so that it is done again only once"
     if place.state == "merging":
         return f"conflicts with what has landed; {place.detail}, others land meanwhile"
+    if place.state == "approval":
+        return f"waits for your approval {place.detail}; others land meanwhile"
     if place.lane is None:
         have = "has" if len(place.waits_for) == 1 else "have"
         return f"waits until {names} {have} landed" if names else "waits"

@@ -39,7 +39,7 @@ class LandingLoop:
             await resolve_intent(self._context, self._run, intent)
         self._queue.forget_tip()
         while True:
-            event, held = self._wakeup.next_event(), self._queue.held
+            event, aside = self._wakeup.next_event(), self._set_aside()
             step = await self._queue.step()
             self._note_hold(step if isinstance(step, BranchHeld) else None)
             if isinstance(step, BranchHeld):
@@ -53,9 +53,13 @@ class LandingLoop:
             elif self._is_stuck():
                 await self._queue.release_held()
             else:
-                if self._queue.held != held:
+                if self._set_aside() != aside:
                     self._wakeup.notify_all()
                 await event.wait()
+
+    def _set_aside(self) -> tuple[int, int]:
+        """Return how many candidates are held, and how many wait for a human."""
+        return self._queue.held, len(self._queue.awaiting)
 
     async def _write_patch(self, step: StepRecorded) -> None:
         """Write the patch of what a step changed that begins again, or has failed."""

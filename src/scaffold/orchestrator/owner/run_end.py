@@ -1,9 +1,10 @@
 """End, pause or save a run in the store."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
-from scaffold.core.ids import RunId
+from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
@@ -120,15 +121,17 @@ def _final_state(
     return whole if isinstance(whole, Failed) else None
 
 
-def pause_if_waiting(store: Store, run: Run) -> bool:
+def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str]) -> bool:
     """Pause the run, without releasing it, if nothing can happen before a human decides; return whether it was paused.
+
+    `awaiting`: the candidates that wait for an approval, each with its inbox item.
 
     It is not paused while a question of it is asked at a terminal.
 
     One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
     """
     # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
-    if not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
+    if not awaiting and not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
         return False
     # The question is on a screen; its answer may come at any time.
     if asked_items(store, run.id):
@@ -139,12 +142,15 @@ def pause_if_waiting(store: Store, run: Run) -> bool:
         goals = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active | Paused)]
         # An open attempt may make actions ready that need no human. Only here is it certain that there is none: a
         # supervisor queues one whenever it likes.
-        busy = bool(store.attempts.open_of_run(run.id) or store.turns.open_of_run(run.id))
+        open_ones = {each.id for each in store.attempts.open_of_run(run.id)}
+        busy = bool(open_ones - awaiting.keys() or store.turns.open_of_run(run.id))
+        # One that was decided in this moment lands next.
+        busy = busy or not all(map(store.inbox.is_open, awaiting.values()))
         busy = busy or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
-        waiting = idle and any(store.actions.waiting(goal.id) for goal in goals)
+        waiting = idle and (bool(awaiting) or any(store.actions.waiting(goal.id) for goal in goals))
         if waiting:
-            _pause_for_human(store, run)
+            _pause_for_human(store, run, {*awaiting.values()})
     return waiting
 
 
@@ -154,8 +160,9 @@ def can_start(store: Store, run: Run) -> bool:
     return any(decide(read_goal_view(store, run, goal)) for goal in active)
 
 
-def _pause_for_human(store: Store, run: Run) -> None:
-    open_items = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
+def _pause_for_human(store: Store, run: Run, about_changes: AbstractSet[str]) -> None:
+    awaited = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
+    open_items = awaited | about_changes
     items = count_of(len(open_items), "item")
     state = Paused(f"waits for a human: {items}")
     _pause_goals(store, run, state)

@@ -380,7 +380,7 @@ class RunOwner:
             if paused:
                 self.request_stop("paused")
                 return
-            if not (working or candidates) and pause_if_waiting(store, self.run):
+            if not (working or candidates) and pause_if_waiting(store, self.run, self._queue.awaiting):
                 self.request_stop("waiting")
                 return
             await event.wait()
@@ -403,7 +403,7 @@ class RunOwner:
         return True
 
     def _open_attempts(self) -> tuple[int, int]:
-        """Return how many attempts work, and how many candidates wait to land.
+        """Return how many attempts work, and how many candidates wait to land, but not for a human.
 
         Once nothing new may start, queued attempts without a worker do not count.
         """
@@ -411,7 +411,7 @@ class RunOwner:
         working = sum(use.working for use in attempts.slots(self.run.id).values())
         if not self._dispatching():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
-        waiting = attempts.count_waiting_to_land(self.run.id)
+        waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.awaiting)
         # Once nothing new may start, the actions are not done again that held candidates wait for.
         return working, waiting if self._dispatching() else max(0, waiting - self._queue.held)
 

@@ -43,6 +43,7 @@ ALL = "SELECT * FROM inbox ORDER BY created_at, run_id, position"
 ANSWERED = "SELECT * FROM inbox WHERE attempt_id = :attempt_id AND state = 'answered' ORDER BY position"
 APPROVED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'approved' ORDER BY position"
 REJECTED = "SELECT * FROM inbox WHERE action_id = :action_id AND state = 'rejected' ORDER BY position"
+OF_ACTION = "SELECT * FROM inbox WHERE action_id = :action_id ORDER BY position"
 OPEN = """
 SELECT * FROM inbox WHERE state = 'open' AND (expires_at IS NULL OR expires_at > :now)
 ORDER BY created_at, run_id, position
@@ -76,6 +77,16 @@ WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
                                          AND action.reason = 'waits_for:' || inbox.id)
 RETURNING id
 """
+WITHDRAW_ONE = """
+UPDATE inbox SET state = 'withdrawn', decided_at = :now WHERE id = :id AND state = 'open' RETURNING id, run_id
+"""
+END_VALIDITY = "UPDATE inbox SET valid_until = :now WHERE id = :id AND (valid_until IS NULL OR valid_until > :now)"
+SHOW = """
+INSERT INTO inbox_shown (item_id, shown) VALUES (:item_id, :shown)
+ON CONFLICT (item_id) DO UPDATE SET shown = excluded.shown
+"""
+SHOWN = "SELECT shown FROM inbox_shown WHERE item_id = :item_id"
+FORGET_SHOWN = "DELETE FROM inbox_shown WHERE item_id = :item_id"
 FORGET_TERMINAL = "DELETE FROM inbox_terminal WHERE process = :process"
 FORGET_TERMINALS_OF = "DELETE FROM inbox_terminal WHERE item_id = :item_id"
 ADD_TERMINAL = "INSERT INTO inbox_terminal (item_id, process) VALUES (:item_id, :process)"
@@ -150,6 +161,10 @@ class Inbox(RunTableGateway):
         """Return the items approved for an action, valid or not."""
         return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
 
+    def of_action(self, action_id: ActionId) -> tuple[InboxItem, ...]:
+        """Return what was asked for an action, in any state."""
+        return tuple(map(self._item, self._connection.rows(OF_ACTION, action_id=action_id)))
+
     def answered(self, attempt_id: AttemptId) -> tuple[InboxItem, ...]:
         """Return the questions that an attempt asked and that were answered."""
         return tuple(map(self._item, self._connection.rows(ANSWERED, attempt_id=attempt_id)))
@@ -167,6 +182,16 @@ class Inbox(RunTableGateway):
         return tuple(
             map(self._item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
         )
+
+    def show(self, item_id: str, text: str) -> None:
+        """Store what is shown with an open item besides its detail: too long to be part of what a decision is about."""
+        if self.is_open(item_id):
+            self._connection.write(SHOW, item_id=item_id, shown=text)
+
+    def shown(self, item_id: str) -> str:
+        """Return what is shown with an item; empty once it is decided."""
+        row = self._connection.row(SHOWN, item_id=item_id)
+        return "" if row is None else str(row["shown"])
 
     def ask_at_terminal(self, items: Collection[str], terminal: ProcessIdentity) -> None:
         """Store which open items a process asks at its terminal, in place of what it asked before."""
@@ -234,6 +259,15 @@ class Inbox(RunTableGateway):
         withdrawn = self._connection.write_returning(CANCEL_UNNEEDED, run_id=run_id, now=format_time(self._clock.now()))
         return self._closed(run_id, withdrawn, "info", "no longer needs a decision")
 
+    def withdraw_item(self, item_id: str) -> None:
+        """Close an item without a decision if it is open: what it asks about has changed."""
+        for row in self._connection.write_returning(WITHDRAW_ONE, id=item_id, now=format_time(self._clock.now())):
+            self._closed(row["run_id"], [row], "info", "no longer needs a decision")
+
+    def end_validity(self, item_id: str) -> None:
+        """Let a decision apply to nothing from now on: what it was about has changed."""
+        self._connection.write(END_VALIDITY, id=item_id, now=format_time(self._clock.now()))
+
     def _closed(self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str) -> tuple[str, ...]:
         for row in rows:
             self._events.append(run_id, NoticeRaised(level, f"{row['id']} {what}"))
@@ -243,6 +277,7 @@ class Inbox(RunTableGateway):
     def _release(self, run_id: RunId, item_id: str) -> None:
         """Let the actions that wait for an item start again; no terminal asks it any more."""
         self._connection.write(FORGET_TERMINALS_OF, item_id=item_id)
+        self._connection.write(FORGET_SHOWN, item_id=item_id)
         self._actions.release(run_id, item_id)
 
     def _item(self, row: Row) -> InboxItem:

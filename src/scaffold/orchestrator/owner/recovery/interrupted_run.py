@@ -121,10 +121,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
             await worktree.remove(context.repository, path)
         elif attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
             await rescue_and_remove(context, run, attempt.id)
-    for ref, commit in (await refs.list_refs(context.git, refs.LANE_PREFIX)).items():
-        attempt = context.store.attempts.get(refs.attempt_id_of_lane(ref))
-        if attempt is not None and attempt.run_id == run.id:
-            await refs.delete(context.git, ref, old=commit)
+    await _delete_refs_of_landing(context, run)
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     for attempt in context.store.attempts.of_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
@@ -134,6 +131,18 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
         # So do those of the steps before it.
         if attempt.outcome == "landed" and kept:
             await unpin_contained(context, attempt, landed=True)
+
+
+async def _delete_refs_of_landing(context: RunContext, run: Run) -> None:
+    """Delete what kept the commits of lanes, and of changes about which no human is asked any more."""
+    for ref, commit in (await refs.list_refs(context.git, refs.LANE_PREFIX)).items():
+        attempt = context.store.attempts.get(refs.attempt_id_of_lane(ref))
+        if attempt is not None and attempt.run_id == run.id:
+            await refs.delete(context.git, ref, old=commit)
+    for ref, commit in (await refs.list_refs(context.git, refs.REVIEW_PREFIX)).items():
+        attempt = context.store.attempts.get(refs.attempt_id_of(ref))
+        if attempt is not None and attempt.run_id == run.id and attempt.status == "ended":
+            await refs.delete(context.git, ref, old=commit)
 
 
 async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:

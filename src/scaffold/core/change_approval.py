@@ -1,0 +1,109 @@
+"""What a human is asked about a change that is ready to land, and which answers hold for it. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.contract import DoubtCode
+from scaffold.core.ids import ActionKey, AttemptId, Commit
+from scaffold.core.model import InboxItem
+
+
+class ChangeSubject(Struct, frozen=True, kw_only=True):
+    """One change of one attempt: an answer about it holds for no other."""
+
+    action: ActionKey
+    landing: AttemptId
+    """The attempt whose change it is."""
+    attempt: int
+    """Its number."""
+    base: Commit
+    """The commit on which the attempt worked."""
+    change: str
+    """SHA-256 of the paths, modes and blobs before and after of what would land."""
+    doubts: tuple[DoubtCode, ...] = ()
+    """Sorted; an approval in spite of these is none in spite of others."""
+    protected: tuple[str, ...] = ()
+    """The changed paths in protected areas, and protected files, for people."""
+    merged: tuple[str, ...] = ()
+    """What became of each file that others have changed, too, in a line each, for people."""
+
+    @property
+    def detail(self) -> Mapping[str, Any]:
+        """The subject as an inbox item stores it."""
+        return dict(msgspec.to_builtins(self))
+
+    def is_covered_by(self, asked: "ChangeSubject") -> bool:
+        """Return True if an answer to what was `asked` is one about this, too."""
+        same = (self.action, self.landing, self.base, self.change) == (
+            *(asked.action, asked.landing),
+            *(asked.base, asked.change),
+        )
+        return same and {*self.doubts} <= {*asked.doubts}
+
+
+def subject_of(item: InboxItem) -> ChangeSubject | None:
+    """Return the change that an inbox item asks about; None if it asks about something else."""
+    if item.kind != "approval" or "landing" not in item.detail:
+        return None
+    try:
+        return msgspec.convert(item.detail, ChangeSubject)
+    except msgspec.ValidationError:
+        return None
+
+
+class ChangeAnswers(Struct, frozen=True, kw_only=True):
+    """What was asked about the changes of one action, seen from one of them."""
+
+    approved: InboxItem | None = None
+    """The approval that holds for it; None if none does."""
+    rejected: InboxItem | None = None
+    open: InboxItem | None = None
+    outdated: tuple[InboxItem, ...] = ()
+    """Open items and approvals in force about other changes of the action: no answer to them matters any more."""
+
+
+def answers_about(subject: ChangeSubject, items: Iterable[InboxItem], now: datetime) -> ChangeAnswers:
+    """Return what was asked and answered about `subject`, among the items of its action in their order.
+
+    A rejection has no time limit: it is about one change, and the agent makes another one.
+    """
+    found: dict[str, InboxItem] = {}
+    outdated = list[InboxItem]()
+    for item in items:
+        asked = subject_of(item)
+        if asked is None or item.state not in {"approved", "rejected", "open"}:
+            continue
+        in_force = item.state != "approved" or item.valid_until is None or item.valid_until > now
+        if subject.is_covered_by(asked) and in_force:
+            found[item.state] = item
+        elif item.state != "rejected" and in_force:
+            outdated.append(item)
+    return ChangeAnswers(
+        approved=found.get("approved"),
+        rejected=found.get("rejected"),
+        open=found.get("open"),
+        outdated=tuple(outdated),
+    )
+
+
+def why_outdated(subject: ChangeSubject, asked: ChangeSubject) -> str:
+    """Return why an answer to what was `asked` does not hold for `subject`, as the end of a sentence."""
+    if subject.landing != asked.landing:
+        return f"attempt {subject.attempt} has made the change anew"
+    if subject.base != asked.base:
+        return f"its base is {subject.base[:8]} now, it was {asked.base[:8]}"
+    if subject.change != asked.change:
+        return "what would land is another change, as others have changed the same files meanwhile"
+    new = sorted({*subject.doubts} - {*asked.doubts})
+    return f"its checks raise other doubts now: {', '.join(new)}"
+
+
+def approval_of(landing: AttemptId, approved: Sequence[InboxItem]) -> InboxItem | None:
+    """Return the approval by which an attempt's change has landed, of those of its action in their order."""
+    subjects = ((item, subject_of(item)) for item in approved)
+    found = [item for item, subject in subjects if subject is not None and subject.landing == landing]
+    return found[-1] if found else None

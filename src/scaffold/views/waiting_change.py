@@ -1,0 +1,41 @@
+"""A change that waits for a human's approval, with what speaks for it and what against it."""
+
+from msgspec import Struct
+
+from scaffold.core.change_approval import ChangeSubject, subject_of
+from scaffold.core.contract import ChangeReview, CheckResult, Doubt
+from scaffold.core.gates import GateResult
+from scaffold.core.model import InboxItem
+from scaffold.store.database import Store
+
+
+class WaitingChange(Struct, frozen=True, kw_only=True):
+    """What is shown of a change before it lands; evidence and doubts are those of its worker's checks."""
+
+    subject: ChangeSubject
+    checks: tuple[CheckResult, ...] = ()
+    gates: tuple[GateResult, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    review: ChangeReview | None = None
+    """The second reviewer's verdict."""
+    diff: str = ""
+    """Without secrets; in the middle of a long one a part is left out."""
+
+
+def read_waiting_change(store: Store, item: InboxItem) -> WaitingChange | None:
+    """Return the change that an inbox item asks about; None if it asks about something else."""
+    subject = subject_of(item)
+    attempt = store.attempts.get(subject.landing) if subject else None
+    if subject is None or attempt is None:
+        return None
+    found = attempt.verification
+    if found is None:
+        return WaitingChange(subject=subject, diff=store.inbox.shown(item.id))
+    return WaitingChange(
+        subject=subject,
+        checks=found.results,
+        gates=found.gates,
+        doubts=found.doubts,
+        review=found.review,
+        diff=store.inbox.shown(item.id),
+    )

@@ -1,0 +1,41 @@
+"""A change that a human rejected before it landed: the next attempt begins with it, and with their words."""
+
+from scaffold.core.ids import TreeId
+from scaffold.core.model import Attempt
+from scaffold.git import refs
+from scaffold.run.notices import inform
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.continued_turn import Impossible, work_on_base
+
+REWORK = """\
+# Rework the change that was rejected
+A human read the change of the last attempt before it landed, and rejected it; what they said is above. Your files
+already have that change: rework it as they ask, and leave the rest as it is. They are asked again about the result."""
+
+
+async def restore_rejected_change(context: AttemptContext) -> TreeId | None:
+    """Restore the files of the last attempt if a human rejected its change, and return their tree; else None.
+
+    On a base that has moved, they are merged with it; if that is not possible, the attempt starts over. HEAD does not
+    move.
+    """
+    git, before = context.workspace.git, _last_attempt(context)
+    if before is None or before.outcome != "rejected" or before.head_sha is None:
+        return None
+    if await refs.resolve(context.run_context.git, before.head_sha) is None:
+        return None
+    tree = await work_on_base(context, before, before.head_sha)
+    if isinstance(tree, Impossible):
+        text = f"{context.task.action.key} starts over after attempt {before.number} was rejected: {tree.why}."
+        inform(context.run_context, context.task.run.id, text)
+        return None
+    await git("read-tree", "-u", "--reset", tree)
+    return TreeId((await git("write-tree")).line)
+
+
+def _last_attempt(context: AttemptContext) -> Attempt | None:
+    attempt = context.task.attempt
+    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    # One that ended before its agent began has changed nothing.
+    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
+    return begun[-1] if begun else None
