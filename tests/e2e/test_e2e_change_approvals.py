@@ -1,11 +1,9 @@
 """A human approves each change before it lands: by the real command, with rejection, rework, expiry and kills."""
 
 import json
-import signal
 
 import pytest
 
-from support.crash_points import CrashPoint
 from support.scenario import Scenario, action, plan_of, wait_until, write
 
 pytestmark = pytest.mark.slow

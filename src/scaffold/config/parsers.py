@@ -23,6 +23,7 @@ MIN_WINDOW = 1_000
 """Fewer tokens hold no agent's prompt."""
 AUTO = "auto"
 OFF = "off"
+UNLIMITED = "unlimited"
 
 _TAG = re.compile(r"@[A-Za-z_][\w-]*")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
@@ -67,6 +68,19 @@ def integer(least: int, most: int) -> Parser:
         # In Python True is the integer 1.
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
             raise ValueError(f"a whole number from {least} to {most}")
+        return given
+
+    return parse
+
+
+def limit(unit: str, most: int) -> Parser:
+    """Return the parser of a whole number from 0, or `unlimited`."""
+
+    def parse(given: object) -> ConfigValue:
+        if given == UNLIMITED:
+            return UNLIMITED
+        if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= most:
+            raise ValueError(f"a number of {unit} from 0 to {most:,}, or `{UNLIMITED}`")
         return given
 
     return parse

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.merge_rules import LOWER, MergeRule
-from scaffold.config.parsers import SIZES
+from scaffold.config.parsers import SIZES, ConfigValue
 from scaffold.config.table import EFFORT_ROLES, SETTINGS, Setting
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import CompactionWriter, Effort, Tier
@@ -136,7 +136,13 @@ class Settings(Struct, frozen=True):
             timeout_min=self.number(f"tiers.{name}.timeout_min"),
             threshold=int(self.number(f"tiers.{name}.threshold")),
             tokens=int(self.number(f"tiers.{name}.tokens")),
+            questions=_limit(self.values[f"tiers.{name}.questions"].value),
         )
+
+
+def _limit(value: ConfigValue) -> int | None:
+    """Return a limit; None for none."""
+    return value if isinstance(value, int) else None
 
 
 def resolve_model_name(text: str, environ: Mapping[str, str], start: Path) -> str:

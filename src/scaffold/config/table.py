@@ -31,6 +31,7 @@ from scaffold.core.run_settings import (
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
 
 MAX_AGENTS = 20
+MAX_QUESTIONS = 1_000
 MAX_SUBAGENTS = 20
 MAX_LEARNING_TOKENS = 20_000
 MIN_ACTION_TOKENS = 1_000
@@ -103,6 +104,8 @@ def _tier(tier: Tier) -> Iterator[Setting]:
     )
     purpose = "the critic's passing score, out of 9; 0 disables the critic and drafted contracts"
     yield Setting(f"{name}.threshold", purpose, integer(0, 9), tier.threshold, project=RAISE)
+    purpose = "how many questions the agents of one action may ask: a number, or `unlimited`"
+    yield _own(f"{name}.questions", purpose, parsers.limit("questions", MAX_QUESTIONS), tier.questions)
 
 
 _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()

@@ -445,6 +445,16 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     """Time after which the decision no longer applies and the question is asked again; None means never."""
 
 
+class Assumption(Struct, frozen=True, kw_only=True):
+    """What an agent assumed where no human was asked."""
+
+    action_id: ActionId
+    attempt_id: AttemptId
+    question: str
+    assumed: str
+    created_at: datetime
+
+
 class Envelope(Struct, frozen=True, kw_only=True):
     """A message between agents, with its addresses."""
 

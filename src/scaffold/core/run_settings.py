@@ -78,6 +78,8 @@ class Tier(Struct, frozen=True, kw_only=True):
     """The critic's minimum score, of 9; 0 for neither a critic nor drafted contracts."""
     tokens: int = 0
     """Tokens for each action of the plan that the user agreed to; 0, as in runs of older versions, for no limit."""
+    questions: int | None = None
+    """How many questions to a human the agents of one action may ask; None for any number."""
 
     @property
     def timeout_s(self) -> float:
@@ -85,10 +87,10 @@ class Tier(Struct, frozen=True, kw_only=True):
         return 60 * self.timeout_min
 
 
-BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000)
+BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000, questions=2)
 TIERS = (
-    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000),
-    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000),
+    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000, questions=0),
+    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000, questions=0),
     BUILDER,
     Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8, tokens=140_000),
 )

@@ -15,6 +15,7 @@ from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.run.actions import Actions
 from scaffold.store.run.activities import Activities
+from scaffold.store.run.assumptions import Assumptions
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.baselines import Baselines
 from scaffold.store.run.branch_moves import BranchMoves
@@ -61,6 +62,7 @@ class Store(BaseStore):
         self.merge_queues = MergeQueues(connection, clock)
         self.scheduling = Scheduling(connection, clock, self.events)
         self.branch_moves = BranchMoves(connection, clock)
+        self.assumptions = Assumptions(connection, clock, self.events)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)
         self.requirements = Requirements(connection)

@@ -147,6 +147,11 @@ def action_json(view: RunView, action: Action) -> Json:
         "reason": reason_of(action.state),
         "held_back": held_back_json(view.held_back.get(action.id)),
         "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
+        "assumptions": [
+            _fields(each, ("question", "assumed", "created_at"))
+            for each in view.assumptions
+            if each.action_id == action.id
+        ],
         "result": action.result,
     }
 

@@ -14,6 +14,7 @@ from scaffold.core.change_approval import subject_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
 from scaffold.core.model import (
     Action,
+    Assumption,
     Attempt,
     BranchMove,
     Fact,
@@ -159,6 +160,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, in the order in which they will if all pass."""
+    assumptions: tuple[Assumption, ...]
+    """What agents assumed where no human was asked, oldest first."""
     places: Mapping[AttemptId, QueuePlace]
     """What each of them waits for, as the owner arranged them last; one that waits alone is left out."""
     held_back: Mapping[ActionId, HeldBack]
@@ -342,6 +345,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         queue=tuple(sorted(waiting, key=lambda each: order.index(each.id) if each.id in places else len(order))),
         places=places,
         held_back=held_back_actions(store, run) if summary.is_live else {},
+        assumptions=store.assumptions.of_run(run.id),
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=_progress(actions),
         failures=store.actions.failures_of_run(run.id),

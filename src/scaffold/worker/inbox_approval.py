@@ -22,6 +22,7 @@ from scaffold.core.states import Active
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.host.random_ids import new_id
 from scaffold.host.wake_fifo import wake_up
+from scaffold.plan.question_budget import QuestionKind
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener, Delegation
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tighten_categories
@@ -142,11 +143,11 @@ class InboxApprover:
             return PolicyDecision("allow", "human", f"a human approved it{why}")
         return PolicyDecision("deny", "human", f"a human rejected it{why}. Do not try the same thing another way")
 
-    async def answer(self, question: str, options: Sequence[str]) -> str:
+    async def answer(self, question: str, options: Sequence[str], *, kind: QuestionKind = "clarifying") -> str:
         """Return the human's answer to the agent's question."""
         clean = self._context.redactor.clean
         asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
-        detail = {"question": asked, "options": suggested, "action": self._task.action.key}
+        detail = {"question": asked, "options": suggested, "action": self._task.action.key, "kind": kind}
         return (await self._decided(self._item("question", asked, detail))).answer or ""
 
     async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:

@@ -38,6 +38,7 @@ from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.filed_items import FiledItems
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.incoming_messages import IncomingMessages
+from scaffold.worker.questions import AgentQuestions
 from scaffold.worker.story.edit_tool import edit_workflow
 from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 
@@ -166,7 +167,7 @@ def _tools(
     yield from _guarded(context, journal, context.human, offered)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
-        yield ask_human(context.human.answer)
+        yield ask_human(AgentQuestions(context).answer)
     yield file_item(FiledItems(context).file)
     if (edits := edit_workflow(context)) is not None:
         yield edits

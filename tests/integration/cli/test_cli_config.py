@@ -37,9 +37,11 @@ def test_built_in_values_are_those_of_the_tiers(home):
         for name in ("quick", "scout", "builder", "architect")
     }
     assert found == {
-        "quick": Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000),
-        "scout": Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000),
-        "builder": Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000),
+        "quick": Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000, questions=0),
+        "scout": Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000, questions=0),
+        "builder": Tier(
+            name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000, questions=2
+        ),
         "architect": Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8, tokens=140_000),
     }
     assert load_settings(None, os.environ, {}).values["tier"] == SettingValue("builder", "built-in")

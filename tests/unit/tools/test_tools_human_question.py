@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.tools.arguments import argument_problems
-from scaffold.tools.human_question import MAX_CHARS, MAX_OPTIONS, ask_human
+from scaffold.tools.human_question import MAX_CHARS, MAX_OPTIONS, HumanQuestion, ask_human
 
 
 class RecordingHuman:
@@ -13,8 +13,8 @@ class RecordingHuman:
     def __init__(self):
         self.asked = []
 
-    async def answer(self, question, options):
-        self.asked.append((question, tuple(options)))
+    async def answer(self, question):
+        self.asked.append(question)
         return "sqlite"
 
 
@@ -23,7 +23,7 @@ async def test_the_humans_answer_is_the_result():
     human = RecordingHuman()
     output = await ask_human(human.answer).run({"question": " Which database? ", "options": ["sqlite", "postgres"]})
     assert (output.content, output.failed) == ("sqlite", False)
-    assert human.asked == [("Which database?", ("sqlite", "postgres"))]
+    assert human.asked == [HumanQuestion(text="Which database?", options=("sqlite", "postgres"))]
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,8 @@ async def test_the_humans_answer_is_the_result():
         {"question": "x" * (MAX_CHARS + 1)},
         {"question": "Which?", "options": ["a"] * (MAX_OPTIONS + 1)},
         {"question": "Which?", "options": ["x" * (MAX_CHARS + 1)]},
+        {"question": "Which?", "options": ["a"] * 10_000},
+        {"question": "Which?", "assumption": "x" * (MAX_CHARS + 1)},
     ],
 )
 async def test_an_invalid_question_is_not_asked(args):
@@ -42,8 +44,8 @@ async def test_an_invalid_question_is_not_asked(args):
 
 
 async def test_a_question_without_an_answer_says_so():
-    async def answer(question, options):
-        raise HumanDecisionRequired(question, "Decide.", item="abc")
+    async def answer(question):
+        raise HumanDecisionRequired(question.text, "Decide.", item="abc")
 
     with pytest.raises(HumanDecisionRequired):
         await ask_human(answer).run({"question": "Which?"})
@@ -54,3 +56,10 @@ def test_options_are_an_optional_list_of_texts():
     assert argument_problems(tool, {"question": "Which?"}) is None
     assert argument_problems(tool, {"question": "Which?", "options": [1]}) is not None
     assert argument_problems(tool, {}) is not None
+
+
+def test_a_question_is_of_one_of_three_kinds():
+    """AL-17."""
+    tool = ask_human(RecordingHuman().answer)
+    assert argument_problems(tool, {"question": "Which?", "kind": "confirming"}) is None
+    assert argument_problems(tool, {"question": "Which?", "kind": "rhetorical"}) is not None

@@ -40,7 +40,9 @@ def item_text(
 
     `change`: the change that it is about. Control characters in a model's text are shown as escapes.
     """
-    title = f"{item.kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
+    sort = item.detail.get("kind")
+    kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
+    title = f"{kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
     subject = [*_subject(item, layout), *change_lines(change, layout)] if change else _subject(item, layout)
     lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason(item, layout)]
     lines += _decision_lines(item, now, layout)

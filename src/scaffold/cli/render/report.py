@@ -55,6 +55,7 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
         *_standing(view, layout),
         *(_goal(view, goal, layout) for goal in view.goals),
         *([compliance_section(view.compliance, layout)] if view.compliance else []),
+        *_assumptions(view, layout),
         *_needs_you(view, layout),
         "\n".join(_next(view, root, layout, page)),
         # This form is fixed, because scripts read it: plural even for one.
@@ -100,6 +101,20 @@ def _reasons(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
         yield from layout.prose("    ", f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}", hang=6)
         agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
         yield from (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
+
+
+def _assumptions(view: RunView, layout: Layout) -> Iterator[str]:
+    """Yield what agents decided by themselves because no human was asked."""
+    keys = {action.id: action.key for action in view.actions}
+    lines = [
+        line
+        for each in view.assumptions
+        for line in layout.prose(
+            "  ", f"{keys[each.action_id]}: {each.assumed} (instead of asking: {each.question})", hang=4
+        )
+    ]
+    if lines:
+        yield "\n".join([heading("Assumed"), *lines])
 
 
 def _needs_you(view: RunView, layout: Layout) -> Iterator[str]:

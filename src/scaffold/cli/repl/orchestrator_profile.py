@@ -10,6 +10,7 @@ from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, task
 from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.style import print_note
+from scaffold.cli.repl.inbox_commands import decide, inbox_text
 from scaffold.cli.repl.loop import Repl, ReplProfile
 from scaffold.config.run_settings import RunFlags, run_settings
 from scaffold.config.settings import Settings
@@ -42,6 +43,10 @@ def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlag
                 _command("goals", "", "the goals of the run: what holds and what is missing", control.goals),
                 _command("tasks", "[GOAL]", "its actions as a tree: status, effects, results", control.tasks),
                 _command("agents", "", "its processes: what each does and what it costs", control.agents),
+                _command("inbox", "", "what waits for you: approvals and questions", control.inbox),
+                _command("approve", "ID [WHY]", "approve a request or a change", control.approve),
+                _command("reject", "ID [WHY]", "reject it; its agent reads why", control.reject),
+                _command("answer", "ID TEXT", "answer a question", control.answer),
             )
         ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
@@ -74,6 +79,22 @@ class RunControl:
     def agents(self, _: str) -> str:
         """Return the processes of the run."""
         return self._shown(lambda run: agents_text(self.context, run, layout_for(sys.stdout)))
+
+    def inbox(self, _: str) -> str:
+        """Return what waits for the user."""
+        return click.unstyle(inbox_text(self.context))
+
+    def approve(self, words: str) -> str:
+        """Approve an item of the inbox."""
+        return decide(self.context, "approve", words.split())
+
+    def reject(self, words: str) -> str:
+        """Reject an item of the inbox."""
+        return decide(self.context, "reject", words.split())
+
+    def answer(self, words: str) -> str:
+        """Answer a question of the inbox."""
+        return decide(self.context, "answer", words.split())
 
     def follow_hint(self, _: ConversationId | None) -> str:
         """Return how to follow the run of this REPL; empty if it has none."""

@@ -3,3 +3,16 @@ CREATE TABLE inbox_shown (
     item_id TEXT PRIMARY KEY REFERENCES inbox (id),
     shown TEXT NOT NULL
 );
+
+-- What agents assumed where no human was asked.
+CREATE TABLE assumption (
+    run_id TEXT NOT NULL REFERENCES run (id),
+    position INTEGER NOT NULL,
+    action_id TEXT NOT NULL REFERENCES action (id),
+    attempt_id TEXT NOT NULL REFERENCES attempt (id),
+    question TEXT NOT NULL,
+    assumed TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (attempt_id, question)
+);
+CREATE INDEX assumption_of_run ON assumption (run_id, position);

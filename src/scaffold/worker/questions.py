@@ -1,0 +1,86 @@
+"""The questions of a worker's agent to a human: within the budget of the tier, or else noted as assumptions."""
+
+from collections.abc import Iterable
+
+from scaffold.core.model import Assumption
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.states import COUNTED_FAILURES
+from scaffold.plan.question_budget import AskingAgent, why_not_asked
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.run.notices import inform
+from scaffold.tools.human_question import HumanQuestion
+from scaffold.worker.attempt_context import AttemptContext
+
+DECIDE = (
+    "No human is asked: {why}. Decide it yourself, in the way that is easiest to change later. Then call `ask_human` "
+    "with the same question once more, and say in `assumption` what you assume: the user reads it."
+)
+NOTED = "No human is asked: {why}. Your assumption is noted, and the user reads it. Go on with it."
+
+
+class AgentQuestions:
+    """Answers one attempt's agent: a human does, or the agent itself."""
+
+    def __init__(self, context: AttemptContext) -> None:
+        self._context = context
+
+    async def answer(self, question: HumanQuestion) -> str:
+        """Return a human's answer, or that there is none and what the agent is to do instead."""
+        why = await self._why_not_asked(question)
+        if not why:
+            return await self._context.human.answer(question.text, question.options, kind=question.kind)
+        if not question.assumption:
+            return DECIDE.format(why=why)
+        self._note(question)
+        return NOTED.format(why=why)
+
+    async def _why_not_asked(self, question: HumanQuestion) -> str:
+        store, task = self._context.run_context.store, self._context.task
+        items = store.inbox.of_action(task.action.id)
+        asked = [item.detail["question"] for item in items if item.kind == "question" and "question" in item.detail]
+        # It was asked before this attempt, or its answer was not awaited: it costs nothing to hear that.
+        if self._context.run_context.redactor.clean(utf8_safe(question.text)) in asked:
+            return ""
+        agent = AskingAgent(tier=task.run.settings.tier, asked=len(asked))
+        if not why_not_asked(agent, question.kind):
+            return ""
+        agent = AskingAgent(
+            tier=agent.tier, asked=agent.asked, failed=self._failed_executions(), protected=await self._protected()
+        )
+        return why_not_asked(agent, question.kind)
+
+    def _failed_executions(self) -> int:
+        """Return how often work of the action failed: each iteration whose checks failed, and each failed attempt."""
+        attempts = self._context.run_context.store.attempts.of_action(self._context.task.action.id)
+        own = self._context.task.attempt.id
+        failed = sum(max(1, each.iteration or 0) for each in attempts if each.outcome in COUNTED_FAILURES)
+        # The iterations of this attempt that are over did not pass, or their agent would not be asked again.
+        return failed + sum(each.iteration or 0 for each in attempts if each.id == own)
+
+    async def _protected(self) -> str:
+        """Return a protected path that the action declares or that its work has changed; empty if there is none."""
+        git, base = self._context.workspace.git, self._context.workspace.base
+        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
+        new = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
+        areas = ProtectedAreas.with_added(self._context.task.run.settings.permissions.areas)
+        paths: Iterable[str] = (*self._context.declaration.all, *changed.records, *new.records)
+        return next((path for path in paths if areas.of(path) or protected_entry(path)), "")
+
+    def _note(self, question: HumanQuestion) -> None:
+        context, task = self._context.run_context, self._context.task
+        clean = context.redactor.clean
+        asked, assumed = clean(utf8_safe(question.text)), clean(utf8_safe(question.assumption))
+        with context.store.transaction():
+            context.store.attempts.check(task.attempt.id, fence=task.attempt.fence)
+            context.store.assumptions.add(
+                task.run.id,
+                Assumption(
+                    action_id=task.action.id,
+                    attempt_id=task.attempt.id,
+                    question=asked,
+                    assumed=assumed,
+                    created_at=context.clock.now(),
+                ),
+            )
+        inform(context, task.run.id, f"{task.action.key} assumes: {assumed}")

@@ -1,0 +1,42 @@
+"""Which questions of agents reach a human."""
+
+import pytest
+
+from scaffold.core.run_settings import TIERS
+from scaffold.plan.question_budget import AskingAgent, why_not_asked
+
+BY_NAME = {tier.name: tier for tier in TIERS}
+
+
+def agent(tier, asked=0, **situation):
+    return AskingAgent(tier=BY_NAME[tier], asked=asked, **situation)
+
+
+@pytest.mark.parametrize(
+    ("asking", "may"),
+    [
+        (agent("quick"), False),
+        (agent("quick", failed=9, protected="auth/login.py"), False),
+        (agent("scout"), False),
+        (agent("scout", failed=4), False),
+        (agent("scout", failed=5), True),
+        (agent("scout", failed=5, asked=1), True),
+        (agent("scout", failed=5, asked=2), False),
+        (agent("scout", protected="auth/login.py"), True),
+        (agent("builder", asked=1), True),
+        (agent("builder", asked=2), False),
+        (agent("builder", asked=2, failed=9, protected="auth/login.py"), False),
+        (agent("architect", asked=1_000), True),
+    ],
+)
+def test_each_tier_has_a_budget_and_scout_has_gates(asking, may):
+    """AL-17."""
+    assert (why_not_asked(asking, "clarifying") == "") is may
+    assert (why_not_asked(asking, "confirming") == "") is may
+
+
+@pytest.mark.parametrize("tier", BY_NAME)
+def test_only_in_architect_a_human_is_asked_why_something_is_as_it_is(tier):
+    """AL-17."""
+    why = why_not_asked(agent(tier, failed=5), "discovering")
+    assert (why == "") is (tier == "architect")
