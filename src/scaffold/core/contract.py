@@ -150,6 +150,13 @@ class ChangeReview(Struct, frozen=True, kw_only=True):
     """The doubts that the reviewer was told of; it has decided about no others."""
     lost: tuple[str, ...] = ()
     """The lost tests that the reviewer was asked about."""
+    counts: bool = True
+    """False if the reviewer misses too many planted faults: its approval then lifts no doubt."""
+
+    @property
+    def approves(self) -> bool:
+        """Whether it approves, and that counts."""
+        return self.review.verdict == "approve" and self.counts
 
     def holds_for(self, base: Commit, change: str, doubts: Sequence[Doubt], lost: Sequence[str] = ()) -> bool:
         """Return True if the verdict is about this change, these doubts and these lost tests."""

@@ -35,7 +35,7 @@ def evidence_of(
     """
     passed = [result for result in verification.results if result.verdict == "pass"]
     applied = [gate for gate in verification.gates if gate.counts_for_work]
-    second = [verification.review] if verification.review and verification.review.review.verdict == "approve" else []
+    second = [verification.review] if verification.review and verification.review.approves else []
     return (
         *(_of_result(result, attempt, shown_at, at) for result in passed),
         *(_of_gate(gate, attempt, gates_at or shown_at, at) for gate in applied),

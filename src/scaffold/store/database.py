@@ -30,6 +30,7 @@ from scaffold.store.run.merge_queues import MergeQueues
 from scaffold.store.run.planning_turns import PlanningTurns
 from scaffold.store.run.refused_edits import RefusedEditsOfStories
 from scaffold.store.run.requirements import Requirements
+from scaffold.store.run.review_verdicts import ReviewVerdicts
 from scaffold.store.run.runs import Runs
 from scaffold.store.run.sealed_contracts import SealedContracts
 from scaffold.store.run.story_histories import StoryHistories
@@ -63,6 +64,7 @@ class Store(BaseStore):
         self.scheduling = Scheduling(connection, clock, self.events)
         self.branch_moves = BranchMoves(connection, clock)
         self.assumptions = Assumptions(connection, clock, self.events)
+        self.review_verdicts = ReviewVerdicts(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)
         self.requirements = Requirements(connection)

@@ -12,6 +12,7 @@ from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
+from scaffold.store.user.reviewers import Reviewers
 from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
 from scaffold.store.user.trust import FolderTrusts
@@ -43,6 +44,7 @@ class UserStore(BaseStore):
         self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
         self.learnings = Learnings(connection, clock)
+        self.reviewers = Reviewers(connection, clock)
 
     @classmethod
     def open(

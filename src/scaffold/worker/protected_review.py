@@ -41,7 +41,7 @@ async def approve_protected_change(
     touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
     change = await change_hash(context, head)
     verdict = review.review if review is not None and review.holds_for(base, change, ()) else None
-    if verdict is not None and verdict.verdict == "approve":
+    if verdict is not None and review is not None and review.approves:
         left_to_reviewer = paths_for_reviewer(context, touched)
         touched = tuple(path for path in touched if path not in left_to_reviewer)
     if not touched:

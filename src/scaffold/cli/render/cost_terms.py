@@ -8,10 +8,13 @@ from scaffold.core.plan import ActionSpec
 from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.spending import PastCost
+from scaffold.host.wall_clock import WallClock
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.prices import Prices
 from scaffold.plan.budget import UNPLANNED_ACTIONS, format_tokens, spending_limits
+from scaffold.plan.review_rates import unreliable_text
+from scaffold.run.reviewer_records import reviewer_standing
 
 TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
 REQUESTS_PER_ACTION = 20
@@ -47,6 +50,9 @@ def run_terms(
     yield f"  {_estimated(model, costs)}, {source}; {budget_note(settings)}"
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
+        standing = reviewer_standing(reviewer.model.name, WallClock())
+        if standing.is_unreliable:
+            yield f"  {unreliable_text(reviewer.model.name, standing)}"
 
 
 def billing_note(model: str, now: datetime) -> str:

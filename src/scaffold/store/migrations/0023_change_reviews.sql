@@ -16,3 +16,16 @@ CREATE TABLE assumption (
     PRIMARY KEY (attempt_id, question)
 );
 CREATE INDEX assumption_of_run ON assumption (run_id, position);
+
+-- The verdicts of second reviewers, also about versions of a change that were reworked within an attempt.
+CREATE TABLE review_verdict (
+    run_id TEXT NOT NULL REFERENCES run (id),
+    action_id TEXT NOT NULL REFERENCES action (id),
+    attempt_id TEXT NOT NULL REFERENCES attempt (id),
+    change TEXT NOT NULL,
+    model TEXT NOT NULL,
+    verdict TEXT NOT NULL CHECK (verdict IN ('approve', 'reject')),
+    given_at TEXT NOT NULL,
+    PRIMARY KEY (attempt_id, change, model)
+);
+CREATE INDEX review_verdict_of_action ON review_verdict (action_id);

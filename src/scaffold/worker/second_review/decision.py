@@ -78,13 +78,13 @@ def changed_packages(paths: Iterable[str]) -> frozenset[str]:
 
 
 def with_review(passed: Verification, review: ChangeReview, *, human_decides: bool = False) -> Verification:
-    """Return the verification with the verdict: reviewed after an approval, failed after a rejection.
+    """Return the verification with the verdict: reviewed after an approval that counts, failed after a rejection.
 
     If a human is asked anyway, a rejection does not fail the work.
     """
     judged = msgspec.structs.replace(passed, review=review)
     if review.review.verdict == "approve":
-        return msgspec.structs.replace(judged, reviewed=True)
+        return msgspec.structs.replace(judged, reviewed=review.counts)
     if human_decides:
         return judged
     detail = f"{_REJECTED}\n\n{review_text(review.review)}"

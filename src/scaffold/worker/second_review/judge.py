@@ -6,9 +6,13 @@ import msgspec
 
 from scaffold.core.contract import ChangeReview, Contract, Verification
 from scaffold.core.ids import Commit
+from scaffold.core.reviewer_record import GivenVerdict
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits, worktree
+from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.notices import warn
+from scaffold.run.reviewer_records import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.protected_review import change_hash, paths_for_reviewer
 from scaffold.worker.second_review.base_tests import base_tests_in_doubt
@@ -34,6 +38,7 @@ class ChangeJudge:
         self._context = context
         self._reviewer = reviewer
         self._settings = settings
+        self._standing = reviewer_standing(settings.model.name, context.run_context.clock)
         self._given: list[ChangeReview] = []
         """The verdicts of this attempt; its row keeps the latest only."""
 
@@ -66,6 +71,8 @@ class ChangeJudge:
             return found
         if review.review.verdict == "reject":
             return self._stored(with_review(found, review))
+        if not review.approves:
+            return found
         return self._stored(msgspec.structs.replace(found, review=review, accepted=lost))
 
     def _stored(self, judged: Verification) -> Verification:
@@ -136,9 +143,22 @@ class ChangeJudge:
         review = await self._reviewer.ask(ReviewQuestion(event=event, prompt=prompt, work=found.commit, paths=paths))
         if review is None:
             return None
+        name = self._settings.model.name
+        given = GivenVerdict(
+            attempt_id=context.task.attempt.id,
+            model=name,
+            verdict=review.verdict,
+            change=change,
+            at=context.run_context.clock.now(),
+        )
+        with context.run_context.store.transaction():
+            context.run_context.store.review_verdicts.add(context.task.run.id, context.task.action.id, given)
+        if self._standing.is_unreliable and review.verdict == "approve":
+            warn(context.run_context, context.task.run.id, unreliable_text(name, self._standing))
         return ChangeReview(
             review=review,
-            model=self._settings.model.name,
+            model=name,
+            counts=not self._standing.is_unreliable,
             base=base,
             change=change,
             doubts=tuple(doubt.code for doubt in found.doubts),

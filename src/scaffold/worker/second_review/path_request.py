@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from scaffold.core.ports import Model
 from scaffold.core.review import Review
+from scaffold.run.reviewer_records import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.declaration_review import (
     DeclarationAnswer,
@@ -18,7 +19,8 @@ from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer
 def declaration_reviewer(context: AttemptContext, model: Model) -> DeclarationReviewer:
     """Return what decides requests for files that judge the work: the run's second reviewer, or `no_reviewer`."""
     reviewer = second_reviewer(context, model)
-    if reviewer is None:
+    # A human is asked in place of one that misses too much.
+    if reviewer is None or reviewer_standing(reviewer.model_name, context.run_context.clock).is_unreliable:
         return no_reviewer
 
     async def decide(question: DeclarationQuestion) -> DeclarationAnswer | None:

@@ -1,7 +1,7 @@
 """The second reviewer: an agent that reads and answers one yes-or-no question with citations that resolve."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, Protocol
@@ -10,10 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.agent.model_access import connect_model
+from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.core.review import Review
+from scaffold.git.command import Git
 from scaffold.llm.transport.ports import Patience
 from scaffold.run.notices import warn
 from scaffold.verify.contract.review import parse_review, unresolved_citations
@@ -41,6 +43,9 @@ class ReviewQuestion(Struct, frozen=True, kw_only=True):
     """The commit whose lines are cited."""
     paths: tuple[str, ...] = ()
     """The paths in question: a verdict counts only if it cites at least one of them; empty for any."""
+
+
+TakesTurn = Callable[[str], Awaitable[TurnResult | NoProgress]]
 
 
 class YesNoReviewer(Protocol):
@@ -96,32 +101,38 @@ class SecondReviewer:
             yield model
 
     async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:
-        """Return a verdict that counts, or the reason why there is none."""
         tools = partial(reading_tools, self._context)
         agent = SideAgent(self._context, model, "reviewer", event=question.event, tools=tools)
-        prompt, why = question.prompt, ""
-        for _ in range(MAX_ASKS):
-            finish = await agent.turn(prompt)
-            if isinstance(finish, NoProgress):
-                return finish.cause
-            review = "Your message was a refusal." if finish.stop == "refused" else parse_review(finish.text)
-            why = review if isinstance(review, str) else await self._problem(review, question)
-            if isinstance(review, Review) and not why:
-                return review
-            prompt = unusable_prompt(why)
-        return f"none of its {MAX_ASKS} answers can be used. {why}"
+        return await usable_verdict(
+            agent.turn, question, git=self._context.run_context.git, base=self._context.workspace.base
+        )
 
-    async def _problem(self, review: Review, question: ReviewQuestion) -> str:
-        """Return why a verdict does not count; empty if it does."""
-        git, base = self._context.run_context.git, self._context.workspace.base
-        missing = await unresolved_citations(review, git, question.work, base=base)
-        if missing:
-            return "\n".join(["These citations do not match the commit:", *missing])
-        if not review.citations:
-            return "It cites nothing: cite at least one file and line that shows your reason."
-        if question.paths and not any(citation.file in question.paths for citation in review.citations):
-            return "It cites no line of a file that is in question."
-        return ""
+
+async def usable_verdict(turn: TakesTurn, question: ReviewQuestion, *, git: Git, base: Commit) -> Review | str:
+    """Return a verdict that counts, or the reason why there is none; `turn` sends a prompt to the reviewer's agent."""
+    prompt, why = question.prompt, ""
+    for _ in range(MAX_ASKS):
+        finish = await turn(prompt)
+        if isinstance(finish, NoProgress):
+            return finish.cause
+        review = "Your message was a refusal." if finish.stop == "refused" else parse_review(finish.text)
+        why = review if isinstance(review, str) else await _problem(review, question, git, base)
+        if isinstance(review, Review) and not why:
+            return review
+        prompt = unusable_prompt(why)
+    return f"none of its {MAX_ASKS} answers can be used. {why}"
+
+
+async def _problem(review: Review, question: ReviewQuestion, git: Git, base: Commit) -> str:
+    """Return why a verdict does not count; empty if it does."""
+    missing = await unresolved_citations(review, git, question.work, base=base)
+    if missing:
+        return "\n".join(["These citations do not match the commit:", *missing])
+    if not review.citations:
+        return "It cites nothing: cite at least one file and line that shows your reason."
+    if question.paths and not any(citation.file in question.paths for citation in review.citations):
+        return "It cites no line of a file that is in question."
+    return ""
 
 
 def second_reviewer(context: AttemptContext, model: Model) -> SecondReviewer | None:

@@ -6,12 +6,14 @@ import click
 
 from scaffold.cli.commands.open import show_report
 from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.commands.taking.reviewer import probe_reviewer, show_rates
 from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.patch import print_patch
 from scaffold.cli.render.review import commit_lines, file_lines, files_by_risk, review_json, summary_lines
 from scaffold.cli.render.status_text import next_lines
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run
+from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.git.commits import DIFF_OPTIONS
@@ -22,6 +24,8 @@ from scaffold.views.review import ReviewedFile, RunReview, read_review
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.taken import with_taken
 
+PLANTED, MAX_PLANTED = 5, 100
+"""How many faults a probe plants."""
 MAX_PATHS = 500
 """Paths in one command of git."""
 
@@ -30,15 +34,34 @@ MAX_PATHS = 500
 @click.argument("run_name", metavar="[RUN]", required=False)
 @click.option("--web", is_flag=True, help="Open the report in your browser instead.")
 @click.option("--stat", is_flag=True, help="Leave out the diff.")
+@click.option("--rates", is_flag=True, help="Show how often the second reviewer was right instead.")
+@click.option(
+    "--probe",
+    type=click.IntRange(1, MAX_PLANTED),
+    is_flag=False,
+    flag_value=PLANTED,
+    metavar="[N]",
+    help="Show N changes with a planted fault, and as many without, to the second reviewer.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Which faults and changes a probe chooses.")
 @json_option
 @pageable
-def review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
+def review(
+    run_name: str | None, *, web: bool, stat: bool, rates: bool, probe: int | None, seed: int, as_json: bool
+) -> None:
     """Show the work of RUN (default: the latest): weak facts, commits with their evidence, the diff by risk.
 
     The diff begins with what decides checks, then protected areas, deleted files, big changes, and changes of which
     checks executed only some lines. `scaffold land` takes the work, `scaffold revert ACTION` undoes a part of it.
     """
-    run_async(_review(run_name, web=web, stat=stat, as_json=as_json))
+    if rates and probe is not None:
+        raise UsageError("--rates and --probe are two questions", "Give one of them.")
+    if rates:
+        run_async(show_rates(as_json=as_json))
+    elif probe is not None:
+        run_async(probe_reviewer(run_name, probe, seed, as_json=as_json))
+    else:
+        run_async(_review(run_name, web=web, stat=stat, as_json=as_json))
 
 
 async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
