@@ -1,10 +1,14 @@
 """A human approves each change before it lands: by the real command, with rejection, rework, expiry and kills."""
 
 import json
+import time
 
 import pytest
 
+from scaffold.cli.approval_answers import MIN_IDLE_S
+from support.crash_points import CrashPoint
 from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.terminal import ENTER, Screen
 
 pytestmark = pytest.mark.slow
 ARCHITECT = ("--tier", "architect", "--yes")
@@ -15,7 +19,7 @@ LINES = [f"line_{number} = {number}" for number in range(40)]
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
-    made.configure(reviewer={"model": "off"}, tiers={"architect": {"threshold": 0}})
+    made.configure(inbox={"wait_s": 0.1}, reviewer={"model": "off"}, tiers={"architect": {"threshold": 0}})
     yield made
     assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
 
@@ -53,7 +57,7 @@ def two_that_change_one_file(scenario):
 
 
 def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
-    """AL-22, SC-13: headless it waits with exit 3; the agent gets the words and its own files; nothing else lands."""
+    """AL-22: headless it waits with exit 3; the agent gets the words and its own files; nothing else lands."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
     scenario.replies(
         {"when": {"action": "a", "attempt": 2, "turn": 1, "contains": "(?s)call it two.*Rework the change"}}
@@ -108,3 +112,45 @@ def test_an_approval_expires_once_what_would_land_has_changed(scenario):
     run = scenario.status()["run"]
     landed = scenario.git("show", f"{run['session_branch']}:app.py")
     assert landed == file_with(line_0="line_0 = 'first'", line_39="line_39 = 'last'")
+
+
+def test_no_kill_between_answer_and_landing_asks_twice(scenario):
+    """AL-22, BX-15: each resume is killed a little later; the approval holds, and the change lands once."""
+    scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
+    scenario.cassette(a=[write("a.py", "one = 1\n")])
+    assert scenario.run(*ARCHITECT).returncode == WAITS
+    (item,) = inbox(scenario)
+    assert scenario.scaffold("approve", item["id"]).returncode == 0
+    kills = 0
+    for number in (6, 14, 30, 1_000):
+        point = CrashPoint(scenario, number)
+        with point.armed():
+            done = scenario.scaffold("resume")
+        assert [(each["id"], each["state"]) for each in inbox(scenario, "--all")] == [(item["id"], "approved")]
+        if done.returncode == 0:
+            break
+        kills += 1
+    assert kills > 1
+    assert scenario.scaffold("resume").returncode in {0, 64}
+    assert attempts(scenario, "a") == ["landed"]
+    run = scenario.status()["run"]
+    assert run["status"] == "completed"
+    assert scenario.git("rev-list", "--count", f"main..{run['session_branch']}").strip() == "1"
+
+
+def test_the_owner_of_the_terminal_decides_there(scenario):
+    """AL-22: the diff is shown in the run, and `y` lands it; nothing else is needed."""
+    scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
+    scenario.cassette(a=[write("a.py", "one = 1\n")])
+    scenario.configure(tiers={"architect": {"threshold": 0}})
+    env = {**scenario.environ, "TERM": "xterm-256color"}
+    screen = Screen(scenario.run_command(*ARCHITECT), cwd=scenario.repo, env=env, rows=60)
+    try:
+        screen.wait_for(r"^answer:\Z")
+        assert "+one = 1" in screen.text
+        time.sleep(MIN_IDLE_S)
+        screen.send("y" + ENTER)
+        assert screen.wait_for_exit() == 0, screen.text
+    finally:
+        screen.stop()
+    assert attempts(scenario, "a") == ["landed"]

@@ -181,7 +181,9 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
             role_efforts=settings.role_efforts(),
             windows=model.windows,
         )
-    return ReviewerSettings(model=model, share=settings.number("reviewer.share"))
+    own = settings.values[f"reviewer.shares.{tier.name}"].value
+    share = settings.number("reviewer.share") if own is None else settings.number(f"reviewer.shares.{tier.name}")
+    return ReviewerSettings(model=model, share=share)
 
 
 def _other_size(settings: Settings, name: str) -> tuple[str, str]:

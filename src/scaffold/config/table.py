@@ -11,6 +11,7 @@ from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue, Parser, integ
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     BUILDER,
+    REVIEWED_TIERS,
     TIERS,
     CompactionWriter,
     Effort,
@@ -163,6 +164,10 @@ _ROWS = (
         parsers.share,
         1,
         project=RAISE,
+    ),
+    *(
+        Setting(f"reviewer.shares.{tier}", f"the same in the tier `{tier}`", parsers.share, project=NEVER)
+        for tier in sorted(REVIEWED_TIERS)
     ),
     Setting(
         "reviews.human",

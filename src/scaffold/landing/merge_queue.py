@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 
 from msgspec import Struct, structs
@@ -91,7 +91,8 @@ class MergeQueue:
         self._batch_verifier = BatchVerifier(context, run, setup, self._front, self._refresher)
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
         self._line = Line(context, verifier, run.settings.landing.tracked_list)
-        self._approvals = ChangeApprovals(context, run)
+        self.approvals = ChangeApprovals(context, run)
+        """What humans say about the candidates."""
         self._merges = BackgroundMerges(context, run, self._lanes, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._branch = SessionBranch(context, run, self._refresher)
@@ -142,11 +143,6 @@ class MergeQueue:
         """How many candidates are held: they conflict with what landed, and wait for actions that are done again."""
         return self._order.held
 
-    @property
-    def awaiting(self) -> Mapping[AttemptId, str]:
-        """The candidates that wait for a human's approval, each with its open inbox item."""
-        return self._approvals.awaiting
-
     async def release_held(self) -> None:
         """Hold no candidate on this tip any more: the actions that they wait for do not go on."""
         async with self._busy:
@@ -192,7 +188,7 @@ class MergeQueue:
                 continue
             merging = self._merges.pending
             gates = self._batch.proven if self._batch.proof else 0
-            self._order.show(self._line.lanes, gates=gates, merging=merging, awaiting=self._approvals.awaiting)
+            self._order.show(self._line.lanes, gates=gates, merging=merging, awaiting=self.approvals.awaiting)
             if not self._line.lanes and not (merging and not self._refresher.waiting()):
                 return await self._settle()
             await self._wait(arrived)
@@ -208,7 +204,7 @@ class MergeQueue:
     async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
         tip = await self._tip()
-        merging, awaiting = self._merges.pending.keys(), self._approvals.set_aside(tip)
+        merging, awaiting = self._merges.pending.keys(), self.approvals.set_aside(tip)
         chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=merging, awaiting=awaiting)
         alone = len(chosen) == 1 and not self._line.lanes
         for action, attempt in chosen:
@@ -238,7 +234,7 @@ class MergeQueue:
     ) -> CandidateRefused | None:
         """Put a candidate in the line if a human approves its change, where one has to; refuse one that is rejected."""
         candidate = await self._line.candidate(action, attempt, merged, self._line.end(tip))
-        match await self._approvals.verdict_on(candidate, tip):
+        match await self.approvals.verdict_on(candidate, tip):
             case "approved":
                 await self._line.add(candidate, alone=alone)
             case "waits":
@@ -247,7 +243,7 @@ class MergeQueue:
                 self._order.postpone(attempt.id, self._line.ids())
                 self._rearranged = True
             case Rejected(why=why):
-                await self._approvals.end(attempt.id)
+                await self.approvals.end(attempt.id)
                 return end_candidate(self._context, self._run, attempt, CandidateRefused("rejected", why))
         return None
 
@@ -311,7 +307,7 @@ class MergeQueue:
         if hold is not None:
             return hold
         first = batch[0].candidate
-        published = await publish(self._context, self._run, batch, result.rechecked, self._approvals)
+        published = await publish(self._context, self._run, batch, result.rechecked, self.approvals)
         if isinstance(published, Unpublished):
             return await self._without(published, first.base)
         if published is None:
@@ -325,7 +321,7 @@ class MergeQueue:
         self._order.count_overtaken(landed)
         for each in batch:
             await unpin_contained(self._context, each.candidate.attempt, landed=True)
-            await self._approvals.end(each.candidate.attempt.id)
+            await self.approvals.end(each.candidate.attempt.id)
         keys = [each.candidate.action.key for each in batch]
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
@@ -415,7 +411,7 @@ class MergeQueue:
     async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
         """Forget candidates that a human has cancelled meanwhile: take them out of the line."""
         await self._merges.keep(waiting)
-        await self._approvals.keep(waiting)
+        await self.approvals.keep(waiting)
         gone = next((place for place, each in enumerate(self._line.ids()) if each not in waiting), None)
         if gone is not None:
             await self._drop_from(gone)

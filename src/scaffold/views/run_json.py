@@ -31,6 +31,8 @@ def run_view_json(view: RunView) -> Json:
         "queue": queue_json(view),
         "inbox": [_inbox_item(view, item) for item in view.summary.inbox],
     }
+    if (reviewer := view.run.settings.planning.reviewer) is not None:
+        value["reviewer"] = {"model": reviewer.model.name, "unreliable": bool(view.unreliable_reviewer)}
     if view.compliance is not None:
         value["audit"] = compliance_json(view.compliance)
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]

@@ -31,8 +31,10 @@ from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id,
 from scaffold.host.identity import has_exited
 from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
+from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collisions.board import held_back_actions
+from scaffold.run.reviewer_records import reviewer_standing
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.agent_list import (
@@ -160,6 +162,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, in the order in which they will if all pass."""
+    unreliable_reviewer: str
+    """The notice that approvals of the run's second reviewer do not count; empty if they do, or if it has none."""
     assumptions: tuple[Assumption, ...]
     """What agents assumed where no human was asked, oldest first."""
     places: Mapping[AttemptId, QueuePlace]
@@ -345,6 +349,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         queue=tuple(sorted(waiting, key=lambda each: order.index(each.id) if each.id in places else len(order))),
         places=places,
         held_back=held_back_actions(store, run) if summary.is_live else {},
+        unreliable_reviewer=_unreliable_reviewer(reader, run),
         assumptions=store.assumptions.of_run(run.id),
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=_progress(actions),
@@ -352,6 +357,14 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
         compliance=read_compliance(store, summary.run),
     )
+
+
+def _unreliable_reviewer(reader: StoreAccess, run: Run) -> str:
+    reviewer = run.settings.planning.reviewer
+    if reviewer is None:
+        return ""
+    standing = reviewer_standing(reviewer.model.name, reader.clock)
+    return unreliable_text(reviewer.model.name, standing) if standing.is_unreliable else ""
 
 
 def _is_ready_primitive(action: Action) -> bool:

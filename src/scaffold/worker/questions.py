@@ -54,9 +54,11 @@ class AgentQuestions:
         """Return how often work of the action failed: each iteration whose checks failed, and each failed attempt."""
         attempts = self._context.run_context.store.attempts.of_action(self._context.task.action.id)
         own = self._context.task.attempt.id
-        failed = sum(max(1, each.iteration or 0) for each in attempts if each.outcome in COUNTED_FAILURES)
-        # The iterations of this attempt that are over did not pass, or their agent would not be asked again.
-        return failed + sum(each.iteration or 0 for each in attempts if each.id == own)
+        failed = sum(max(1, each.iteration) for each in attempts if each.outcome in COUNTED_FAILURES)
+        now = next((each for each in attempts if each.id == own), None)
+        # Work that passed is improved for a critic: that is no failure.
+        has_failed = now is not None and now.verification is not None and not now.verification.passed
+        return failed + (now.iteration if now is not None and has_failed else 0)
 
     async def _protected(self) -> str:
         """Return a protected path that the action declares or that its work has changed; empty if there is none."""

@@ -14,8 +14,14 @@ from integration.worker.builders import (
     verdict,
 )
 from scaffold.core.events import NoticeRaised
+from scaffold.core.reviewer_record import ProbeAnswer
+from scaffold.landing.evidence import evidence_of
+from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue_steps import QueueIdle
 from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
 from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.learning_stores import user_store_if_any
+from scaffold.run.reviewer_records import reviewer_rates
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.second_review.path_request import judge_path_request
 from scaffold.worker.second_review.reviewer import second_reviewer
@@ -237,11 +243,16 @@ async def test_without_an_approval_of_the_reviewer_the_human_is_asked(harness, a
     assert len(harness.store.inbox.all()) == 1
 
 
-async def test_in_the_tier_architect_a_human_decides_about_protected_areas(harness):
-    """AL-9, AL-22: whatever the reviewer says."""
+async def test_in_the_tier_architect_the_merge_queue_asks_a_human_about_protected_areas_too(harness):
+    """AL-9, AL-22: the worker asks nobody, as the whole change is asked about before it lands."""
     run = await begin_protected(harness, tier="architect")
     ending = await run_reviewed(harness, run, "a", WRITES, [verdict(file="login.sql")])
-    assert ending.outcome == "waiting"
+    assert isinstance(ending, CandidateReady)
+    queue = MergeQueue(harness.context, run)
+    assert isinstance(await queue.step(), QueueIdle)
+    (item,) = harness.store.inbox.open()
+    assert (item.detail["protected"], [*queue.approvals.awaiting.values()]) == (["login.sql"], [item.id])
+    await queue.close()
 
 
 REJECTED_EMPTY = """```json
@@ -281,3 +292,57 @@ async def test_a_run_without_a_second_reviewer_has_nobody_to_ask(harness):
     run = await begin(harness, reviewer=None)
     async with claimed_attempt(harness, run, "a") as working:
         assert second_reviewer(working, None) is None
+
+
+def store_probes(harness, found):
+    """Store that the reviewer found so many of four planted faults."""
+    with user_store_if_any(harness.context.clock, create=True) as user, user.transaction():
+        for number in range(8):
+            verdict_word = "reject" if number < found else "approve"
+            kind = "operator" if number < 4 else ""
+            user.reviewers.add_probe(
+                ProbeAnswer(
+                    id=str(number), model="script", kind=kind, verdict=verdict_word, at=harness.context.clock.now()
+                )
+            )
+
+
+@pytest.fixture
+def own_home(tmp_path, monkeypatch):
+    """The user's database in a folder of the test."""
+    monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.usefixtures("own_home")
+async def test_approvals_of_a_reviewer_that_misses_planted_faults_lift_no_doubt(harness):
+    """AL-23: weak stays weak, the run says why, and the verdict is no evidence."""
+    store_probes(harness, found=1)
+    run = await begin(harness)
+    assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()]), CandidateReady)
+    found = verification(harness, run)
+    assert (found.strength, found.review.counts, found.review.approves) == ("weak", False, False)
+    (told,) = [each for each in notices(harness, run) if "approvals do not count" in each]
+    assert told.startswith("The second reviewer script found 1 of 4 planted faults")
+    assert evidence_of(found, None, found.commit, harness.context.clock.now())[-1].kind != "review"
+
+
+@pytest.mark.usefixtures("own_home")
+async def test_approvals_of_a_reviewer_that_finds_half_of_them_count(harness):
+    """AL-23."""
+    store_probes(harness, found=2)
+    run = await begin(harness)
+    await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()])
+    assert verification(harness, run).strength == "reviewed"
+
+
+@pytest.mark.usefixtures("own_home")
+async def test_every_verdict_is_kept_with_what_became_of_it(harness):
+    """AL-23: also that about a version which was reworked in the same attempt."""
+    run = await begin(harness)
+    turns = ["echo one > a", "echo two > a"]
+    await run_reviewed(harness, run, "a", turns, {r"\+one": [verdict("reject")], r"\+two": [verdict()]})
+    action = harness.action(run, "a")
+    given = harness.store.review_verdicts.of_action(action.id)
+    assert sorted(each.verdict for each in given) == ["approve", "reject"]
+    (rates,) = reviewer_rates(harness.context, harness.context.clock)
+    assert (rates.model, rates.approvals, rates.rejections, rates.stood) == ("script", 1, 1, 0)

@@ -103,6 +103,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
         what = f"{count_of(number, 'ready action')} {'is' if number == 1 else 'are'} held back"
         lines.append(f"{what}: others change the same files")
     lines += budget_lines(view.summary.budget)
+    lines += [view.unreliable_reviewer] if view.unreliable_reviewer else []
     lines += taken_lines(view)
     first = f"{status_mark(view.status)} {heading(title)}: {layout.cut(run.request, len(title) + 4)}"
     return "\n".join([first, *(shown for line in lines for shown in layout.prose("  ", line))])

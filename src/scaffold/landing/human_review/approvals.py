@@ -41,6 +41,8 @@ Verdict = Literal["approved", "waits", "later"] | Rejected
 class _Asked(Struct, frozen=True):
     item: str
     tip: Commit
+    since_s: float
+    """When this process found that it waits, on the monotonic clock."""
 
 
 class ChangeApprovals:
@@ -66,6 +68,12 @@ class ChangeApprovals:
         """The candidates that wait for a human, each with its open inbox item."""
         asked = self._asked.items()
         return {attempt_id: each.item for attempt_id, each in asked if self._context.store.inbox.is_open(each.item)}
+
+    @property
+    def resting(self) -> Mapping[AttemptId, str]:
+        """Those of them that have waited for so long that the run no longer waits for an answer."""
+        now, wait_s = self._context.clock.monotonic(), self._run.settings.permissions.inbox_wait_s
+        return {each: item for each, item in self.awaiting.items() if now - self._asked[each].since_s >= wait_s}
 
     def set_aside(self, tip: Commit) -> Mapping[AttemptId, str]:
         """Return those of them of which it is certain that they were asked about as they would land on `tip`."""
@@ -100,7 +108,9 @@ class ChangeApprovals:
             asked = answers.open or answers.approved or answers.rejected or store.inbox.ask(new)
             store.inbox.show(asked.id, self._context.redactor.clean(utf8_safe(diff)))
             self._end_outdated(subject, answers.outdated, asked)
-        self._asked[attempt.id] = _Asked(asked.id, tip)
+        before, now_s = self._asked.get(attempt.id), self._context.clock.monotonic()
+        since_s = before.since_s if before is not None and before.item == asked.id else now_s
+        self._asked[attempt.id] = _Asked(asked.id, tip, since_s)
         return "waits"
 
     async def subject(self, candidate: Candidate, found: Iterable[Doubt] = ()) -> ChangeSubject:

@@ -15,6 +15,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.worker.rescue_diff import write_rescue_diff
 
 BRANCH_HELD_POLL_S = 1.0
+APPROVAL_POLL_S = 1.0
 
 
 class LandingLoop:
@@ -29,6 +30,7 @@ class LandingLoop:
         self._queue = queue
         self._wakeup = wakeup
         self._is_stuck = is_stuck
+        self._told = (0, 0)
         self.branch_held = False
         """Whether the session branch is checked out somewhere."""
 
@@ -39,7 +41,7 @@ class LandingLoop:
             await resolve_intent(self._context, self._run, intent)
         self._queue.forget_tip()
         while True:
-            event, aside = self._wakeup.next_event(), self._set_aside()
+            event = self._wakeup.next_event()
             step = await self._queue.step()
             self._note_hold(step if isinstance(step, BranchHeld) else None)
             if isinstance(step, BranchHeld):
@@ -53,13 +55,17 @@ class LandingLoop:
             elif self._is_stuck():
                 await self._queue.release_held()
             else:
-                if self._set_aside() != aside:
+                if (aside := self._set_aside()) != self._told:
+                    self._told = aside
                     self._wakeup.notify_all()
-                await event.wait()
+                # Time alone decides that nobody waits for an answer any more.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(APPROVAL_POLL_S if self._queue.approvals.awaiting else None):
+                        await event.wait()
 
     def _set_aside(self) -> tuple[int, int]:
-        """Return how many candidates are held, and how many wait for a human."""
-        return self._queue.held, len(self._queue.awaiting)
+        """Return how many candidates are held, and how many rest until a human decides."""
+        return self._queue.held, len(self._queue.approvals.resting)
 
     async def _write_patch(self, step: StepRecorded) -> None:
         """Write the patch of what a step changed that begins again, or has failed."""

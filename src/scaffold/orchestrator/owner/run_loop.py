@@ -382,7 +382,7 @@ class RunOwner:
             if paused:
                 self.request_stop("paused")
                 return
-            if not (working or candidates) and pause_if_waiting(store, self.run, self._queue.awaiting):
+            if not (working or candidates) and pause_if_waiting(store, self.run, self._queue.approvals.resting):
                 self.request_stop("waiting")
                 return
             await event.wait()
@@ -413,7 +413,7 @@ class RunOwner:
         working = sum(use.working for use in attempts.slots(self.run.id).values())
         if not self._dispatching():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
-        waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.awaiting)
+        waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.approvals.resting)
         # Once nothing new may start, the actions are not done again that held candidates wait for.
         return working, waiting if self._dispatching() else max(0, waiting - self._queue.held)
 

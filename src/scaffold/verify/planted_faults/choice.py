@@ -11,7 +11,7 @@ from scaffold.verify.planted_faults.python_faults import python_faults
 from scaffold.verify.planted_faults.text_faults import text_faults
 
 Chosen = TypeVar("Chosen")
-MAX_FILE_BYTES = 500_000
+MAX_FILE_BYTES = 200_000
 """A larger file gets no fault: few people write such files."""
 
 

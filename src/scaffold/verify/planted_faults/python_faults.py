@@ -1,6 +1,7 @@
 """Faults in Python code: found in its syntax tree, and written into its text, so that its format stays."""
 
 import ast
+import warnings
 from collections.abc import Collection, Iterator
 
 from scaffold.verify.planted_faults.fault import Fault, FaultKind
@@ -10,24 +11,31 @@ COMPARISONS |= {"in": "not in", "not in": "in"}
 BOUNDARIES = frozenset({"<", "<=", ">", ">="})
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "//": "/", "/": "*", "%": "*"}
 LOGIC = {"and": "or", "or": "and"}
+MOST_FAULTS = 60
+"""About how many faults of one file are looked at, spread over all of it: each is parsed."""
 _ONLY_LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
 def python_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[Fault]:
     """Yield the faults that can be planted at `lines` (from 1) of a Python file; none if it is no Python."""
-    try:
-        tree = ast.parse(content)
-    except (SyntaxError, ValueError):
+    tree = _parsed(content)
+    if tree is None:
         return
-    found = _Finder(path, content, lines)
     whole = ast.dump(tree)
-    for fault in found.all(tree):
-        try:
-            after = ast.parse(fault.planted(content))
-        except (SyntaxError, ValueError):
-            continue
-        if ast.dump(after) != whole:
+    found = sorted(_Finder(path, content, lines).all(tree))
+    for fault in found[:: 1 + len(found) // MOST_FAULTS]:
+        after = _parsed(fault.planted(content))
+        if after is not None and ast.dump(after) != whole:
             yield fault
+
+
+def _parsed(content: bytes) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about the code of others
+        try:
+            return ast.parse(content)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
 
 class _Finder:

@@ -7,15 +7,17 @@ import click
 from scaffold.cli.commands.open import show_report
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.commands.taking.reviewer import probe_reviewer, show_rates
+from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.patch import print_patch
 from scaffold.cli.render.review import commit_lines, file_lines, files_by_risk, review_json, summary_lines
 from scaffold.cli.render.status_text import next_lines
 from scaffold.cli.render.style import print_json
+from scaffold.cli.render.waiting_change import change_json
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Run
+from scaffold.core.model import InboxItem, Run
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import last_landed, session_tip
@@ -23,6 +25,7 @@ from scaffold.run.context import RunContext
 from scaffold.views.review import ReviewedFile, RunReview, read_review
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.taken import with_taken
+from scaffold.views.waiting_change import WaitingChange, read_waiting_change
 
 PLANTED, MAX_PLANTED = 5, 100
 """How many faults a probe plants."""
@@ -74,11 +77,23 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
         has_landed = last_landed(context.store, run) is not None
         head = await session_tip(context, run) if has_landed else run.base_sha
         found = await read_review(context.git, context.store, view, head)
+        waiting = _waiting_changes(context, view)
         if as_json:
             patches = {risk: await _patch(context, run, head, files) for risk, files in files_by_risk(found)}
-            print_json(review_json(view, found, patches))
+            changes = [{"item": item.id, "text": item.text, **change_json(change)} for item, change in waiting]
+            print_json({**review_json(view, found, patches), "waiting": changes})
             return
+        if waiting:
+            who, now, layout = view.requesters, context.clock.now(), layout_for(sys.stdout)
+            texts = [item_text(item, who[item.id], now, layout, change) for item, change in waiting]
+            click.echo("\n\n".join([*texts, ""]))
         await _print(context, view, found, layout_for(sys.stdout), stat=stat)
+
+
+def _waiting_changes(context: RunContext, view: RunView) -> list[tuple[InboxItem, WaitingChange]]:
+    """Return the changes that land once you approve them."""
+    found = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
+    return [(item, change) for item, change in found if change is not None]
 
 
 async def _print(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:

@@ -1,0 +1,87 @@
+"""Questions of a worker's agent: within the tier's budget a human is asked, beyond it the agent decides and says so."""
+
+import pytest
+
+from fakes import RecordingModel, call_entry, cassette_model
+from integration.worker.test_worker_approvals import carried_out, items
+from scaffold.core.run_settings import TIERS
+from scaffold.llm.cassette.model import CassetteEntry
+from support.harness import act, goal
+
+BY_NAME = {tier.name: tier for tier in TIERS}
+
+
+def ask(question, **more):
+    return ("ask_human", {"question": question, **more})
+
+
+async def heard(harness, tier, *calls, files=()):
+    """Return what the calls of an agent in this tier answered, one a turn, and the ended attempt."""
+    run = await harness.own(
+        goal("g", act("a", files=list(files))),
+        sandbox="off",
+        inbox_wait_s=0.05,
+        tier=tier,
+        questions=BY_NAME[tier].questions,
+    )
+    replies = [call_entry(turn, call) for turn, call in enumerate(calls, start=1)]
+    model = RecordingModel(cassette_model(*replies, CassetteEntry(text="done")))
+    attempt = await harness.queue(run, "a")
+    ended = await carried_out(harness, attempt, model)
+    answers = [request.messages[-1].parts[0].content for request in model.requests[1:]]
+    return run, answers, ended
+
+
+async def test_without_a_budget_the_agent_decides_and_its_assumption_is_kept(harness):
+    """AL-17: no human is asked, and nothing waits."""
+    run, answers, ended = await heard(
+        harness, "scout", ask("Which word?"), ask("Which word?", assumption="the first one")
+    )
+    assert answers[0].startswith("No human is asked: in the tier scout a human is asked only after 5 failed executions")
+    assert "Your assumption is noted" in answers[1]
+    assert items(harness) == ()
+    (kept,) = harness.store.assumptions.of_run(run.id)
+    assert (kept.question, kept.assumed) == ("Which word?", "the first one")
+    assert ended.outcome != "waiting"
+
+
+async def test_in_a_protected_area_scout_asks(harness):
+    """AL-17: the gate opens for what the action declares."""
+    _, _, ended = await heard(harness, "scout", ask("Which word?"), files=["auth/login.py"])
+    assert ended.outcome == "waiting"
+    assert [item.detail["kind"] for item in items(harness)] == ["clarifying"]
+
+
+@pytest.mark.parametrize(("tier", "outcome"), [("builder", None), ("architect", "waiting")])
+async def test_only_in_architect_an_agent_may_ask_why_something_is_as_it_is(harness, tier, outcome):
+    """AL-17."""
+    _, answers, ended = await heard(harness, tier, ask("Why is it done this way?", kind="discovering"))
+    assert (ended.outcome == "waiting") is (outcome == "waiting")
+    assert bool(items(harness)) is (outcome == "waiting")
+    assert not answers or "no human is asked why things are as they are" in answers[0]
+
+
+async def test_builder_asks_twice_and_an_answered_question_costs_nothing_again(harness):
+    """AL-17: the budget is that of the action, over its attempts."""
+    run, _, first = await heard(harness, "builder", ask("One?"))
+    assert first.outcome == "waiting"
+    words = {"One?": "1", "Two?": "2"}
+    for _ in words:
+        (item,) = harness.store.inbox.open()
+        with harness.store.transaction():
+            harness.store.inbox.decide(item.id, "answered", answer=words[item.text])
+        calls = [ask("One?"), ask("Two?"), ask("Three?"), ask("One?")]
+        replies = [call_entry(turn, call) for turn, call in enumerate(calls, start=1)]
+        model = RecordingModel(cassette_model(*replies, CassetteEntry(text="done")))
+        ended = await carried_out(harness, await harness.queue(run, "a"), model)
+    assert ended.outcome != "waiting"
+    results = [
+        part.content
+        for request in model.requests[-1:]
+        for each in request.messages
+        for part in each.parts
+        if hasattr(part, "content")
+    ]
+    assert results[:2] == ["1", "2"]
+    assert "the tier builder allows 2 questions for an action, and they were asked" in results[2]
+    assert results[3] == "1"
