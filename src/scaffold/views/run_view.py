@@ -162,10 +162,6 @@ class RunView(Struct, frozen=True, kw_only=True):
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
     """Candidates that wait to land, in the order in which they will if all pass."""
-    unreliable_reviewer: str
-    """The notice that approvals of the run's second reviewer do not count; empty if they do, or if it has none."""
-    assumptions: tuple[Assumption, ...]
-    """What agents assumed where no human was asked, oldest first."""
     places: Mapping[AttemptId, QueuePlace]
     """What each of them waits for, as the owner arranged them last; one that waits alone is left out."""
     held_back: Mapping[ActionId, HeldBack]
@@ -180,6 +176,11 @@ class RunView(Struct, frozen=True, kw_only=True):
     """Supervisors, and workers of open attempts, that no longer run."""
     compliance: Compliance | None = None
     """What audits say of the specification; None for a run that is not audited."""
+
+    unreliable_reviewer: str = ""
+    """The notice that approvals of the run's second reviewer do not count; empty if they do, or if it has none."""
+    assumptions: tuple[Assumption, ...] = ()
+    """What agents assumed where no human was asked, oldest first."""
 
     @property
     def run(self) -> Run:

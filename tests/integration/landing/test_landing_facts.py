@@ -18,8 +18,8 @@ from scaffold.landing.merge_queue import (
     FactsSettled,
     MergeQueue,
     QueueIdle,
-    ReviewRecorded,
 )
+from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.landing.record import resolve_intent, session_ref
 from scaffold.landing.stale_facts import affected_facts
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
