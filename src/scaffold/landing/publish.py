@@ -54,7 +54,8 @@ async def publish(
     """
     store, git, listed = context.store, context.git, run.settings.landing.tracked_list
     changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
-    subjects = [await approvals.subject(each.candidate, each.verification.doubts) for each in batch]
+    asked = batch if approvals.required else ()
+    subjects = [await approvals.subject(each.candidate, each.verification.doubts) for each in asked]
     intents = _intend(context, run, batch, approvals, subjects)
     if isinstance(intents, Unpublished):
         return intents
@@ -119,7 +120,7 @@ def _intend(
     )
     with owner_transaction(store, run, durable=True):
         # Read first: nothing is written for a batch that cannot land as a whole.
-        for each, subject in zip(batch, subjects, strict=True):
+        for each in batch:
             action, attempt = each.candidate.action, each.candidate.attempt
             try:
                 store.attempts.check(attempt.id, fence=attempt.fence)
@@ -129,8 +130,9 @@ def _intend(
             lacking = store.facts.lacking(action.goal_id, action.preconditions)
             if lacking:
                 return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
-            if approvals.required and approvals.answers(subject, action.id).approved is None:
-                return Unpublished(attempt_id=attempt.id, cause="unapproved")
+        for each, subject in zip(batch, subjects, strict=False):  # none if no human is asked
+            if approvals.answers(subject, each.candidate.action.id).approved is None:
+                return Unpublished(attempt_id=each.candidate.attempt.id, cause="unapproved")
         # The phase, the evidence and the intents are one transaction: after a crash
         # `resolve_intent` finds all it needs.
         for each, intent in zip(batch, intents, strict=True):
