@@ -19,7 +19,7 @@ def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]
     if not rates:
         yield NOTHING
     for each in rates:
-        yield from layout.prose("", heading(each.model), hang=2)
+        yield from map(heading, layout.wrap("", each.model, hang=2))
         counts = f"{each.approvals} approved, {each.rejections} rejected"
         yield from layout.prose("  ", f"{count_of(each.verdicts, 'verdict')}: {counts}")
         yield from layout.prose("  ", f"humans agreed with {each.agreed} of {each.decided} that they decided, too")
@@ -31,7 +31,8 @@ def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]
 
 def _probe_lines(probe: ProbeStanding, layout: Layout) -> Iterator[str]:
     if not probe.planted:
-        yield "  never tried with planted faults: `scaffold review --probe`"
+        tried = f"no usable verdict about {count_of(probe.unanswered, 'change')} of a probe"
+        yield f"  {tried if probe.unanswered else 'never tried with planted faults'}: `scaffold review --probe`"
         return
     mark = status_mark("warn") if probe.is_unreliable else " "
     known = "" if probe.planted >= MIN_PLANTED else f"; too few to judge it, which takes {MIN_PLANTED}"

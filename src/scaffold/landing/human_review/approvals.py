@@ -22,6 +22,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_fingerprint
 
+LISTED_BYTES = 8 * 1024
+"""Bytes of the list of changed files."""
 SHOWN_BYTES = 128 * 1024
 """Bytes of the diff that are stored with the question; `scaffold diff` shows all of it."""
 CHANGE_LIFETIME = timedelta(days=30)
@@ -98,7 +100,7 @@ class ChangeApprovals:
         if candidate.base != tip and not await self._is_as_handed_in(candidate, subject):
             return "later"
         new = await self._item(candidate, subject)
-        diff = await commits.diff_text(self._context.git, candidate.own_base, candidate.commit, limit_bytes=SHOWN_BYTES)
+        shown = await self._shown(candidate)
         # Before the question: who reads it sees the change.
         await refs.pin(self._context.git, refs.review_ref(attempt.id), candidate.commit)
         with owner_transaction(store, self._run, durable=True):
@@ -106,7 +108,7 @@ class ChangeApprovals:
             # An answer in this moment is found when the candidate is looked at again.
             answers = self.answers(subject, candidate.action.id)
             asked = answers.open or answers.approved or answers.rejected or store.inbox.ask(new)
-            store.inbox.show(asked.id, self._context.redactor.clean(utf8_safe(diff)))
+            store.inbox.show(asked.id, shown)
             self._end_outdated(subject, answers.outdated, asked)
         before, now_s = self._asked.get(attempt.id), self._context.clock.monotonic()
         since_s = before.since_s if before is not None and before.item == asked.id else now_s
@@ -145,6 +147,14 @@ class ChangeApprovals:
                 store.inbox.withdraw_item(asked.item)
         if self.required and (shown := await refs.resolve(self._context.git, refs.review_ref(attempt_id))) is not None:
             await refs.delete(self._context.git, refs.review_ref(attempt_id), old=shown)
+
+    async def _shown(self, candidate: Candidate) -> str:
+        """Return the list of changed files, then the patch, without secrets; the middle of long ones is left out."""
+        git, ends = self._context.git, (candidate.own_base, candidate.commit)
+        listing = ("diff-tree", "-r", "--stat=100", *commits.DIFF_OPTIONS, *ends)
+        files = (await git(*listing, env=commits.WITHOUT_ATTRIBUTES, limit_bytes=LISTED_BYTES)).out
+        patch = await commits.diff_text(git, *ends, limit_bytes=SHOWN_BYTES)
+        return self._context.redactor.clean(utf8_safe(f"{files.decode(errors='replace')}\n{patch}"))
 
     async def _is_as_handed_in(self, candidate: Candidate, subject: ChangeSubject) -> bool:
         attempt, listed = candidate.attempt, self._run.settings.landing.tracked_list

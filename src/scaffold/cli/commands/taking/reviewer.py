@@ -21,6 +21,7 @@ from scaffold.config.run_settings import chosen_model, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import BUILDER, ReviewerSettings
 from scaffold.host.wall_clock import WallClock
 from scaffold.orchestrator.trial.reviewer_probe import ProbeReply, ReviewerProbe
@@ -54,7 +55,7 @@ async def probe_reviewer(run_name: str | None, count: int, seed: int, *, as_json
         planted = sum(case.fault is not None for case in cases)
         if not as_json:
             billed = billing_note(name, context.clock.now())
-            counts = f"{planted} changes with a planted fault, {len(cases) - planted} without"
+            counts = f"{count_of(planted, 'change')} with a planted fault, {len(cases) - planted} without"
             print_text(f"{name} ({billed}) reads {counts}")
 
         def tell(reply: ProbeReply) -> None:
@@ -67,7 +68,10 @@ async def probe_reviewer(run_name: str | None, count: int, seed: int, *, as_json
             print_json(probe_json(replies, standing, name, seed))
             return
         click.echo()
-        print_text(f"In its latest answers it {standing.text}. This took {cost_text(replies)}.")
+        answered = (
+            f"In its latest answers it {standing.text}." if standing.planted else "It gave no verdict that counts."
+        )
+        print_text(f"{answered} This took {cost_text(replies)}.")
         if standing.is_unreliable:
             print_text(unreliable_text(name, standing))
 
