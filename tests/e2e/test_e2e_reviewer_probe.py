@@ -96,19 +96,6 @@ def test_a_reviewer_that_reads_keeps_its_word(scenario):
     }
 
 
-@pytest.mark.parametrize(
-    "replies",
-    [
-        pytest.param([text_entry("reviewer", verdict("reject"))], id="rejects everything"),
-        pytest.param([text_entry("reviewer", "I like it.")], id="gives no verdict"),
-    ],
-)
-def test_a_reviewer_that_rejects_everything_or_says_nothing_is_not_trusted_for_it(scenario, replies):
-    found = json.loads(probe(scenario, replies, "--json"))["latest"]
-    assert found["unreliable"] is (found["planted"] > 0)
-    assert found["unanswered"] == (0 if found["planted"] else 7)
-
-
 def test_a_planted_fault_is_never_in_the_users_repository_whatever_is_killed(scenario):
     """AL-23: at each commit of a database and each git command that writes."""
     scenario.replies(*APPROVES_ALL, name="reviewer.yaml")
