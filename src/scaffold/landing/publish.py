@@ -20,6 +20,7 @@ from scaffold.landing.stale_facts import RecheckResult
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
+from scaffold.store.database import Store
 
 
 class Proven(Struct, frozen=True, kw_only=True):
@@ -120,19 +121,8 @@ def _intend(
     )
     with owner_transaction(store, run, durable=True):
         # Read first: nothing is written for a batch that cannot land as a whole.
-        for each in batch:
-            action, attempt = each.candidate.action, each.candidate.attempt
-            try:
-                store.attempts.check(attempt.id, fence=attempt.fence)
-            except StaleFence:
-                # A cancellation ends an attempt while its checks run here; the run's own fence was checked above.
-                return Unpublished(attempt_id=attempt.id, cause="withdrawn")
-            lacking = store.facts.lacking(action.goal_id, action.preconditions)
-            if lacking:
-                return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
-        for each, subject in zip(batch, subjects, strict=False):  # none if no human is asked
-            if approvals.answers(subject, each.candidate.action.id).approved is None:
-                return Unpublished(attempt_id=each.candidate.attempt.id, cause="unapproved")
+        if (unpublished := _obstacle(store, batch, approvals, subjects)) is not None:
+            return unpublished
         # The phase, the evidence and the intents are one transaction: after a crash
         # `resolve_intent` finds all it needs.
         for each, intent in zip(batch, intents, strict=True):
@@ -143,6 +133,26 @@ def _intend(
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
             store.intents.add(intent)
     return intents
+
+
+def _obstacle(
+    store: Store, batch: Sequence[Proven], approvals: ChangeApprovals, subjects: Sequence[ChangeSubject]
+) -> Unpublished | None:
+    """Return why a batch cannot land, as stored now; None if it can."""
+    for each in batch:
+        action, attempt = each.candidate.action, each.candidate.attempt
+        try:
+            store.attempts.check(attempt.id, fence=attempt.fence)
+        except StaleFence:
+            # A cancellation ends an attempt while its checks run here; the run's own fence was checked before.
+            return Unpublished(attempt_id=attempt.id, cause="withdrawn")
+        lacking = store.facts.lacking(action.goal_id, action.preconditions)
+        if lacking:
+            return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
+    for each, subject in zip(batch, subjects, strict=False):  # no subjects if no human is asked
+        if approvals.answers(subject, each.candidate.action.id).approved is None:
+            return Unpublished(attempt_id=each.candidate.attempt.id, cause="unapproved")
+    return None
 
 
 def _head(candidate: Candidate) -> Commit:

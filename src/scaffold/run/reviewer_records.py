@@ -2,7 +2,7 @@
 
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import RunId
-from scaffold.plan.review_rates import JudgedAction, ProbeStanding, ReviewerRates, outcomes_of, rates_of, standing_of
+from scaffold.plan.review_rates import JudgedAction, ReviewerRates, outcomes_of, rates_of
 from scaffold.run.context import RunContext, repository_name
 from scaffold.run.learning_stores import user_store_if_any
 from scaffold.run.notices import warn
@@ -25,15 +25,6 @@ def reviewer_rates(context: RunContext | None, clock: TimeSource) -> tuple[Revie
             _copy(context, run.id)
     with user_store_if_any(clock) as user:
         return rates_of(user.reviewers.outcomes(), user.reviewers.probes()) if user is not None else ()
-
-
-def reviewer_standing(model: str, clock: TimeSource) -> ProbeStanding:
-    """Return how the reviewer did on planted faults; without the user's database nothing is known."""
-    try:
-        with user_store_if_any(clock) as user:
-            return standing_of(user.reviewers.probes_of(model)) if user is not None else ProbeStanding()
-    except StoreError:
-        return ProbeStanding()
 
 
 def _copy(context: RunContext, run_id: RunId) -> None:

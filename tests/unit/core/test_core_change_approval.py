@@ -6,7 +6,9 @@ import pytest
 from msgspec import structs
 
 from scaffold.core.change_approval import ChangeSubject, answers_about, approval_of, subject_of, why_outdated
+from scaffold.core.contract import ChangeReview
 from scaffold.core.model import InboxItem
+from scaffold.core.review import Review
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CHANGE = ChangeSubject(action="a", landing="at1", attempt=1, base="1" * 40, change="c1", doubts=("no_contract",))
@@ -76,3 +78,12 @@ def test_the_evidence_of_a_landing_is_the_last_approval_of_its_attempt():
     later = item(OTHERS["content"], name="i2")
     assert approval_of("at1", [item(CHANGE), later, item(OTHERS["attempt"], name="i3")]) == later
     assert approval_of("at9", [item(CHANGE)]) is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "counts", "approves"), [("approve", True, True), ("approve", False, False), ("reject", True, False)]
+)
+def test_the_approval_of_an_unreliable_reviewer_is_none(verdict, counts, approves):
+    """AL-23."""
+    review = ChangeReview(review=Review(verdict=verdict, summary=""), model="m", base="b", change="c", counts=counts)
+    assert review.approves is approves

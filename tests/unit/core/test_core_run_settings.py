@@ -2,6 +2,9 @@
 
 from itertools import pairwise
 
+import pytest
+
+from builders import make_settings
 from scaffold.core.run_settings import TIERS, LandingSettings, ModelSettings, WriteBack
 
 
@@ -32,3 +35,12 @@ def test_only_a_list_of_the_repository_is_marked_by_commits():
     assert LandingSettings(write_back=tracked).tracked_list == tracked
     assert LandingSettings(write_back=WriteBack(path="/t", format="kiro", tracked=False)).tracked_list is None
     assert LandingSettings().tracked_list is None
+
+
+@pytest.mark.parametrize(
+    ("tier", "chosen", "asked"),
+    [("architect", "tier", True), ("builder", "tier", False), ("architect", "never", False), ("quick", "always", True)],
+)
+def test_a_human_reviews_changes_where_the_tier_or_the_user_says_so(tier, chosen, asked):
+    """AL-22."""
+    assert make_settings(tier=tier, human_review=chosen).human_reviews is asked

@@ -12,7 +12,7 @@ from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.style import print_json
-from scaffold.cli.render.waiting_change import change_json
+from scaffold.cli.render.waiting_change import change_json, change_lines
 from scaffold.core.model import Action, InboxItem
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
@@ -38,7 +38,10 @@ def inbox(*, everything: bool, as_json: bool) -> None:
             print_text(NOTHING_EVER if everything else NOTHING)
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
-            texts = (item_text(item, who[item.id], now, layout, _change(reader, item)) for item in items)
+            texts = (
+                item_text(item, who[item.id], now, layout, change_lines(_change(reader, item), layout))
+                for item in items
+            )
             click.echo("\n\n".join(texts))
 
 

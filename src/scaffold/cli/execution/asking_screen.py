@@ -14,6 +14,7 @@ from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.live.live_screen import RunScreen, run_screen
 from scaffold.cli.render.live.progress import JsonEventLines
 from scaffold.cli.render.style import is_ci, is_terminal
+from scaffold.cli.render.waiting_change import change_lines
 from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
@@ -122,7 +123,8 @@ class AskingScreen:
         who = requesters_by_item([item], self._context.store.actions.of_run(self._run.id))
         more = f"\n{count_of(others, 'question')} after this one" if others else ""
         change = read_waiting_change(self._context.store, item)
-        shown = item_text(item, who[item.id], self._context.clock.now(), layout_for(sys.stdout), change)
+        layout = layout_for(sys.stdout)
+        shown = item_text(item, who[item.id], self._context.clock.now(), layout, change_lines(change, layout))
         click.echo(f"{BELL}\n{shown}\n\n{answer_choices(item)}{more}")
         self._prompt()
         self._lines.start(self._take)

@@ -33,6 +33,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
+from scaffold.run.reviewer_records import keep_outcomes
 from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
@@ -67,6 +68,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
             sink = event_sink_for(context, owner.run, as_json=as_json, quiet=quiet, stopping=lambda: owner.is_ending)
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
+                keep_outcomes(context, run_id)
     except EnvironmentNotReady:
         await write_end_report(context, run_id)
         await print_result(context, run_id, as_json=as_json)

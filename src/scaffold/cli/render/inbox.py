@@ -1,7 +1,7 @@
 """Inbox items as text: in a line each, and in full with everything a decision applies to."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,13 +10,11 @@ from rich.cells import chop_cells
 from scaffold.cli.render.layout import UNLIMITED, Layout
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.style import heading
-from scaffold.cli.render.waiting_change import change_lines
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
-from scaffold.views.waiting_change import WaitingChange
 
 MAX_CHARACTERS = 20_000
 """How many characters of one argument are shown."""
@@ -34,16 +32,16 @@ def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layou
 
 
 def item_text(
-    item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout, change: WaitingChange | None = None
+    item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout, change: Iterable[str] = ()
 ) -> str:
     """Return everything a human needs to decide: which action asks, for what, why, until when, how to answer.
 
-    `change`: the change that it is about. Control characters in a model's text are shown as escapes.
+    `change`: lines about the change that it asks for. Control characters in a model's text are shown as escapes.
     """
     sort = item.detail.get("kind")
     kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
     title = f"{kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
-    subject = [*_subject(item, layout), *change_lines(change, layout)] if change else _subject(item, layout)
+    subject = [*_subject(item, layout), *change]
     lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason(item, layout)]
     lines += _decision_lines(item, now, layout)
     if item.state == "open":

@@ -20,8 +20,10 @@ MAX_PATHS = 20
 COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def change_lines(change: WaitingChange, layout: Layout) -> Iterator[str]:
-    """Yield what a human needs to decide about the change; what speaks against it comes before the diff."""
+def change_lines(change: WaitingChange | None, layout: Layout) -> Iterator[str]:
+    """Yield what a human needs to decide about a change, if any; what speaks against it comes before the diff."""
+    if change is None:
+        return
     subject = change.subject
     yield from layout.prose("  ", f"attempt {subject.attempt}, on {subject.base[:8]}")
     for doubt in change.doubts:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from scaffold.cli.render.inbox import item_text
 from scaffold.cli.render.layout import UNLIMITED, layout_for
+from scaffold.cli.render.waiting_change import change_lines
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.orchestrator.owner.inbox import DECISION_LIFETIME, InboxDecision, decide_items
@@ -26,7 +27,8 @@ def inbox_text(context: RunContext) -> str:
         return NOTHING
     actions = [action for run in dict.fromkeys(item.run_id for item in items) for action in store.actions.of_run(run)]
     who, now, layout = requesters_by_item(items, actions), context.clock.now(), layout_for(sys.stdout)
-    texts = [item_text(item, who[item.id], now, layout, read_waiting_change(store, item)) for item in items]
+    changes = {item.id: change_lines(read_waiting_change(store, item), layout) for item in items}
+    texts = [item_text(item, who[item.id], now, layout, changes[item.id]) for item in items]
     return "\n\n".join([*texts, "Here: /approve ID [WHY]   /reject ID [WHY]   /answer ID TEXT"])
 
 

@@ -52,6 +52,7 @@ PAUSE_REASONS: Mapping[PauseCause, str] = {
     "unavailable": "its model accepts no requests",
 }
 
+NONE_AWAITING: Mapping[AttemptId, str] = {}
 NOT_AGREED = "waits for your go-ahead"
 """Why the goals of a saved run are paused."""
 
@@ -121,7 +122,7 @@ def _final_state(
     return whole if isinstance(whole, Failed) else None
 
 
-def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str]) -> bool:
+def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] = NONE_AWAITING) -> bool:
     """Pause the run, without releasing it, if nothing can happen before a human decides; return whether it was paused.
 
     `awaiting`: the candidates that wait for an approval, each with its inbox item.

@@ -56,7 +56,6 @@ from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
-from scaffold.run.reviewer_records import keep_outcomes
 
 OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     BUDGET_EXIT_CODE: "budget",
@@ -138,7 +137,6 @@ class RunOwner:
         try:
             await self._run_until_done()
             ending = await self._end()
-            keep_outcomes(self._context, self.run.id)
             # The end changes stories, too. By now another process may own the run; both write what the store says.
             await self._files.write()
         except OSError as error:

@@ -12,7 +12,7 @@ from scaffold.git import commits, worktree
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.notices import warn
-from scaffold.run.reviewer_records import reviewer_standing
+from scaffold.run.reviewer_standing import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.protected_review import change_hash, paths_for_reviewer
 from scaffold.worker.second_review.base_tests import base_tests_in_doubt

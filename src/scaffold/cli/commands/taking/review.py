@@ -13,7 +13,7 @@ from scaffold.cli.render.patch import print_patch
 from scaffold.cli.render.review import commit_lines, file_lines, files_by_risk, review_json, summary_lines
 from scaffold.cli.render.status_text import next_lines
 from scaffold.cli.render.style import print_json
-from scaffold.cli.render.waiting_change import change_json
+from scaffold.cli.render.waiting_change import change_json, change_lines
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
@@ -85,7 +85,9 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
             return
         if waiting:
             who, now, layout = view.requesters, context.clock.now(), layout_for(sys.stdout)
-            texts = [item_text(item, who[item.id], now, layout, change) for item, change in waiting]
+            texts = [
+                item_text(item, who[item.id], now, layout, change_lines(change, layout)) for item, change in waiting
+            ]
             click.echo("\n\n".join([*texts, ""]))
         await _print(context, view, found, layout_for(sys.stdout), stat=stat)
 

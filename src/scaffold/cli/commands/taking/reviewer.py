@@ -27,7 +27,8 @@ from scaffold.host.wall_clock import WallClock
 from scaffold.orchestrator.trial.reviewer_probe import ProbeReply, ReviewerProbe
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.run.context import RunContext
-from scaffold.run.reviewer_records import reviewer_rates, reviewer_standing
+from scaffold.run.reviewer_records import reviewer_rates
+from scaffold.run.reviewer_standing import reviewer_standing
 
 NO_CHANGES = "There is no landed change of code in which a fault can be planted."
 
