@@ -19,7 +19,7 @@ from scaffold.core.conversation import Caller
 from scaffold.core.errors import GitError, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
-from scaffold.core.ports import Model
+from scaffold.core.ports import Budget, Model
 from scaffold.core.review import Review
 from scaffold.core.reviewer_record import ProbeAnswer
 from scaffold.core.run_settings import ReviewerSettings
@@ -28,11 +28,12 @@ from scaffold.git.added_lines import added_lines_of
 from scaffold.git.command import Git
 from scaffold.git.scratch_repository import ScratchRepository, scratch_repository
 from scaffold.git.tree_file import read_file
+from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.learning_stores import user_store_if_any
-from scaffold.session.agent_session import UnlimitedBudget
+from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
@@ -110,18 +111,27 @@ class ReviewerProbe:
         """Ask about each case and store each answer at once; `tell` receives it."""
         replies = []
         settings = self._reviewer.model
-        async with (
-            connect_model(settings.name, windows=settings.windows) as model,
-            scratch_repository(self._context.repository) as scratch,
-        ):
-            for case in cases:
-                reply = await self._reply(model, scratch, case)
-                with user_store_if_any(self._context.clock, create=True) as user:
-                    if user is not None:
-                        with user.transaction():
-                            user.reviewers.add_probe(reply.answer)
-                replies.append(reply)
-                tell(reply)
+        with user_store_if_any(self._context.clock, create=True) as user:
+            if user is None:
+                raise LookupError("the user's database")
+            budget = session_budget(
+                user,
+                f"probe-{new_id()}",
+                limit_usd=None,
+                model=settings.name,
+                clock=self._context.clock,
+                owner=own_identity(),
+            )
+            async with (
+                connect_model(settings.name, windows=settings.windows) as model,
+                scratch_repository(self._context.repository) as scratch,
+            ):
+                for case in cases:
+                    reply = await self._reply(model, scratch, case, budget)
+                    with user.transaction():
+                        user.reviewers.add_probe(reply.answer)
+                    replies.append(reply)
+                    tell(reply)
         return replies
 
     async def _landed(self, runs: Sequence[Run]) -> list[LandedChange]:
@@ -156,13 +166,14 @@ class ReviewerProbe:
                 files.append(ChangedFile(path=path, content=content, lines=frozenset(added)))
         return await asyncio.to_thread(faults_in, files)
 
-    async def _reply(self, model: Model, scratch: ScratchRepository, case: ProbeCase) -> ProbeReply:
+    async def _reply(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
         head = await self._planted(scratch, case)
         await scratch.check_out(head)
         used = list[Usage]()
         try:
             async with asyncio.timeout(ANSWER_S):
-                found = await self._verdict(model, scratch.git, case, head, used)
+                agent = self._agent(model, scratch.git, case.change, budget)
+                found = await self._verdict(agent, scratch.git, case, head, used)
         except TimeoutError:
             found = f"it took more than {ANSWER_S:.0f} s"
         except (ModelError, UsageError) as error:
@@ -189,9 +200,8 @@ class ReviewerProbe:
             raise LookupError(fault.path)
         return await scratch.commit_with(change.base, change.commit, fault.path, file.mode, fault.planted(file.data))
 
-    async def _verdict(self, model: Model, git: Git, case: ProbeCase, head: Commit, used: list[Usage]) -> Review | str:
+    async def _verdict(self, agent: Agent, git: Git, case: ProbeCase, head: Commit, used: list[Usage]) -> Review | str:
         change = case.change
-        agent = self._agent(model, git, change)
 
         async def turn(prompt: str) -> TurnResult:
             finish = await agent.turn(self._context.redactor.clean(prompt))
@@ -210,7 +220,7 @@ class ReviewerProbe:
         question = ReviewQuestion(event="change", prompt=change_prompt(subject, reasons), work=head, paths=paths)
         return await usable_verdict(turn, question, git=git, base=change.base)
 
-    def _agent(self, model: Model, git: Git, change: LandedChange) -> Agent:
+    def _agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
         context, settings, key = self._context, self._reviewer.model, change.action.key
         fields = {"run": change.run.id, "action": key, "attempt": change.attempt.number, "role": ROLE}
         journal = JournalFile(
@@ -240,7 +250,7 @@ class ReviewerProbe:
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=context.redactor),
-            records=AgentRecords(journal=journal, budget=UnlimitedBudget()),
+            records=AgentRecords(journal=journal, budget=budget),
         )
 
 
