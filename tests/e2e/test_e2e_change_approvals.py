@@ -19,7 +19,9 @@ LINES = [f"line_{number} = {number}" for number in range(40)]
 @pytest.fixture
 def scenario(tmp_path):
     made = Scenario(tmp_path)
-    made.configure(inbox={"wait_s": 0.1}, reviewer={"model": "off"}, tiers={"architect": {"threshold": 0}})
+    made.configure(
+        inbox={"wait_s": 0.1}, reviewer={"model": "off"}, tiers={"architect": {"threshold": 0}}, collisions="off"
+    )
     yield made
     assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
 

@@ -20,6 +20,7 @@ def scenario(tmp_path):
 
 
 def two_actions(scenario):
+    scenario.configure(budget_usd=9)
     scenario.plan(
         plan_of(
             store=[

@@ -445,20 +445,3 @@ def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(context, plan, 
     with context.store.transaction():
         context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
     assert "  scaffold resume shop " in scaffold("status").out
-
-
-def test_status_as_json_loads_no_drawing_libraries(repository):
-    command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
-    done = subprocess.run(command, cwd=repository, env=os.environ.copy(), capture_output=True, text=True, check=True)
-    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "scaffold.views.run_view" in imported
-    assert "rich.console" not in imported
-
-
-@pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])
-def test_reading_changes_neither_the_checkout_nor_the_store(context, plan, scaffold, repository, command):
-    run = begin(context, make_run(context, plan))
-    before = context.store.events.last_seq(run.id), context.store.data_version()
-    scaffold(*command)
-    assert (context.store.events.last_seq(run.id), context.store.data_version()) == before
-    assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]
