@@ -265,7 +265,7 @@ def any_view(draw):
         compounds=compounds,
         running=draw(st.integers(0, 3)),
         waiting=draw(st.integers(0, 2)),
-        exhausted=tuple(FailedPrimitive(key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
+        exhausted=tuple(FailedPrimitive(key, key, draw(st.sampled_from([None, "id0"]))) for key in draw(names)),
         slots=draw(st.integers(0, 4)),
         replans_left=draw(st.integers(0, 2)),
         can_decompose=draw(st.booleans()),
@@ -343,7 +343,7 @@ class Toy:
             running=running,
             waiting=0,
             exhausted=tuple(
-                FailedPrimitive(node.id, node.parent_id) for node in self.with_status("failed", "primitive")
+                FailedPrimitive(node.id, node.id, node.parent_id) for node in self.with_status("failed", "primitive")
             ),
             slots=self.slots - running,
             replans_left=0,

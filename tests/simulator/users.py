@@ -10,6 +10,8 @@ from scaffold.core.states import PAUSED_BY_USER, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.control import retry_action, retry_goal
+from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.run.failure_question import is_about_failure
 from simulator.worker import QUESTION
 
 if TYPE_CHECKING:
@@ -50,11 +52,14 @@ async def act_at_random(simulation: "Simulation") -> None:
 
 
 def _answer(simulation: "Simulation") -> None:
-    """Answer what is asked about workers that died in a row; nothing kills them any more."""
+    """Answer what is asked about workers that died in a row, and nothing kills them any more, or about failures."""
     store = simulation.context.store
     for item in store.inbox.open_of_run(simulation.run_id):
-        with store.transaction():
-            store.inbox.decide(item.id, "answered", answer="again")
+        # One that tries again and again would never see the end of work that cannot pass.
+        words = (
+            simulation.rng.choice(("retry with care", "skip", "fail", "fail")) if is_about_failure(item) else "again"
+        )
+        decide_items(store, [item.id], InboxDecision(to="answered", words=words))
 
 
 async def answer_at_random(simulation: "Simulation") -> None:

@@ -18,6 +18,7 @@ from scaffold.core.model import Run
 from scaffold.core.run_settings import (
     REVIEWED_TIERS,
     EnvironmentSettings,
+    FailureSettings,
     GateSettings,
     HumanReview,
     KeepSettings,
@@ -110,10 +111,11 @@ async def run_settings(
         supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
         prompts=prompt_folders(root, trust_once=once, notice=notice),
     )
-    planning = _with_judges(planning, settings, tier, model)
+    planning, failures = _with_judges(planning, settings, tier, model), failure_settings(settings, model)
     limits = with_default_tokens(limits, settings, tier, (model, planning.reviewer))
-    if planning.reviewer is not None and planning.reviewer.model != model:
-        _tell_unenforced_limit(planning.reviewer.model.name, limits.budget_usd, notice)
+    for other in (planning.reviewer.model if planning.reviewer else None, failures.other_model):
+        if other is not None and other != model:
+            _tell_unenforced_limit(other.name, limits.budget_usd, notice)
     return RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
         model=model,
@@ -126,6 +128,7 @@ async def run_settings(
         gates=gate_settings(settings),
         landing=landing_settings(settings),
         scheduling=scheduling_settings(settings),
+        failures=failures,
         learning=LearningSettings(
             tokens=int(settings.number("learning.tokens")),
             # Without a planner, a run makes no other requests than those of its workers.
@@ -171,19 +174,31 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
     word = settings.text("reviewer.model") or OFF
     if word == OFF or tier.name not in REVIEWED_TIERS:
         return None
-    size, wanted = _other_size(settings, model.name) if word == AUTO else (word, settings.model_of(word))
-    if wanted != model.name:
-        name, cassette_hash = resolve_model(wanted)
-        model = ModelSettings(
-            name=name,
-            cassette_hash=cassette_hash,
-            effort=settings.effort(size),
-            role_efforts=settings.role_efforts(),
-            windows=model.windows,
-        )
     own = settings.values[f"reviewer.shares.{tier.name}"].value
     share = settings.number("reviewer.share") if own is None else settings.number(f"reviewer.shares.{tier.name}")
-    return ReviewerSettings(model=model, share=share)
+    return ReviewerSettings(model=_model_besides(settings, word, model), share=share)
+
+
+def failure_settings(settings: Settings, model: ModelSettings) -> FailureSettings:
+    """Return what happens to attempts that fail in a run whose work `model` does."""
+    word = settings.text("other_approach.model") or OFF
+    other = None if word == OFF else _model_besides(settings, word, model)
+    return FailureSettings(other_model=other)
+
+
+def _model_besides(settings: Settings, word: str, model: ModelSettings) -> ModelSettings:
+    """Return the model that `word` means beside the one that does the work; `auto` is another size, if there is one."""
+    size, wanted = _other_size(settings, model.name) if word == AUTO else (word, settings.model_of(word))
+    if wanted == model.name:
+        return model
+    name, cassette_hash = resolve_model(wanted)
+    return ModelSettings(
+        name=name,
+        cassette_hash=cassette_hash,
+        effort=settings.effort(size),
+        role_efforts=settings.role_efforts(),
+        windows=model.windows,
+    )
 
 
 def _other_size(settings: Settings, name: str) -> tuple[str, str]:
@@ -335,7 +350,8 @@ def _with_model(run: Run, settings: RunSettings, model: str | None) -> RunSettin
         if reviewer is not None and reviewer.model == before:
             reviewer = structs.replace(reviewer, model=settings.model)
             settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))
-    for used in (settings.model, *([reviewer.model] if reviewer else [])):
+    others = (reviewer.model if reviewer else None, settings.failures.other_model)
+    for used in (settings.model, *(each for each in others if each is not None)):
         if cassette_digest(used.name) != used.cassette_hash:
             raise UsageError(
                 f"the cassette of run {run.id} has changed since the run started",

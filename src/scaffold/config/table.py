@@ -216,6 +216,15 @@ _ROWS = (
         positive("seconds"),
         _whole(_LIMITS.model_wait_s),
     ),
+    Setting(
+        "other_approach.model",
+        "the model of attempts that are to take another approach, because two before failed in the same way: a model "
+        "string or size; `off`: the one that does the work",
+        parsers.reviewer,
+        OFF,
+        project=NEVER,
+        local=NO_ADDRESS,
+    ),
     _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
     _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
     _own(

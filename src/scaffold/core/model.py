@@ -15,6 +15,7 @@ from scaffold.core.states import (
     AttemptOutcome,
     AttemptPhase,
     AttemptStatus,
+    Escalation,
     EvidenceKind,
     FactState,
     GoalState,
@@ -256,6 +257,12 @@ class Attempt(Struct, frozen=True, kw_only=True):
     usage: Usage
     log_file: str | None = None
     error: str | None = None
+    alternative: bool = False
+    """Whether it was to take another approach than those before, because they had failed in the same way."""
+    fingerprint: str = ""
+    """Of its failure: equal for failures that are the same; empty if it did not fail, or shows nothing."""
+    escalation: Escalation | None = None
+    """What followed from its failure; None without one that counts."""
     queued_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None

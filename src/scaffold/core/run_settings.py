@@ -267,6 +267,13 @@ class SchedulingSettings(Struct, frozen=True, kw_only=True):
     """How many agents may work in one directory of the repository, or package, at once."""
 
 
+class FailureSettings(Struct, frozen=True, kw_only=True):
+    """What happens to attempts that fail."""
+
+    other_model: ModelSettings | None = None
+    """The model of attempts that are to take another approach; None for the one of the run."""
+
+
 class LearningSettings(Struct, frozen=True, kw_only=True):
     """What attempts are told of earlier work, and what is kept of theirs."""
 
@@ -312,6 +319,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     gates: GateSettings = GateSettings()
     landing: LandingSettings = LandingSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
+    failures: FailureSettings = FailureSettings()
     learning: LearningSettings = LearningSettings()
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()
@@ -321,3 +329,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         """Whether a human approves each change before it lands. `--yolo`, which is about agents, does not lift that."""
         chosen = self.landing.human_review
         return chosen == "always" or (chosen == "tier" and self.tier.name in HUMAN_REVIEW_TIERS)
+
+    def attempt_model(self, *, alternative: bool) -> ModelSettings:
+        """Return the model of an attempt; `alternative`: it is to take another approach."""
+        return (self.failures.other_model if alternative else None) or self.model

@@ -182,6 +182,11 @@ DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
 }
 """Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
 
+Escalation = Literal["again", "alternative", "learning", "smaller", "human", "failed"]
+"""What follows from a failure: an attempt that knows the cause | one that takes another approach | one more, with a
+learning that fits and is new to the action | a planner is asked for smaller actions | a human decides | the action has
+failed for good."""
+
 FactState = Literal["holds", "stale", "refuted"]
 EvidenceKind = Literal["contract", "change", "review", "gate", "human", "merge", "trivial", "step", "audit"]
 

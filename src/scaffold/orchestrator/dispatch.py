@@ -15,6 +15,7 @@ from scaffold.git.merge import Conflicted, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.orchestrator.forecasts import forecast_conflicts
+from scaffold.orchestrator.other_approach import other_approach_briefing, takes_other_approach
 from scaffold.plan import slot_shares
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.run.collisions.board import RunBoard, StartPicker
@@ -124,7 +125,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
-    briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
+    briefing, alternative = await _briefing(context, action_id, tip)
     placed = await _placed(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
     attempt = Attempt(
@@ -139,9 +140,10 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         status="queued",
         phase="workspace",
         executor=run.settings.model.executor,
-        model=run.settings.model.name,
+        model=run.settings.attempt_model(alternative=alternative).name,
         base_sha=placed.base,
         briefing=briefing,
+        alternative=alternative,
         usage=Usage(),
         queued_at=context.clock.now(),
     )
@@ -176,6 +178,15 @@ def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool
         return False
     store.scheduling.start(action_id, overtakes=tuple(running.overtaken_by(action_id)))
     return True
+
+
+async def _briefing(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
+    """Return what the next attempt should know, and whether it is to take another approach."""
+    store, action = context.store, context.store.actions.get(action_id)
+    briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
+    if action is None or not takes_other_approach(store, action):
+        return briefing, False
+    return f"{await other_approach_briefing(context, action)}\n\n{briefing}", True
 
 
 class _Placed(Struct, frozen=True):

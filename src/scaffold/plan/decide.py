@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion
 from scaffold.core.plan import ActionKind
+from scaffold.plan.failures.escalation import escalation_of_exhausted
 from scaffold.plan.message_text import quoted_list
 
 
@@ -35,8 +36,13 @@ class RunningCompound(Struct, frozen=True):
 class FailedPrimitive(Struct, frozen=True):
     """A primitive that failed with no attempts left."""
 
+    id: ActionId
     key: ActionKey
     parent: ActionId | None
+    too_large: bool = False
+    """Whether it used up its attempts: perhaps smaller actions can do it. One that was rejected is not too large."""
+    is_step: bool = False
+    """Whether it is a step of a story, which fails with its story."""
 
 
 class GoalView(Struct, frozen=True, kw_only=True):
@@ -63,6 +69,8 @@ class GoalView(Struct, frozen=True, kw_only=True):
     """Whether there is a planner or agent to decompose compounds."""
     held_back: tuple[ActionId, ...] = ()
     """The first ready primitives that may not start beside what runs."""
+    asks_human: bool = False
+    """Whether a human is asked about an action once the planner cannot help any more."""
     planner_busy: bool = False
     """True while a decomposition or replan is in progress; no other is requested meanwhile."""
 
@@ -103,6 +111,14 @@ class Replan(Struct, frozen=True, tag="replan"):
     why: str
     compound: ActionId | None = None
     """The parent of the new actions; None for the goal's top level."""
+    smaller: tuple[ActionKey, ...] = ()
+    """The actions that are to be broken down into smaller ones."""
+
+
+class AskHuman(Struct, frozen=True, tag="ask"):
+    """Ask a human how to go on with this action, for which neither attempts nor replans are left."""
+
+    action: ActionId
 
 
 class FailCompound(Struct, frozen=True, tag="fail_compound"):
@@ -118,7 +134,9 @@ class FailGoal(Struct, frozen=True, tag="fail"):
     reason: str
 
 
-GoalCommand = CompleteGoal | Dispatch | StartCompound | CompleteCompound | Decompose | Replan | FailCompound | FailGoal
+GoalCommand = (
+    CompleteGoal | Dispatch | StartCompound | CompleteCompound | Decompose | Replan | AskHuman | FailCompound | FailGoal
+)
 
 
 def decide(view: GoalView) -> tuple[GoalCommand, ...]:
@@ -134,8 +152,15 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     # First: nothing is planned for a story that has failed, and a plan with it open is not sound.
     if failed := tuple(_failed_stories(view)):
         return failed
-    if view.exhausted and view.replans_left and not view.planner_busy:
-        return (_replan(view),)
+    if view.exhausted and not view.planner_busy:
+        planner = view.asks_human or view.replans_left > 0
+        match escalation_of_exhausted(replans_left=view.replans_left, planner=planner):
+            case "smaller":
+                return (_replan(view),)
+            case "human" if asked := tuple(AskHuman(each.id) for each in view.exhausted if not each.is_step):
+                return asked
+            case _:
+                pass
     return finished + _gaps(view) + _compounds(view) + _dispatches(view) or _stuck(view)
 
 
@@ -151,16 +176,26 @@ def _failed_stories(view: GoalView) -> Iterator[FailCompound]:
 
 def _replan(view: GoalView) -> Replan:
     """Return a Replan within the first failed action's compound if that is still running, else for the goal."""
-    why = _failures(view)
+    smaller = tuple(each.key for each in view.exhausted if each.too_large)
+    why = _why_replan(view, smaller)
     parent = view.exhausted[0].parent
     for compound in view.compounds:
         if compound.id == parent and compound.unmet_effects and not compound.is_story:
-            return Replan(compound.unmet_effects, why, compound.id)
-    return Replan(view.unmet, why)
+            return Replan(compound.unmet_effects, why, compound.id, smaller)
+    return Replan(view.unmet, why, smaller=smaller)
 
 
 def _failures(view: GoalView) -> str:
     return f"{quoted_list([each.key for each in view.exhausted])} failed permanently"
+
+
+def _why_replan(view: GoalView, smaller: tuple[ActionKey, ...]) -> str:
+    if not smaller:
+        return _failures(view)
+    return (
+        f"{_failures(view)}. {quoted_list(smaller)} failed too often to be tried again as it is: break it down into "
+        "smaller actions, each with a check of its own, that make the same assertions true together"
+    )
 
 
 def _complete(view: GoalView) -> tuple[GoalCommand, ...]:

@@ -16,7 +16,9 @@ from scaffold.core.states import (
     blocked_on_inbox,
     status_of,
 )
+from scaffold.plan.failures.escalation import ATTEMPTED
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
+from scaffold.run.failure_ladder import escalate
 from scaffold.run.telling_failure import most_telling
 from scaffold.run.worker_deaths import LOSSES, record_death, record_loss
 from scaffold.store.database import Store
@@ -46,8 +48,8 @@ def end_attempt(
 ) -> None:
     """End an attempt that did not land; its action becomes pending again, blocked on an inbox item, or failed.
 
-    One transaction. An action fails if the end is permanent, or at the run's limit of failures per action (plus the
-    action's extra attempts); only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation.
+    One transaction. An action fails if the end is permanent, or if the failure ladder has no further attempt for it;
+    only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation.
     If its worker died, its goal rests; if that happens again and again, the action is blocked on a question.
     Its reason is that of the most telling of these attempts. If it fails, every action of the goal that can no longer
     become ready is blocked. Otherwise it is blocked on the inbox item, unless that was decided meanwhile.
@@ -104,17 +106,12 @@ def _awaited_item(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:
     """Return the failed state of an action that has no attempts left; None if it has another."""
-    reason = utf8_safe(end.error)
+    escalation = escalate(store, run, attempt, _action_of(store, attempt), permanent=end.permanent)
+    if escalation is None or escalation in ATTEMPTED:
+        return None
     if end.permanent:
-        return Failed(reason)
-    failures = store.actions.failures(attempt.action_id)  # this attempt's own included: it was ended above
-    action = _action_of(store, attempt)
-    # A step of a story that fails fails the story; its agent has had all iterations, and could ask to begin again.
-    alone = action.method == "story" and attempt.phase in WORKER_PHASES
-    limit = (1 if alone else run.settings.limits.attempts) + action.extra_attempts
-    if end.outcome in COUNTED_FAILURES and failures >= limit:
-        return Failed(_telling_reason(store, attempt, failures))
-    return None
+        return Failed(utf8_safe(end.error))
+    return Failed(_telling_reason(store, attempt, store.actions.failures(attempt.action_id)))
 
 
 def _telling_reason(store: Store, last: Attempt, failures: int) -> str:

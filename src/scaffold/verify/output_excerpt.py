@@ -1,17 +1,11 @@
 """Shorten the output of a command so that the lines that decide its result stay."""
 
-import re
+from scaffold.plan.failures.deciding_lines import is_deciding
 
 DECIDING_SHARE = 3
 """The lines picked from the part that is cut take at most one third of the text."""
 MAX_LINE_CHARS = 300
 OMITTED = "…"
-
-_DECIDING = re.compile(
-    r"^E  +\S|^(?:FAILED|ERROR|FAIL)\b|^\s*--- FAIL|^\s*not ok \d|^panic:|^thread '.*' panicked|^\s*[✕✖×●] \S"
-    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b|(?:^|: )(?:fatal )?error\b(?:\[\w+\])?:|^\w+: \*\*\* "
-)
-"""The lines in which pytest, unittest, go, node, jest, cargo, compilers and make say what is wrong."""
 
 
 def output_excerpt(output: str, limit: int) -> str:
@@ -25,14 +19,14 @@ def output_excerpt(output: str, limit: int) -> str:
 
 def deciding_line(output: str) -> str:
     """Return the first line that says what is wrong; empty if none does."""
-    return next((line for line in output.splitlines() if _DECIDING.search(line[:MAX_LINE_CHARS])), "")
+    return next((line for line in output.splitlines() if is_deciding(line)), "")
 
 
 def _deciding_lines(text: str, limit: int) -> str:
     """Return the first deciding lines of a text within a limit, each one ending in a line break."""
     shown = ""
     for line in text.splitlines():
-        if _DECIDING.search(line[:MAX_LINE_CHARS]):
+        if is_deciding(line):
             added = f"{line[:MAX_LINE_CHARS]}\n"
             if len(shown) + len(added) > limit:
                 break

@@ -1,6 +1,6 @@
 """The JSON of a run, its goals, actions and facts, as `status --json` and others print it; its keys are fixed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
+from scaffold.run.failure_ladder import first_same
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView
@@ -146,6 +147,8 @@ def action_json(view: RunView, action: Action) -> Json:
         "granted_files": [grant_json(grant) for grant in view.grants.get(action.id, ())],
         "status": status_of(action.state),
         "task_state": task_state(action.state),
+        "failures": view.failures.get(action.id, 0),
+        "attempts_allowed": view.attempts_allowed(action),
         "reason": reason_of(action.state),
         "held_back": held_back_json(view.held_back.get(action.id)),
         "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
@@ -200,6 +203,18 @@ def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:
         "tokens": attempt.usage.tokens,
         "cost_usd": attempt.usage.cost_usd,
         **_fields(attempt, ("log_file", "error")),
+        **failure_json(attempt, view.attempts_of(action)),
+    }
+
+
+def failure_json(attempt: Attempt, attempts: Sequence[Attempt]) -> Json:
+    """Return how an attempt failed, compared with those before it, and what followed."""
+    same = first_same(attempts, attempt)
+    return {
+        "fingerprint": attempt.fingerprint or None,
+        "same_failure_as": same.number if same else None,
+        "alternative": attempt.alternative,
+        "escalation": attempt.escalation,
     }
 
 

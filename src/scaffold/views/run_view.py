@@ -31,6 +31,7 @@ from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id,
 from scaffold.host.identity import has_exited
 from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
+from scaffold.plan.failures.answers import CHOICES
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collisions.board import held_back_actions
@@ -227,6 +228,10 @@ class RunView(Struct, frozen=True, kw_only=True):
         """Return the action's attempts, oldest first."""
         return self.attempts.get(action.id, ())
 
+    def attempts_allowed(self, action: Action) -> int:
+        """Return how many failures the action may have now: a step of a story that fails fails the story."""
+        return (1 if action.method == "story" else self.run.settings.limits.attempts) + action.extra_attempts
+
     def holding(self, goal: Goal) -> frozenset[Assertion]:
         """Return the assertions that hold in the goal."""
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
@@ -289,6 +294,8 @@ def decision_commands(item: InboxItem) -> tuple[str, ...]:
     """Return the commands that decide an item."""
     if item.kind == "approval":
         return f"scaffold approve {item.id}", f"scaffold reject {item.id}"
+    if choices := item.detail.get(CHOICES):
+        return tuple(f"scaffold answer {item.id} {word}" for word in choices)
     return (f"scaffold answer {item.id} TEXT",)
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 
+from scaffold.agent.journal import JournalFile
 from scaffold.core.errors import (
     BudgetExceeded,
     ContextOverflow,
@@ -16,9 +17,9 @@ from scaffold.core.errors import (
     StoreUnavailable,
 )
 from scaffold.core.gates import CheckEnvironment
-from scaffold.core.model import ProcessIdentity
+from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.core.ports import Model
-from scaffold.core.states import COUNTED_FAILURES, Failed
+from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.assignment import Assignment
@@ -26,6 +27,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.attempt_resources import held_resources
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
+from scaffold.run.failure_ladder import failure_text, first_same
 from scaffold.run.failure_summary import first_failure
 from scaffold.run.notices import warn
 from scaffold.run.resources import AttemptResources
@@ -116,6 +118,8 @@ class Worker:
         )
         await write_rescue_diff(run_context, attempt.id)
         ended = run_context.store.attempts.get(attempt.id)
+        if ended is not None and ended.escalation is not None:
+            self._note_failure(ended, ended.escalation)
         if ended is not None and ending.outcome != "waiting":
             keep_edits_of_failed(run_context, self._task, ended)
         action = run_context.store.actions.get(attempt.action_id)
@@ -126,6 +130,18 @@ class Worker:
                 written = await add_notes(run_context, SCRATCH, f"- {text}")
                 if isinstance(written, UnusableNotes):
                     warn(run_context, run.id, f"{text}. The notes of all agents do not say so: {written.why}.")
+
+    def _note_failure(self, ended: Attempt, escalation: Escalation) -> None:
+        """Write into the agent's journal how its attempt failed, and what follows."""
+        run_context, task = self._run_context, self._task
+        same = first_same(run_context.store.attempts.of_action(ended.action_id), ended)
+        journal = JournalFile(
+            run_context.journal(*task.journal_names),
+            clock=run_context.clock,
+            fields={"run": ended.run_id, "action": task.action.key, "attempt": ended.number},
+            redactor=run_context.redactor,
+        )
+        journal.note("notice", text=failure_text(ended, escalation, same))
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()

@@ -14,7 +14,6 @@ from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.assignment import Assignment
-from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext
 from scaffold.run.declaration import Declaration, read_declaration
 from scaffold.run.environment import hook_place, worktree_environment
@@ -29,7 +28,6 @@ from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.shared_folder import SharedFolder
-from scaffold.worker.watchdog import ESCALATION_TEXT, NoProgress, next_escalation
 from scaffold.worker.workspace import AttemptWorkspace
 
 
@@ -115,12 +113,3 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             await worktree.restore(self.workspace.git, self.workspace.base)
         yield
         await worktree.restore(self.workspace.git, self.workspace.start)
-
-    def end_without_progress(self, stuck: NoProgress) -> AttemptEnd:
-        """Return the ending of an attempt without progress, with the next escalation in its error."""
-        settings, action = self.task.run.settings, self.task.action
-        # The store counts this failure only when the attempt ends.
-        spent = self.run_context.store.actions.failures(action.id) + 1
-        left = settings.limits.attempts + action.extra_attempts - spent
-        escalation = next_escalation(attempts_left=left, planner=settings.planning.planner)
-        return AttemptEnd(stuck.outcome, f"{stuck.cause}. {ESCALATION_TEXT[escalation]}")

@@ -17,6 +17,7 @@ from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.failure_fingerprint import AGENT_SAID
 from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
@@ -142,7 +143,7 @@ class ChangeLoop:
         self._hooks = HookFixes(context, verifier.keep_hook_run)
         self._said = ""
         """The agent's latest answer."""
-        self._failure = ""
+        self._failure: Verification | None = None
         """What the checks of this attempt showed when its work last failed."""
 
     async def execute(self, continued: WaitingTurn | None = None) -> CandidateReady | AttemptEnd:
@@ -229,7 +230,7 @@ class ChangeLoop:
             if self._passed is None:
                 raise
             return AttemptEnd("executor_failed", error.in_full)
-        return self._context.end_without_progress(finish) if isinstance(finish, NoProgress) else finish
+        return AttemptEnd(finish.outcome, finish.cause) if isinstance(finish, NoProgress) else finish
 
     async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
         """Commit, verify and criticise the turn's work, and return the next step."""
@@ -364,7 +365,7 @@ class ChangeLoop:
         self._context.record.enter("executing", verification=last.verification)
         if last.critique is not None:
             return improve_prompt(last.critique)
-        self._failure = summarize_failures(last.verification)
+        self._failure = last.verification
         prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
         return with_learnings_of_failure(self._context, prompt, last.verification)
 
@@ -417,7 +418,7 @@ class ChangeLoop:
         if rejected is not None:
             return rejected
         failed = self._failure or last_failure(context)
-        if self._judges.learner is not None and failed:
+        if self._judges.learner is not None and failed is not None:
             await self._judges.learner.propose(failed, verification)
         return await hand_in(context, verification)
 
@@ -450,7 +451,7 @@ def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
     """Return the ending with what the agent said instead of changing anything: why it could not be done, perhaps."""
     if not words.strip():
         return gave_up
-    return structs.replace(gave_up, error=f"{gave_up.error}\nThe agent said: {clip(words.strip(), WORDS_CHARS)}")
+    return structs.replace(gave_up, error=f"{gave_up.error}{AGENT_SAID}{clip(words.strip(), WORDS_CHARS)}")
 
 
 def _nothing_changed(failed: Verification) -> str:

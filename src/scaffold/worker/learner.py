@@ -8,9 +8,9 @@ from scaffold.core.ports import Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
-from scaffold.plan.learning.failure import failure_fingerprint
 from scaffold.plan.learning.text import read_triple
-from scaffold.run.failure_summary import clip
+from scaffold.run.failure_fingerprint import verification_fingerprint
+from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.run.learning_stores import LearningStores
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S
@@ -28,13 +28,13 @@ class Learner:
         self._context = context
         self._model = model
 
-    async def propose(self, failure: str, passed: Verification) -> None:
+    async def propose(self, failed: Verification, passed: Verification) -> None:
         """Store what the learner answers about work that had failed, unproven; it counts once this work has landed."""
         side_agent = SideAgent(self._context, self._model, "learner")
         key, deadline = self._context.task.action.key, None
         try:
             async with self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:
-                finish = await side_agent.turn(await self._question(failure, passed))
+                finish = await side_agent.turn(await self._question(failed, passed))
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
@@ -44,20 +44,20 @@ class Learner:
             side_agent.journal.note("notice", text=f"{key}: nothing was learned: {error.what}")
             return
         if not isinstance(finish, NoProgress) and finish.stop != "refused":
-            self._store(finish.text, failure, passed)
+            self._store(finish.text, failed, passed)
 
-    async def _question(self, failure: str, passed: Verification) -> str:
+    async def _question(self, failed: Verification, passed: Verification) -> str:
         workspace, action = self._context.workspace, self._context.task.action
         diff = await commits.diff_text(workspace.git, workspace.base, passed.commit, limit_bytes=DIFF_BYTES)
         parts = (
             f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
-            f"# What failed\n{clip(failure, FAILURE_CHARS)}",
+            f"# What failed\n{clip(summarize_failures(failed), FAILURE_CHARS)}",
             f"# The change that passes now\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
             "What would have avoided the failure?",
         )
         return "\n\n".join(parts)
 
-    def _store(self, answer: str, failure: str, passed: Verification) -> None:
+    def _store(self, answer: str, failed: Verification, passed: Verification) -> None:
         """Store the answer's last line, if it is a learning without a secret."""
         run_context, attempt = self._context.run_context, self._context.task.attempt
         lines = [line.strip().strip("`") for line in utf8_safe(answer).splitlines() if line.strip()]
@@ -71,7 +71,7 @@ class Learner:
             outcome="tests_pass",
             commit=passed.commit,
             log=self._log(),
-            fingerprint=failure_fingerprint(failure),
+            fingerprint=verification_fingerprint(failed),
             source="agent",
             attempt=attempt.id,
             created_at=now,

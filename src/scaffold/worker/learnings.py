@@ -5,11 +5,12 @@ from contextlib import ExitStack
 from scaffold.core.contract import Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.learning import LearningMoment
+from scaffold.core.model import Attempt
 from scaffold.core.plan import full_text
 from scaffold.core.states import COUNTED_FAILURES
-from scaffold.plan.learning.failure import failure_fingerprint
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import prompt_section, select
+from scaffold.run.failure_fingerprint import attempt_fingerprint, verification_fingerprint
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.learning_stores import LearningStores, user_store_if_any
 from scaffold.run.notices import warn
@@ -20,10 +21,12 @@ from scaffold.worker.attempt_context import AttemptContext
 def with_learnings(context: AttemptContext, prompt: str) -> str:
     """Return the first prompt of an attempt with the learnings that fit its task, or how the last attempt failed."""
     task = context.task
-    last = last_failure(context)
+    last = last_failed_attempt(context)
     parts = (full_text(task.action), task.attempt.briefing, full_text(task.parent) if task.parent else "")
     situation = Situation(
-        "\n".join((task.action.key, *parts)), context.declaration.files, failure_fingerprint(last) if last else ""
+        "\n".join((task.action.key, *parts)),
+        context.declaration.files,
+        attempt_fingerprint(last) if last is not None else "",
     )
     return _joined(prompt, _learnings(context, "start", situation))
 
@@ -31,7 +34,7 @@ def with_learnings(context: AttemptContext, prompt: str) -> str:
 def with_learnings_of_failure(context: AttemptContext, prompt: str, failed: Verification) -> str:
     """Return the prompt that sends failed work back, with the learnings that fit the failure."""
     failure = summarize_failures(failed)
-    situation = Situation(failure, context.declaration.files, failure_fingerprint(failure))
+    situation = Situation(failure, context.declaration.files, verification_fingerprint(failed))
     return _joined(prompt, _learnings(context, "failure", situation))
 
 
@@ -39,14 +42,18 @@ def _joined(prompt: str, section: str) -> str:
     return f"{prompt}\n\n{section}" if section else prompt
 
 
-def last_failure(context: AttemptContext) -> str:
-    """Return what the last attempt's checks showed; empty if none failed."""
+def last_failure(context: AttemptContext) -> Verification | None:
+    """Return what the last attempt's checks showed; None if none failed."""
+    last = last_failed_attempt(context)
+    return None if last is None or last.verification is None or last.verification.passed else last.verification
+
+
+def last_failed_attempt(context: AttemptContext) -> Attempt | None:
+    """Return the last attempt of the action that failed; None if none did."""
     attempt = context.task.attempt
     earlier = context.run_context.store.attempts.of_action(attempt.action_id)
     failed = [each for each in earlier if each.number < attempt.number and each.outcome in COUNTED_FAILURES]
-    if not failed or failed[-1].verification is None or failed[-1].verification.passed:
-        return ""
-    return summarize_failures(failed[-1].verification)
+    return failed[-1] if failed else None
 
 
 def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situation) -> str:

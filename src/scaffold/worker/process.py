@@ -6,6 +6,7 @@ from collections.abc import Callable
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
+from scaffold.core.run_settings import ModelSettings
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.ports import Patience
@@ -29,13 +30,17 @@ async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callab
         log(context.redactor.clean(stale.what))
 
 
+def _model(task: Assignment) -> ModelSettings:
+    return task.run.settings.attempt_model(alternative=task.attempt.alternative)
+
+
 async def _run_recording_errors(context: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
     journal = context.journal(*task.journal_names)
     activity, settings = attempt_activity(context.clock, task), task.run.settings
     patience = Patience(settings.limits.model_wait_s, activity.parked)
     try:
         async with (
-            connect_run_model(settings.model, patience=patience) as model,
+            connect_run_model(_model(task), patience=patience) as model,
             send_heartbeats(context.store, task.attempt, context.clock, activity.limit),
         ):
             await Worker(context, task, model, activity=activity).execute(own_identity(), log_file=str(journal))

@@ -71,7 +71,7 @@ async def run_review(
         context.record.enter("verifying")
         return _hand_in(context, unusable.usable)
     if isinstance(finish, NoProgress):
-        return context.end_without_progress(finish)
+        return AttemptEnd(finish.outcome, finish.cause)
     return AttemptEnd(unusable.outcome, f"no usable verdict: {unusable.why}")
 
 

@@ -51,7 +51,7 @@ async def run_step(context: AttemptContext, model: Model) -> CandidateReady | At
         finish = await agent.turn(prompt)
         answer = finish if isinstance(finish, NoProgress) else await _with_summary(context, agent, finish.text)
         if isinstance(answer, NoProgress):
-            return context.end_without_progress(answer)
+            return AttemptEnd(answer.outcome, answer.cause)
         edits = await collect_edits(context)
         context.record.answered(answer.text, iteration=iteration, edits=edits)
         if context.shared is not None:  # the next step begins as soon as this one is handed in

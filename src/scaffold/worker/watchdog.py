@@ -1,4 +1,4 @@
-"""The watchdog: interrupts an idle agent, stops one that repeats the same failing call, and escalates."""
+"""The watchdog: interrupts an idle agent, and stops one that repeats the same failing call."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -27,25 +27,10 @@ NUDGE_AT = 2
 END_AT = 3
 """Turns after which the attempt ends."""
 
-Escalation = Literal["fresh_attempt", "smaller", "human"]
-"""What helps next: an attempt that knows the cause, a plan with smaller steps, a human."""
-ESCALATION_TEXT: Mapping[Escalation, str] = {
-    "fresh_attempt": "The next attempt starts over; its prompt gives the cause.",
-    "smaller": "The work will be planned again in smaller steps.",
-    "human": "A human has to decide how to continue.",
-}
-
 NO_SUBMODULES = "--ignore-submodules=all"
 """Git enters no submodule: it would obey a repository that an agent put there."""
 READ_BYTES = 1 << 20
 """Bytes hashed of each changed file; for the rest, size and modification time decide."""
-
-
-def next_escalation(*, attempts_left: int, planner: bool) -> Escalation:
-    """Return the next escalation for an agent that a nudge did not help; `attempts_left` excludes the current one."""
-    if attempts_left > 0:
-        return "fresh_attempt"
-    return "smaller" if planner else "human"
 
 
 class NoProgress(Struct, frozen=True):

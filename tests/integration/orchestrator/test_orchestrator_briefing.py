@@ -65,6 +65,6 @@ async def test_of_an_attempt_that_was_interrupted_the_last_refusal_is_told(harne
             harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=refused)
     end_attempt(harness.store, run, attempt.id, AttemptEnd("timeout", "not finished after 900 s"))
     text = await briefing(harness, run)
-    assert text.startswith("Attempt 2 ended: it ran out of time: not finished after 900 s\n\nIts work had been refused")
+    assert "Attempt 2 ended: it ran out of time: not finished after 900 s\n\nIts work had been refused" in text
     assert WHY in text
     assert "Attempt 1" not in text

@@ -11,6 +11,7 @@ import pytest
 from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import TreeId
+from scaffold.core.model import Attempt
 from scaffold.core.states import Paused, Saved
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
@@ -107,6 +108,18 @@ def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path
         assert store.baselines.find(run.gate, TreeId("another"), "e") is None
 
 
+def add_attempt_of_schema_1(store: Store, attempt: Attempt) -> None:
+    """Add an attempt of `run-1` to a database that lacks the columns that this program writes."""
+    store._connection.write(
+        "INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, executor, model, base_sha, "
+        "briefing, input_tokens, cached_input_tokens, output_tokens, requests, queued_at, queued_seq) VALUES "
+        "(:id, 'run-1', :action, 1, 1, 'queued', 'workspace', '', '', 'c', '', 0, 0, 0, 0, :at, 1)",
+        id=attempt.id,
+        action=attempt.action_id,
+        at=format_time(attempt.queued_at),
+    )
+
+
 def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
     path: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
@@ -125,7 +138,8 @@ def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
         with store.transaction():
             for name in ("a", "b"):
                 store._connection.write(fact, goal=action.goal_id, name=name, paths=f'["{name}.py"]')
-            store.attempts.open(attempt := an_attempt(action))
+            attempt = an_attempt(action)
+            add_attempt_of_schema_1(store, attempt)
             store._connection.write(
                 "UPDATE attempt SET status = 'ended', outcome = 'landed', verification = :shown WHERE id = :id",
                 shown=f'{{"commit":"c","results":[],"gates":[{gate}]}}',
@@ -153,14 +167,7 @@ def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_pat
                 "'run-1/shop', 0, 'a', '', 'primitive', 'single', '', '[]', '[]', '[]', 'pending', 0, 0, '', '')",
                 id=action.id,
             )
-            store._connection.write(
-                "INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, executor, model, base_sha, "
-                "briefing, input_tokens, cached_input_tokens, output_tokens, requests, queued_at, queued_seq) VALUES "
-                "(:id, 'run-1', :action, 1, 1, 'queued', 'workspace', '', '', 'c', '', 0, 0, 0, 0, :at, 1)",
-                id=attempt.id,
-                action=action.id,
-                at=format_time(attempt.queued_at),
-            )
+            add_attempt_of_schema_1(store, attempt)
             for assertion, weak in (("a", 1), ("b", 0)):
                 store._connection.write(
                     "INSERT INTO fact (goal_id, assertion, state, commit_sha, weak, paths, evidence, updated_at) "

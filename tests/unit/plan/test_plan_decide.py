@@ -37,7 +37,7 @@ def primitive(key):
 
 
 def failed(*keys, parent=None):
-    return tuple(FailedPrimitive(key, parent) for key in keys)
+    return tuple(FailedPrimitive(key.upper(), key, parent) for key in keys)
 
 
 def compound(key, *, children):

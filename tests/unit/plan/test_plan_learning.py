@@ -16,7 +16,6 @@ from scaffold.plan.learning.evidence import (
     score_of,
     scores_of,
 )
-from scaffold.plan.learning.failure import failure_fingerprint
 from scaffold.plan.learning.matching import MAX_TERMS, Situation, matches
 from scaffold.plan.learning.selection import MOST, contradictions, prompt_section, select, token_cost
 from scaffold.plan.learning.text import MAX_TEXT_CHARS, checked_triple, read_triple, triple_text
@@ -84,15 +83,6 @@ def test_what_is_no_triple_is_refused_with_the_reason(text, why):
 def test_a_result_may_be_missing_but_not_long():
     assert checked_triple("a", "b") == Triple("a", "b", "")
     assert "RESULT has" in checked_triple("a", "b", "x" * 401)
-
-
-def test_the_same_failure_has_the_same_fingerprint():
-    """AL-16: whatever its times, addresses, hashes and folders."""
-    one = failure_fingerprint("FAIL /tmp/a1/tests/test_x.py:12 in 0.31s, at 0xdeadbeef, commit abcdef0123")
-    same = failure_fingerprint("fail   /home/b/w/tests/test_x.py:12 in 12.5s, at 0x0012, commit 99aabbcc")
-    assert one == same
-    assert one != failure_fingerprint("FAIL /tmp/a1/tests/test_y.py:12 in 0.31s, at 0xdeadbeef, commit abcdef0123")
-    assert failure_fingerprint(" \n") == ""
 
 
 def test_variants_of_a_word_are_equal():

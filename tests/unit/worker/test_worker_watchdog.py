@@ -1,25 +1,9 @@
 """What counts as a lack of progress, and the next remedy: tables and properties, no clock."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.worker.watchdog import ESCALATION_TEXT, FailedCall, RepeatedFailures, call_fingerprint, next_escalation
-
-
-@pytest.mark.parametrize(
-    ("attempts_left", "planner", "rung"),
-    [
-        (1, False, "fresh_attempt"),
-        (1, True, "fresh_attempt"),
-        (0, True, "smaller"),
-        (0, False, "human"),
-    ],
-)
-def test_remedies_escalate_from_a_nudge_to_a_human(attempts_left, planner, rung):
-    """BX-12: nudge, a fresh attempt with the cause, smaller, human."""
-    assert next_escalation(attempts_left=attempts_left, planner=planner) == rung
-    assert ESCALATION_TEXT[rung]
+from scaffold.worker.watchdog import FailedCall, RepeatedFailures, call_fingerprint
 
 
 def test_durations_do_not_distinguish_failures():

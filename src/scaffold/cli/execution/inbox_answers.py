@@ -7,6 +7,7 @@ from scaffold.cli.approval_answers import parse_answer
 from scaffold.core.model import DecisionScope, InboxItem
 from scaffold.core.printable_text import utf8_safe
 from scaffold.orchestrator.owner.inbox import DECISION_LIFETIME, InboxDecision
+from scaffold.plan.failures.answers import CHOICES, choices_text, chosen_answer
 from scaffold.policy.permission.approval_gate import DenyBecause
 
 Later = Literal["later"]
@@ -21,12 +22,16 @@ QUESTION_CHOICES = "Type your answer and Enter. Ctrl-D: later, in the inbox"
 
 def answer_choices(item: InboxItem) -> str:
     """Return the possible answers and their meaning, in lines of at most 80 columns."""
+    if choices := item.detail.get(CHOICES):
+        return f"{choices_text(choices)}\nCtrl-D: later, in the inbox"
     return QUESTION_CHOICES if item.kind == "question" else APPROVAL_CHOICES
 
 
 def decision_of(item: InboxItem, words: str, now: datetime) -> InboxDecision | Later | None:
     """Return the decision that a line stands for, as the commands of the inbox would make it; None if it is none."""
     words = words.strip()
+    if (choices := item.detail.get(CHOICES)) and chosen_answer(choices, words) is None:
+        return None
     if item.kind == "question":
         return InboxDecision(to="answered", words=utf8_safe(words)) if words else None
     if words.lower() in {"l", "later"}:

@@ -13,6 +13,7 @@ from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, printable
+from scaffold.plan.failures.answers import CHOICES
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
 
@@ -59,6 +60,8 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
         yield from _quoted(item.text, layout)
         for option in item.detail.get("options", ()):
             yield from layout.prose("  - ", _in_one_line(str(option)))
+        for word, meaning in item.detail.get(CHOICES, {}).items():
+            yield from layout.prose(f"  {word}: ", meaning)
         return
     yield from layout.wrap("  ", mark_lookalikes(_in_one_line(item.text)))
     if "landing" in item.detail:

@@ -27,6 +27,7 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
+from scaffold.run.failure_ladder import first_same
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason, where_landed
@@ -267,7 +268,10 @@ def _landed(attempts: Sequence[Attempt]) -> str:
 def _ended(view: RunView, action: Action, actions: ActionsById) -> str:
     attempts = len(view.attempts_of(action))
     if status_of(action.state) == "failed" and attempts:
-        return f"after {count_of(attempts, 'attempt')}"
+        last = view.attempts_of(action)[-1]
+        same = first_same(view.attempts_of(action), last)
+        again = f", the last with the same failure as attempt {same.number}" if same else ""
+        return f"after {count_of(attempts, 'attempt')}{again}"
     if _waits_for_expired_item(view, action):
         return "its inbox item expired: resume it"
     return status_reason(action, actions)
@@ -275,11 +279,22 @@ def _ended(view: RunView, action: Action, actions: ActionsById) -> str:
 
 def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> str:
     """Return e.g. `attempt 2 of 3`, counting failures only; followed by the attempt's number where that differs."""
-    # A step of a story has one attempt: a failure is the story's.
-    most = (1 if action.method == "story" else view.run.settings.limits.attempts) + action.extra_attempts
+    most = view.attempts_allowed(action)
     counted = view.failures.get(action.id, 0) + 1
     number = len(view.attempts_of(action)) + upcoming
-    return f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
+    named = f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
+    return f"{named}{_approach(view.attempts_of(action), upcoming=upcoming)}"
+
+
+def _approach(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
+    """Return that the last attempt, or the one after it, is to take another approach, and why; else empty."""
+    *earlier, last = attempts
+    if not upcoming:
+        return ", another approach" if last.alternative else ""
+    same = first_same(earlier, last)
+    if same is None:
+        return ""
+    return f", after the same failure as in attempt {same.number}"
 
 
 def _waits_for_expired_item(view: RunView, action: Action) -> bool:

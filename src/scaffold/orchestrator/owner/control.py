@@ -33,6 +33,7 @@ from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
 from scaffold.run.context import RunContext
+from scaffold.run.failure_question import is_about_failure, retry_asked
 from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
 
@@ -212,7 +213,7 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
     One that waits because workers died starts again at once. Raises UsageError if the action has not failed, is
     blocked, or waits for another human decision.
     """
-    if _goes_on_after_deaths(store, run, action):
+    if _goes_on_after_deaths(store, run, action) or _answers_question(store, action):
         return
     if (item := awaited_inbox_id(action.state)) is not None:
         fix = f"`scaffold inbox` shows it. If the item has expired, `scaffold resume {run.id}` asks again."
@@ -235,6 +236,17 @@ def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
         with store.transaction(durable=True):
             return forget_deaths(store, run, action.goal_id)
     return False
+
+
+def _answers_question(store: Store, action: Action) -> bool:
+    """Try an action again about which a human is asked, as if they had answered so; return whether it waited for it."""
+    waits_for = awaited_inbox_id(action.state)
+    with store.transaction(durable=True):
+        item = store.inbox.get(waits_for) if waits_for else None
+        if item is None or not is_about_failure(item) or item.state != "open":
+            return False
+        retry_asked(store, item)
+    return True
 
 
 def retry_goal(store: Store, run: Run, goal: Goal) -> None:

@@ -8,12 +8,17 @@ from msgspec import Struct
 from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict, ProcessIdentity
 from scaffold.core.printable_text import printable
+from scaffold.plan.failures.answers import CHOICES, ChosenAnswer, chosen_answer
+from scaffold.run.failure_question import apply_failure_answer, is_about_failure
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS
 from scaffold.views.run_view import decision_commands
+from scaffold.views.text_format import brief
 
 DECISION_HOURS = 24
 """How long an approval or a rejection holds unless the user says otherwise."""
+WORDS_CELLS = 60
+"""How much of a wrong answer is repeated."""
 DECISION_LIFETIME = timedelta(hours=DECISION_HOURS)
 
 
@@ -70,10 +75,26 @@ def _decide(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedIt
         return DecidedItem(item, repeated=True)
     if item.state != "open":
         raise IllegalTransition(f"{title} is already {item.state}", _next_step(item))
+    chosen = _require_choice(item, decision)
     store.inbox.decide(
         item.id, decision.to, answer=decision.words, scope=decision.scope, valid_until=decision.valid_until
     )
+    if chosen is not None and is_about_failure(item):
+        apply_failure_answer(store, item, chosen)
     return DecidedItem(_require_item(store, item.id), repeated=False)
+
+
+def _require_choice(item: InboxItem, decision: InboxDecision) -> ChosenAnswer | None:
+    """Return the choice that was made; None for an item without choices. Raises UsageError if it is none of them."""
+    choices = item.detail.get(CHOICES)
+    if not choices:
+        return None
+    chosen = chosen_answer(choices, decision.words or "")
+    if chosen is None:
+        what = f"`{printable(brief(decision.words or '', WORDS_CELLS))}` is no answer to {item.kind} {item.id}"
+        words = "`, `".join(choices)
+        raise UsageError(what, f"Begin it with `{words}`; `scaffold inbox` says what they mean.")
+    return chosen
 
 
 def _next_step(item: InboxItem) -> str:

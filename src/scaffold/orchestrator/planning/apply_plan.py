@@ -53,7 +53,7 @@ def read_draft(store: Store, run: Run) -> PlanDraft:
         approaches={
             action.key: RetryApproach(action.guidance, spent=action.extra_attempts > 0)
             for action in actions
-            if action.guidance
+            if action.guidance or action.extra_attempts
         },
         ended={goal.name: status_of(goal.state) for goal in goals if isinstance(goal.state, _ENDED)},
     )

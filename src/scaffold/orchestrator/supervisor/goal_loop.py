@@ -7,7 +7,7 @@ from typing import Any, Protocol, assert_never
 
 from scaffold.core.errors import BudgetExceeded, ModelAccessDenied, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Attempt, Run
+from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import Active, Completed, Failed, Paused, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
@@ -23,6 +23,7 @@ from scaffold.orchestrator.planning.turn import (
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.orchestrator.wakeup import Wakeup
 from scaffold.plan.decide import (
+    AskHuman,
     CompleteCompound,
     CompleteGoal,
     Decompose,
@@ -36,10 +37,11 @@ from scaffold.plan.decide import (
 )
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
+from scaffold.run.failure_question import ask_about_failure
 from scaffold.run.lease import owner_transaction
 
 GOAL_COMPLETE = "goal_complete"
-STORED_COMMANDS = StartCompound | CompleteCompound | FailCompound | CompleteGoal | FailGoal
+STORED_COMMANDS = StartCompound | CompleteCompound | AskHuman | FailCompound | CompleteGoal | FailGoal
 """What a decision changes in the store itself; the other commands need a process or an agent."""
 MAX_DECOMPOSE_TURNS = 3
 """How many turns without progress the decomposition of a compound gets before the compound fails."""
@@ -173,6 +175,8 @@ class Supervisor:
                 store.actions.move(compound, Running())
             case CompleteCompound(compound=compound):
                 store.actions.move(compound, Completed())
+            case AskHuman(action=action):
+                ask_about_failure(store, self._run, action)
             case FailCompound(compound=compound, reason=reason):
                 store.actions.move(compound, Failed(reason))
                 block_unreachable_actions(store, self._goal_id)
@@ -232,11 +236,24 @@ class Supervisor:
         if goal is None:
             return True
         if (reason := give_up_reason(store, self._run, goal)) is not None:
-            self._fail(reason)
-            return True
+            return self._give_up_unless_asked(goal, reason)
         if (why := next_wake_reason(store, self._run, goal)) is not None:
             self._start_turn(partial(self._judge, why))
         return False
+
+    def _give_up_unless_asked(self, goal: Goal, reason: str) -> bool:
+        """Fail a goal whose agent has used up its turns; first ask a human about the actions that failed.
+
+        Return False if it waits for what they answer.
+        """
+        store = self._context.store
+        with owner_transaction(store, self._run, durable=True):
+            for action in store.actions.unhandled_failures(goal.id):
+                ask_about_failure(store, self._run, action.id)
+        if store.actions.waiting(goal.id):
+            return False
+        self._fail(reason)
+        return True
 
     def _start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a turn in the background unless one is running; the next decision asks for a skipped one again."""

@@ -3,9 +3,9 @@
 from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
+from scaffold.run.failure_ladder import attempts_allowed, has_planner, replans_left
 from scaffold.store import scheduling
 from scaffold.store.database import Store
-from scaffold.verify.contract.review import is_audit
 
 MAX_HELD_BACK = 4
 """How many of the actions that are held back are named: it is enough to know the first."""
@@ -41,22 +41,14 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
         # The tally is cheap at any size of the plan; the other two are asked only if they can differ from nothing.
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
-        exhausted=_exhausted(store, goal) if tally.get("failed") else (),
+        exhausted=_exhausted(store, run, goal) if tally.get("failed") else (),
         slots=slots,
-        replans_left=_replans_left(store, run, goal, failed=bool(tally.get("failed"))),
+        replans_left=replans_left(store, run, goal.id, failed=bool(tally.get("failed"))),
         can_decompose=run.settings.planning.planner,
+        # Without a planner the given plan is final: a dead end fails the run, and its user may retry.
+        asks_human=has_planner(store, run, goal.id, failed=bool(tally.get("failed"))),
         planner_busy=thinking,
     )
-
-
-def _replans_left(store: Store, run: Run, goal: Goal, *, failed: bool) -> int:
-    """Return how often the goal may still be replanned without a new fact; 0 without a planner.
-
-    An audit that has `failed` is not replanned: other actions are no audit.
-    """
-    if not run.settings.planning.planner or (failed and any(map(is_audit, store.actions.of_goal(goal.id)))):
-        return 0
-    return max(0, run.settings.limits.replans - store.turns.count_without_progress_of_goal(goal.id, "replan"))
 
 
 def _ready(store: Store, action: Action | scheduling.ReadyAction) -> ReadyAction:
@@ -64,5 +56,14 @@ def _ready(store: Store, action: Action | scheduling.ReadyAction) -> ReadyAction
     return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 
 
-def _exhausted(store: Store, goal: Goal) -> tuple[FailedPrimitive, ...]:
-    return tuple(FailedPrimitive(action.key, action.parent_id) for action in store.actions.unhandled_failures(goal.id))
+def _exhausted(store: Store, run: Run, goal: Goal) -> tuple[FailedPrimitive, ...]:
+    return tuple(
+        FailedPrimitive(
+            id=action.id,
+            key=action.key,
+            parent=action.parent_id,
+            is_step=action.method == "story",
+            too_large=store.actions.failures(action.id) >= attempts_allowed(run, action),
+        )
+        for action in store.actions.unhandled_failures(goal.id)
+    )

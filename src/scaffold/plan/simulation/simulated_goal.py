@@ -9,6 +9,7 @@ from scaffold.core.ids import ActionId, ActionKey
 from scaffold.core.plan import ActionSpec, GoalSpec, is_review_role
 from scaffold.plan.collisions.rules import Board, CollisionLimits, WorkUnit
 from scaffold.plan.decide import (
+    AskHuman,
     CompleteCompound,
     CompleteGoal,
     Decompose,
@@ -109,7 +110,7 @@ class GoalSimulator:
             compounds=tuple(map(self._compound, self._compounds)),
             running=self._working + self._landing,
             waiting=0,
-            exhausted=tuple(FailedPrimitive(key, None) for key in self._exhausted),
+            exhausted=tuple(FailedPrimitive(ActionId(key), key, None) for key in self._exhausted),
             slots=slots,
             replans_left=0,
             can_decompose=False,
@@ -174,7 +175,7 @@ class GoalSimulator:
                 self._end("completed", None, now)
             case FailGoal(reason=reason):
                 self._end("failed", reason, now)
-            case Dispatch() | Decompose() | Replan():
+            case Dispatch() | Decompose() | Replan() | AskHuman():
                 raise AssertionError(f"the simulation never requests or dispatches work here: {command}")
             case _:
                 assert_never(command)

@@ -114,6 +114,9 @@ FORGET_DEATHS_OF_GOAL = """
 UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL WHERE id = :goal_id AND deaths > 0
 """
 RESET_FAILURES = "UPDATE action SET failures = 0, failure_handled = 0, extra_attempts = 0 WHERE id = :id"
+GRANT_ATTEMPT = "UPDATE action SET extra_attempts = extra_attempts + 1 WHERE id = :id"
+SET_HINT = "UPDATE action SET guidance = :hint WHERE id = :id"
+MARK_FAILURE_HANDLED = "UPDATE action SET failure_handled = 1 WHERE id = :id"
 SET_GUIDANCE = "UPDATE action SET guidance = :guidance, extra_attempts = 1, failure_handled = 0 WHERE id = :id"
 UNHANDLED_FAILURES = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status = 'failed' AND kind = 'primitive' AND failure_handled = 0
@@ -310,6 +313,16 @@ class Actions(RunTableGateway):
         self._connection.require_row(GET, "action", action_id)
         self._connection.write(SET_GUIDANCE, id=action_id, guidance=guidance)
 
+    def grant_attempt(self, action_id: ActionId) -> None:
+        """Allow the action one failure more."""
+        self._connection.require_row(GET, "action", action_id)
+        self._connection.write(GRANT_ATTEMPT, id=action_id)
+
+    def hint(self, action_id: ActionId, hint: str) -> None:
+        """Give the next attempts a human's hint, in place of earlier guidance."""
+        self._connection.require_row(GET, "action", action_id)
+        self._connection.write(SET_HINT, id=action_id, hint=hint)
+
     def unhandled_failures(self, goal_id: GoalId) -> tuple[Action, ...]:
         """Return the finally failed primitives that no replan has handled yet."""
         return self._list(UNHANDLED_FAILURES, goal_id=goal_id)
@@ -317,6 +330,10 @@ class Actions(RunTableGateway):
     def mark_failures_handled(self, goal_id: GoalId) -> None:
         """Mark all failed primitives of the goal as handled by a replan."""
         self._connection.write(MARK_FAILURES_HANDLED, goal_id=goal_id)
+
+    def mark_failure_handled(self, action_id: ActionId) -> None:
+        """Mark a failed primitive as one about which nobody is asked any more."""
+        self._connection.write(MARK_FAILURE_HANDLED, id=action_id)
 
     def reset_failures(self, action_id: ActionId) -> None:
         """Reset the failure count, so that the action has all of its attempts again."""

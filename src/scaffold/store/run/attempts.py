@@ -17,6 +17,7 @@ from scaffold.core.states import (
     AttemptOutcome,
     AttemptPhase,
     AttemptStatus,
+    Escalation,
 )
 from scaffold.plan.slot_shares import SlotDemand, SlotUse
 from scaffold.plan.worker_deaths import ASK_AFTER, TELL_AFTER
@@ -35,12 +36,12 @@ from scaffold.store.run.events import RunTableGateway
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, kind,
                      workspace, worktree, base_sha, start_sha, head_sha, briefing, verification, score, result, edits,
-                     input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file, error, queued_at,
-                     queued_seq, started_at, ended_at)
+                     input_tokens, cached_input_tokens, output_tokens, cost_usd, requests, log_file, error, alternative,
+                     fingerprint, escalation, queued_at, queued_seq, started_at, ended_at)
 VALUES (:id, :run_id, :action_id, :number, :fence, :status, :phase, :outcome, :executor, :model, :worker, :kind,
         :workspace, :worktree, :base_sha, :start_sha, :head_sha, :briefing, :verification, :score, :result, :edits,
-        :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :queued_at,
-        :queued_seq, :started_at, :ended_at)
+        :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :error, :alternative,
+        :fingerprint, :escalation, :queued_at, :queued_seq, :started_at, :ended_at)
 ON CONFLICT DO NOTHING
 RETURNING id
 """
@@ -129,6 +130,7 @@ UPDATE attempt SET status = 'ended', outcome = :outcome, error = :error, head_sh
        ended_at = :at
 WHERE id = :id AND status <> 'ended' AND fence = :fence
 """
+CLASSIFY = "UPDATE attempt SET fingerprint = :fingerprint, escalation = :escalation WHERE id = :id"
 COUNT_DEATH = "UPDATE action SET deaths = deaths + 1 WHERE id = :id"
 # Whatever kills several workers at once is one death of their goal.
 COUNT_DEATH_OF_GOAL = """
@@ -409,6 +411,10 @@ class Attempts(RunTableGateway):
             self._connection.write(FORGET_DEATHS, id=row["action_id"])
             self._connection.write(FORGET_DEATHS_OF_GOAL, id=row["action_id"])
         self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], outcome, error))
+
+    def classify(self, attempt_id: AttemptId, *, fingerprint: str, escalation: Escalation) -> None:
+        """Store which failure an attempt ended with, and what follows from it."""
+        self._connection.write(CLASSIFY, id=attempt_id, fingerprint=fingerprint, escalation=escalation)
 
     def _row(self, attempt_id: AttemptId) -> Row:
         return self._connection.require_row(GET_WITH_KEY, "attempt", attempt_id)

@@ -1,0 +1,30 @@
+"""The answers to questions that have only a few: a word, and what follows it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+CHOICES: Final = "choices"
+"""Key in the detail of an inbox item: the words that an answer may begin with, each with its meaning."""
+
+
+class ChosenAnswer(Struct, frozen=True):
+    """An answer that is one of the choices."""
+
+    word: str
+    rest: str = ""
+    """What follows the word, e.g. a hint."""
+
+
+def chosen_answer(choices: Mapping[str, str], text: str) -> ChosenAnswer | None:
+    """Return the choice that the text begins with, in any case; None if it is none."""
+    first, _, rest = text.strip().partition(" ")
+    word = first.rstrip(":,.;").casefold()
+    return ChosenAnswer(word, rest.strip()) if word in choices else None
+
+
+def choices_text(choices: Mapping[str, str]) -> str:
+    """Return the choices as lines for people."""
+    width = max(map(len, choices), default=0)
+    return "\n".join(f"{word:<{width}}  {meaning}" for word, meaning in choices.items())

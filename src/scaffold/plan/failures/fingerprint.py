@@ -1,0 +1,87 @@
+"""Failures as they recur: the same one has the same fingerprint, whatever its line numbers, times and folders.
+
+Only texts are compared, and an agent writes some of them. So a fingerprint decides what the next attempt is told, never
+whether work is right.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import utf8_safe
+from scaffold.plan.failures.deciding_lines import is_deciding, is_detail
+
+MAX_CHARS = 200_000
+"""Of a longer text its beginning and its end are read, half of this each."""
+MAX_LINE_CHARS = 2_000
+DIGEST_CHARS = 16
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_FOLDERS = re.compile(r"(?:[a-z]:)?(?:[/\\][\w.@+~-]+)+[/\\](?=[\w.@+~-])")
+"""The folders of an absolute path; what is before its slash is no part of a relative path."""
+_UNIT = r"(?:ns|[µμ]s|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|kb|mb|gb|kib|mib|gib|bytes?)"
+_VARYING = re.compile(
+    r"0x[0-9a-f]+"
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
+    r"|\b(?=[a-z]*\d)[0-9a-f]{7,64}\b"  # a hash: a word without a digit is none
+    r"|\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?"
+    r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
+    rf"|\b\d+(?:[.,]\d+)? ?{_UNIT}\b(?: ?\d+(?:[.,]\d+)? ?{_UNIT}\b)*"
+    r"|(?<=:)\d+(?::\d+)?(?=[:)\s]|$)"  # of a line, a column, a port
+    r"|(?<=\()\d+,\d+(?=\))"  # tsc(3,5)
+    r"|^\s*\d+:\d+(?=\s)|(?<=^not ok )\d+"  # eslint; the numbers of node follow the order of the tests
+    r"|\b(?:line|column|col|port|pid|process|thread|goroutine|worker|attempt|seed|gw|run)[ =#:]*\d+"
+    r"|\b\d{5,}\b"
+)
+_TEMPORARY = re.compile(r"\b(?:tmp|temp|pytest-of-|pytest-)(?=[\w.-]{0,40}\d)[\w.-]{0,80}|\btmp\w{6,10}\b")
+_GUTTER = re.compile(r"^\s*\d*\s*\|\s?")
+"""What a compiler draws left of quoted source."""
+
+
+class ShownFailure(Struct, frozen=True):
+    """One failure as it was shown."""
+
+    check: str
+    """Which check failed, in our words."""
+    output: str = ""
+    """What its program printed, or the failed tests or files, a line each."""
+
+
+def failure_fingerprint(*shown: ShownFailure) -> str:
+    """Return the fingerprint of what failed together; empty without text.
+
+    Line numbers, times, durations, addresses, hashes, ids and the folders of absolute paths do not count, nor does the
+    order of the failures and of their lines. Of an output with lines that say what is wrong, only these count.
+    """
+    failures = sorted({(_normal(each.check), *_telling_lines(each.output)) for each in shown})
+    told = [line for each in failures for line in each if line]
+    if not told:
+        return ""
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()[:DIGEST_CHARS]
+
+
+def text_fingerprint(text: str) -> str:
+    """Return the fingerprint of a failure of which only a text is known; empty without one."""
+    return failure_fingerprint(ShownFailure("", text))
+
+
+def _telling_lines(output: str) -> Sequence[str]:
+    """Return the lines that say what is wrong, in their normal form and order; all of them if none says so."""
+    lines = [line[:MAX_LINE_CHARS] for line in _read(output)]
+    told = [line for line in lines if is_deciding(line) or is_detail(line)]
+    return sorted({normal for line in told or lines if (normal := _normal(line))})
+
+
+def _read(output: str) -> Iterator[str]:
+    if len(output) > MAX_CHARS:
+        output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
+    yield from (_ESCAPES.sub("", line) for line in utf8_safe(output).splitlines())
+
+
+def _normal(line: str) -> str:
+    """Return a line without what differs each time the same failure is shown."""
+    text = _GUTTER.sub("", line.casefold()[:MAX_LINE_CHARS])
+    text = _FOLDERS.sub("/", text)
+    return " ".join(_VARYING.sub("#", _TEMPORARY.sub("#", text)).split())
