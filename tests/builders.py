@@ -157,9 +157,12 @@ SETTING_PLACES = _setting_places()
 
 
 def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
-    """Return a run's settings with fields of their parts changed, each named without its part: `agents=2`."""
+    """Return a run's settings with fields of their parts changed, each named without its part: `agents=2`.
+
+    With `attempt_timeout_s` an attempt ends then, unless a `soft_timeout` is given, too.
+    """
     if (seconds := changes.pop("attempt_timeout_s", None)) is not None:
-        changes["timeout_min"] = seconds / 60
+        changes = {"soft_timeout": 1, **changes, "timeout_min": seconds / 60}
     for name, value in changes.items():
         part, field = SETTING_PLACES[name]
         settings = structs.replace(settings, **{part: structs.replace(getattr(settings, part), **{field: value})})

@@ -104,6 +104,13 @@ def share(given: object) -> ConfigValue:
     return given
 
 
+def positive_share(given: object) -> ConfigValue:
+    """Return a number above 0, at most 1."""
+    if given == 0:
+        raise ValueError("a number above 0, at most 1")
+    return share(given)
+
+
 def dollars(given: object) -> ConfigValue:
     """Return an amount of money; nothing at all would be a limit that lets no request start."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_BUDGET_USD:

@@ -180,10 +180,10 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
 
 
 def failure_settings(settings: Settings, model: ModelSettings) -> FailureSettings:
-    """Return what happens to attempts that fail in a run whose work `model` does."""
+    """Return what happens to attempts that take long or fail in a run whose work `model` does."""
     word = settings.text("other_approach.model") or OFF
     other = None if word == OFF else _model_besides(settings, word, model)
-    return FailureSettings(other_model=other)
+    return FailureSettings(soft_timeout=settings.number("soft_timeout"), other_model=other)
 
 
 def _model_besides(settings: Settings, word: str, model: ModelSettings) -> ModelSettings:

@@ -15,6 +15,7 @@ from scaffold.core.run_settings import (
     TIERS,
     CompactionWriter,
     Effort,
+    FailureSettings,
     GateSettings,
     HumanReview,
     KeepSettings,
@@ -110,7 +111,7 @@ def _tier(tier: Tier) -> Iterator[Setting]:
 
 
 _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
-_KEEP, _LEARNING = KeepSettings(), LearningSettings()
+_KEEP, _LEARNING, _FAILURES = KeepSettings(), LearningSettings(), FailureSettings()
 
 _ROWS = (
     _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
@@ -215,6 +216,13 @@ _ROWS = (
         "how many seconds an agent waits for a model that is down or limited, before its run is paused",
         positive("seconds"),
         _whole(_LIMITS.model_wait_s),
+    ),
+    _own(
+        "soft_timeout",
+        "the share of an attempt's time after which you are asked to kill it or to wait, and it is given half of its "
+        "time more, once; 1: never",
+        parsers.positive_share,
+        _FAILURES.soft_timeout,
     ),
     Setting(
         "other_approach.model",

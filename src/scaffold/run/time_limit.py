@@ -38,6 +38,11 @@ class TimeLimit:
         """Return the end on the monotonic clock, if it is not paused any longer."""
         return self._clock.monotonic() + self.left_s
 
+    def extend(self, seconds: float) -> None:
+        """Let it end so much later."""
+        self.limit_s += seconds
+        self._ends_at += seconds
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let no time pass while the block runs."""

@@ -48,6 +48,7 @@ from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
 from scaffold.worker.shared_folder import merge_shared_folder, open_shared_folder
+from scaffold.worker.soft_timeout import SoftTimeout
 from scaffold.worker.step_loop import run_step
 from scaffold.worker.story.edits import collect_left_edits, keep_edits_of_failed
 from scaffold.worker.workspace import (
@@ -153,10 +154,13 @@ class Worker:
 
     async def _ended(self) -> CandidateReady | AttemptEnd:
         limit = self._activity.limit
+        soft = SoftTimeout(self._run_context, self._task, limit)
         try:
-            async with limit.enforced():
+            async with soft.watched():
                 return await self._work()
         except TimeoutError:
+            if soft.killed:
+                return AttemptEnd("timeout", soft.killed)
             # A TimeoutError of something inside is an error of its own, not the end of the attempt's time.
             if limit.left_s > 0:
                 raise

@@ -10,6 +10,7 @@ from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict, ProcessI
 from scaffold.core.printable_text import printable
 from scaffold.plan.failures.answers import CHOICES, ChosenAnswer, chosen_answer
 from scaffold.run.failure_question import apply_failure_answer, is_about_failure
+from scaffold.run.soft_timeouts import is_about_soft_timeout, is_asked_in_time
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS
 from scaffold.views.run_view import decision_commands
@@ -75,6 +76,8 @@ def _decide(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedIt
         return DecidedItem(item, repeated=True)
     if item.state != "open":
         raise IllegalTransition(f"{title} is already {item.state}", _next_step(item))
+    if is_about_soft_timeout(item) and not is_asked_in_time(store, item):
+        raise IllegalTransition(f"{title} is about an attempt that has ended", "`scaffold tasks` shows how.")
     chosen = _require_choice(item, decision)
     store.inbox.decide(
         item.id, decision.to, answer=decision.words, scope=decision.scope, valid_until=decision.valid_until

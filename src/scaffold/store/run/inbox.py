@@ -77,7 +77,7 @@ WHERE run_id = :run_id AND state = 'open' AND kind <> 'notice'
                                          AND action.reason = 'waits_for:' || inbox.id)
 RETURNING id
 """
-WITHDRAW_ONE = """
+WITHDRAW = """
 UPDATE inbox SET state = 'withdrawn', decided_at = :now WHERE id = :id AND state = 'open' RETURNING id, run_id
 """
 END_VALIDITY = "UPDATE inbox SET valid_until = :now WHERE id = :id AND (valid_until IS NULL OR valid_until > :now)"
@@ -261,7 +261,7 @@ class Inbox(RunTableGateway):
 
     def withdraw_item(self, item_id: str) -> None:
         """Close an item without a decision if it is open: what it asks about has changed."""
-        for row in self._connection.write_returning(WITHDRAW_ONE, id=item_id, now=format_time(self._clock.now())):
+        for row in self._connection.write_returning(WITHDRAW, id=item_id, now=format_time(self._clock.now())):
             self._closed(row["run_id"], [row], "info", "no longer needs a decision")
 
     def end_validity(self, item_id: str) -> None:

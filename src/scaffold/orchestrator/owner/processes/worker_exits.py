@@ -14,6 +14,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.soft_timeouts import settled_questions, withdraw_settled
 from scaffold.run.terminals import asked_items
 from scaffold.run.time_limit import attempt_timeout_s
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
@@ -93,10 +94,12 @@ class WorkerExitHandler:
         store = self._context.store
         asked = asked_items(store, self._run.id)
         overdue = bool(store.inbox.overdue(self._run.id))
-        if overdue:
+        settled = bool(settled_questions(store, self._run))
+        if overdue or settled:
             with owner_transaction(store, self._run):
                 store.inbox.expire(self._run.id)
-        changed = overdue or asked != self._asked
+                withdraw_settled(store, self._run)
+        changed = overdue or settled or asked != self._asked
         self._asked = asked
         return changed
 

@@ -28,6 +28,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.soft_timeouts import withdraw_settled
 from scaffold.store.spending.budget import settle_dead_owners
 from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.worker.rescue_diff import write_rescue_diff
@@ -70,6 +71,8 @@ async def recover_run(
     # Their processes are gone, so that what they had sent is booked.
     account = RunBudgetAccount(store, run.id, spending_limits(run.settings.limits))
     settle_dead_owners(account, but=own_identity())
+    with owner_transaction(store, run):
+        withdraw_settled(store, run)
     await remove_stale_worktrees(context, run)
     # Last: all work is pinned now.
     await remove_leftovers(context, run)
