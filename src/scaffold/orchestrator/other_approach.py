@@ -7,7 +7,7 @@ from scaffold.core.model import Action, Attempt
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import commits, refs
 from scaffold.run.context import RunContext
-from scaffold.run.failure_ladder import counted_failures
+from scaffold.run.failures.ladder import counted_failures
 from scaffold.store.database import Store
 
 MAX_PATHS = 12

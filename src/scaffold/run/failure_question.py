@@ -3,14 +3,14 @@
 from typing import Final
 
 from scaffold.core.ids import ActionId
-from scaffold.core.model import Action, Attempt, InboxItem, Run
+from scaffold.core.model import Attempt, InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.states import COUNTED_FAILURES, Failed, Pending, Skipped, blocked_on_inbox
 from scaffold.git.refs import rescue_ref
 from scaffold.host.random_ids import new_id
-from scaffold.plan.failures.answers import CHOICES, ChosenAnswer
+from scaffold.plan.failures.answers import CHOICES, CONTEXT, ChosenAnswer
+from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.attempt_end import block_unreachable_actions
-from scaffold.run.failure_ladder import first_same
 from scaffold.run.failure_summary import clip, first_failure
 from scaffold.store.database import Store
 
@@ -31,12 +31,14 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
     if action is None or not isinstance(action.state, Failed):
         return
     failed = [each for each in store.attempts.of_action(action_id) if each.outcome in COUNTED_FAILURES]
-    text = _question(action, failed)
+    times = count_of(len(failed), "attempt")
+    text = f"`{action.key}` failed after {times}, and the planner found no other way. How should it go on?"
     detail = {
         "question": text,
         "action": action.key,
         FAILED: len(failed),
         CHOICES: ANSWERS,
+        CONTEXT: _context(failed),
         "attempts": [_attempt_detail(each, failed) for each in failed],
     }
     asked = InboxItem(
@@ -93,11 +95,11 @@ def retry_asked(store: Store, item: InboxItem) -> None:
     apply_failure_answer(store, item, ChosenAnswer("retry"))
 
 
-def _question(action: Action, failed: list[Attempt]) -> str:
-    times = count_of(len(failed), "attempt")
-    lines = [f"`{action.key}` failed after {times}, and the planner found no other way. How should it go on?"]
+def _context(failed: list[Attempt]) -> str:
+    """Return how the last attempts failed, and where their changes are."""
+    lines = []
     for each in failed[-MAX_ATTEMPTS:]:
-        lines.append(f"- attempt {each.number} ({_how(each, failed)}): {clip(_cause(each), CAUSE_CHARS)}")
+        lines.append(f"attempt {each.number} ({_how(each, failed)}): {clip(_cause(each), CAUSE_CHARS)}")
         if each.head_sha is not None and each.head_sha != each.base_sha:
             lines.append(f"  its changes: git diff {each.base_sha[:12]} {rescue_ref(each.id)}")
     return "\n".join(lines)

@@ -11,7 +11,7 @@ from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, BranchMove, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
-from scaffold.run.failure_ladder import first_same
+from scaffold.plan.failures.recurrence import first_same
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView

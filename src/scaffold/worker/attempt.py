@@ -21,14 +21,15 @@ from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.attempt_resources import held_resources
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
-from scaffold.run.failure_ladder import failure_text, first_same
 from scaffold.run.failure_summary import first_failure
+from scaffold.run.failures.ladder import failure_text
 from scaffold.run.notices import warn
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder

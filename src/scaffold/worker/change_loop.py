@@ -17,8 +17,8 @@ from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.failure_fingerprint import AGENT_SAID
 from scaffold.run.failure_summary import clip, summarize_failures
+from scaffold.run.failures.fingerprint import AGENT_SAID
 from scaffold.run.notices import inform
 from scaffold.verify.contract.checks import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK

@@ -9,8 +9,8 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
 from scaffold.plan.learning.text import read_triple
-from scaffold.run.failure_fingerprint import verification_fingerprint
 from scaffold.run.failure_summary import clip, summarize_failures
+from scaffold.run.failures.fingerprint import verification_fingerprint
 from scaffold.run.learning_stores import LearningStores
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S

@@ -10,8 +10,8 @@ from scaffold.core.plan import full_text
 from scaffold.core.states import COUNTED_FAILURES
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import prompt_section, select
-from scaffold.run.failure_fingerprint import attempt_fingerprint, verification_fingerprint
 from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failures.fingerprint import attempt_fingerprint, verification_fingerprint
 from scaffold.run.learning_stores import LearningStores, user_store_if_any
 from scaffold.run.notices import warn
 from scaffold.store.user_store import UserStore

@@ -11,7 +11,7 @@ from scaffold.plan.failures.answers import chosen_answer
 from scaffold.plan.failures.soft_timeout import ANSWERS, KILL, extension_s, reserve_s
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import RunContext
-from scaffold.run.soft_timeouts import granted_extensions, soft_timeout_question
+from scaffold.run.failures.soft_timeouts import granted_extensions, soft_timeout_question
 from scaffold.run.time_limit import TimeLimit
 
 POLL_S = 1.0

@@ -8,7 +8,7 @@ from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.soft_timeouts import granted_extensions
+from scaffold.run.failures.soft_timeouts import granted_extensions
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import DEAD_PROCESS, act, goal, poll_until
 

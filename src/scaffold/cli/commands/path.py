@@ -14,7 +14,7 @@ from scaffold.core.model import Action, Attempt
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git.refs import rescue_ref, work_ref
 from scaffold.plan.collisions.rules import HeldBack
-from scaffold.run.failure_ladder import first_same
+from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.resources import resources_in_use
 from scaffold.views.held_back import read_held_back
 from scaffold.views.lookup import find_action

@@ -13,7 +13,7 @@ from scaffold.cli.render.style import heading
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, printable
-from scaffold.plan.failures.answers import CHOICES
+from scaffold.plan.failures.answers import CHOICES, CONTEXT
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
 
@@ -58,6 +58,8 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
     """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
     if item.kind != "approval":
         yield from _quoted(item.text, layout)
+        if context := item.detail.get(CONTEXT):
+            yield from _quoted(str(context), layout)
         for option in item.detail.get("options", ()):
             yield from layout.prose("  - ", _in_one_line(str(option)))
         for word, meaning in item.detail.get(CHOICES, {}).items():

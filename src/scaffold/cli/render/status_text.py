@@ -27,7 +27,7 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
-from scaffold.run.failure_ladder import first_same
+from scaffold.plan.failures.recurrence import first_same
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason, where_landed

@@ -3,7 +3,7 @@
 from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
-from scaffold.run.failure_ladder import attempts_allowed, has_planner, replans_left
+from scaffold.run.failures.ladder import attempts_allowed, has_planner, replans_left
 from scaffold.store import scheduling
 from scaffold.store.database import Store
 

@@ -85,6 +85,7 @@ class RetryApproach(Struct, frozen=True):
     """Another approach that was tried for an action."""
 
     text: str
+    """Empty if the failure ladder asked for it."""
     spent: bool
     """Whether the extra attempt for it is used up; only a human grants more."""
 
@@ -290,8 +291,9 @@ class PlanDraft:
         if status != "failed":
             _reject(f"`{action.key}` is {status}; only failed actions can be retried", _next_step(status))
         if before.spent:
+            tried = f"was already retried with another approach: {quoted(before.text)}"
             _reject(
-                f"`{action.key}` was already retried with another approach: {quoted(before.text)}",
+                f"`{action.key}` {tried if before.text else 'has had all its attempts'}",
                 "Create another action that makes the same assertions true in another way; "
                 "only a human grants more attempts.",
             )

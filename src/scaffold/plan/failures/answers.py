@@ -7,6 +7,8 @@ from msgspec import Struct
 
 CHOICES: Final = "choices"
 """Key in the detail of an inbox item: the words that an answer may begin with, each with its meaning."""
+CONTEXT: Final = "context"
+"""Key in its detail: what is to be known for an answer, in lines."""
 
 
 class ChosenAnswer(Struct, frozen=True):

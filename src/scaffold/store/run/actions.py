@@ -315,12 +315,10 @@ class Actions(RunTableGateway):
 
     def grant_attempt(self, action_id: ActionId) -> None:
         """Allow the action one failure more."""
-        self._connection.require_row(GET, "action", action_id)
         self._connection.write(GRANT_ATTEMPT, id=action_id)
 
     def hint(self, action_id: ActionId, hint: str) -> None:
         """Give the next attempts a human's hint, in place of earlier guidance."""
-        self._connection.require_row(GET, "action", action_id)
         self._connection.write(SET_HINT, id=action_id, hint=hint)
 
     def unhandled_failures(self, goal_id: GoalId) -> tuple[Action, ...]:

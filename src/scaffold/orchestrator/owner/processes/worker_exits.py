@@ -11,10 +11,10 @@ from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptEx
 from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.context import RunContext
+from scaffold.run.failures.soft_timeouts import settled_questions, withdraw_settled
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.sandbox import remove_temporary_folder
-from scaffold.run.soft_timeouts import settled_questions, withdraw_settled
 from scaffold.run.terminals import asked_items
 from scaffold.run.time_limit import attempt_timeout_s
 from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove

@@ -26,9 +26,9 @@ from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.plan.budget import spending_limits
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
+from scaffold.run.failures.soft_timeouts import withdraw_settled
 from scaffold.run.lease import owner_transaction
 from scaffold.run.sandbox import remove_temporary_folder
-from scaffold.run.soft_timeouts import withdraw_settled
 from scaffold.store.spending.budget import settle_dead_owners
 from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.worker.rescue_diff import write_rescue_diff

@@ -12,11 +12,12 @@ from scaffold.plan.failures.escalation import (
     FailureHistory,
     next_escalation,
 )
+from scaffold.plan.failures.recurrence import same_failure
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import select
 from scaffold.run.declaration import read_declaration
-from scaffold.run.failure_fingerprint import attempt_fingerprint
 from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failures.fingerprint import attempt_fingerprint
 from scaffold.run.learning_stores import LearningStores
 from scaffold.run.telling_failure import failure_kind
 from scaffold.store.database import Store
@@ -73,16 +74,6 @@ def counted_failures(store: Store, action: Action) -> Sequence[Attempt]:
     failures = store.actions.failures(action.id)
     counted = [each for each in store.attempts.of_action(action.id) if each.outcome in COUNTED_FAILURES]
     return counted[-failures:] if failures else []
-
-
-def same_failure(earlier: Sequence[Attempt], fingerprint: str) -> Attempt | None:
-    """Return the first of the attempts that failed in this way; None if none did."""
-    return next((each for each in earlier if fingerprint and each.fingerprint == fingerprint), None)
-
-
-def first_same(attempts: Sequence[Attempt], attempt: Attempt) -> Attempt | None:
-    """Return the first attempt before this one that failed in the same way; None if none did."""
-    return same_failure([each for each in attempts if each.number < attempt.number], attempt.fingerprint)
 
 
 def replans_left(store: Store, run: Run, goal_id: GoalId, *, failed: bool) -> int:

@@ -1,0 +1,165 @@
+"""The failure ladder in the store: fingerprints, further attempts, and the question at its end."""
+
+import pytest
+
+from builders import make_settings
+from scaffold.core.errors import IllegalTransition, UsageError
+from scaffold.core.learning import Learning, Triple
+from scaffold.core.states import Failed, Pending, Skipped, awaited_inbox_id
+from scaffold.git import refs
+from scaffold.orchestrator.owner.control import retry_action
+from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.plan.edit.draft import ChangeRejected, UpdateAction
+from scaffold.run.failure_question import ask_about_failure
+from support.harness import act, goal
+
+
+async def begin(harness, *actions, **settings):
+    given = {"iterations": 1, "planner": True, "replans": 0, "reviewer": None, **settings}
+    return await harness.own(goal("g", act("a", check="cat a; false"), *actions), **given)
+
+
+async def fail(harness, run, *contents):
+    """Let attempts at `a` fail, each in a way of its own content."""
+    for each in contents:
+        await harness.work(run, "a", f"echo '{each}' > a")
+
+
+def rungs(harness, run):
+    return [each.escalation for each in harness.attempts(run, "a")]
+
+
+def ask(harness, run):
+    """Do what the supervisor does at the end of the ladder; return the question."""
+    with harness.store.transaction():
+        ask_about_failure(harness.store, run, harness.action(run, "a").id)
+    (item,) = harness.store.inbox.open_of_run(run.id)
+    return item
+
+
+def answer(harness, item, words):
+    decide_items(harness.store, [item.id], InboxDecision(to="answered", words=words))
+
+
+async def test_a_failure_that_recurs_is_told_with_what_was_tried(harness):
+    """AL-19: the next attempt is to take another approach, and is given what was changed."""
+    run = await begin(harness)
+    await fail(harness, run, "KeyError: 1", "KeyError: 1")
+    attempt = await harness.queue(run, "a")
+    assert attempt.alternative
+    assert attempt.briefing.startswith("Take a different approach. Attempts 1, 2 failed in the same way")
+    assert '- attempt 1 changed a (1 line). Its agent said: "done with a"' in attempt.briefing
+    assert [each.alternative for each in harness.attempts(run, "a")] == [False, False, True]
+
+
+async def test_the_fourth_attempt_needs_something_new(harness):
+    """SC-20: another approach that was not asked for yet; the fifth is a human's to grant."""
+    run = await begin(harness)
+    await fail(harness, run, "KeyError: 1", "OSError: 2", "OSError: 2")
+    assert rungs(harness, run) == ["again", "again", "alternative"]
+    assert harness.statuses(run) == {"a": "pending"}
+    await fail(harness, run, "KeyError: 1")
+    assert rungs(harness, run)[-1] == "human"
+    assert harness.statuses(run) == {"a": "failed"}
+    change = UpdateAction(harness.action(run, "a").key, "pending", "in another way")
+    with harness.store.transaction(), pytest.raises(ChangeRejected, match="has had all its attempts"):
+        apply_changes(harness.store, run, [change], now=harness.clock.now())
+
+
+async def test_three_different_failures_are_all_that_an_action_has(harness):
+    """SC-20."""
+    run = await begin(harness, planner=False)
+    await fail(harness, run, "KeyError: 1", "OSError: 2", "TypeError: 3")
+    assert rungs(harness, run) == ["again", "again", "failed"]
+    assert harness.statuses(run) == {"a": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "rung"), [("ZeroDivisionError divided", "learning"), ("a deployment hangs", "failed")]
+)
+async def test_a_learning_about_the_failure_grants_one_more_attempt(harness, condition, rung):
+    """SC-20, AL-19: only one that fits, and that the action was never given."""
+    run = await begin(harness, planner=False)
+    await fail(harness, run, "KeyError: 1", "TypeError: 2")
+    now = harness.clock.now()
+    learning = Learning(id="l", triple=Triple(condition, "look at the path"), created_at=now, changed_at=now)
+    with harness.store.transaction():
+        harness.store.learnings.put(learning)
+    await fail(harness, run, "ZeroDivisionError: divided")
+    assert rungs(harness, run)[-1] == rung
+    if rung == "learning":
+        await fail(harness, run, "OSError: 4")
+        assert harness.store.learning_uses.of_attempt(harness.attempts(run, "a")[-1].id) == {"l"}
+        assert rungs(harness, run)[-1] == "failed"
+
+
+async def test_crashes_between_failures_change_nothing(harness):
+    """SC-20, AL-19: a lost attempt counts as none, and its successor takes the other approach as well."""
+    run = await begin(harness)
+    await fail(harness, run, "KeyError: 1", "KeyError: 1")
+    lost = await harness.queue(run, "a")
+    await harness.take(harness.orphan(run))
+    assert [each.outcome for each in harness.attempts(run, "a")] in (
+        ["contract_failed", "contract_failed", None],
+        ["contract_failed", "contract_failed", "lost"],
+    )
+    assert lost.alternative
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("retry use a parser", Pending()),
+        ("skip", Skipped("a human skipped it")),
+        ("fail: no", Failed("a human gave it up: no")),
+    ],
+)
+async def test_a_human_decides_at_the_end_of_the_ladder(harness, words, state):
+    """AL-19, BX-12: with what is known of the attempts; what needs the action waits meanwhile."""
+    run = await begin(harness, act("b", needs=["a_done"]))
+    await fail(harness, run, "KeyError: 1", "KeyError: 1", "KeyError: 1")
+    assert harness.statuses(run) == {"a": "failed", "b": "blocked"}
+    item = ask(harness, run)
+    assert awaited_inbox_id(harness.action(run, "a").state) == item.id
+    assert harness.statuses(run) == {"a": "blocked", "b": "pending"}
+    last = harness.attempts(run, "a")[-1]
+    assert "attempt 3 (contract_failed, another approach, the same failure as in attempt 1): " in item.detail["context"]
+    assert refs.rescue_ref(last.id) in item.detail["context"]
+    with pytest.raises(UsageError, match="`perhaps` is no answer"):
+        answer(harness, item, "perhaps")
+    answer(harness, item, words)
+    action = harness.action(run, "a")
+    assert action.state == state
+    if words.startswith("retry"):
+        assert (harness.store.actions.failures(action.id), action.guidance) == (0, "use a parser")
+        assert harness.statuses(run)["b"] == "pending"
+    else:
+        assert harness.statuses(run)["b"] == "blocked"
+        assert not harness.store.actions.unhandled_failures(action.goal_id)
+    with pytest.raises(IllegalTransition, match="already answered"):
+        answer(harness, item, "fail")
+
+
+async def test_a_retry_answers_the_question(harness):
+    """SC-20: a new set of attempts."""
+    run = await begin(harness)
+    await fail(harness, run, "KeyError: 1", "KeyError: 1", "KeyError: 1")
+    item = ask(harness, run)
+    retry_action(harness.store, run, harness.action(run, "a"))
+    assert harness.statuses(run) == {"a": "pending"}
+    assert harness.store.inbox.get(item.id).answer == "retry"
+    await fail(harness, run, "KeyError: 1")
+    assert rungs(harness, run)[-1] == "again", "what failed before counts no longer"
+    with pytest.raises(UsageError, match="not failed"):
+        retry_action(harness.store, run, harness.action(run, "a"))
+
+
+async def test_an_alternative_may_have_another_model(harness):
+    """AL-19: if one is configured."""
+    settings = make_settings(other_model=None)
+    assert settings.attempt_model(alternative=True) == settings.model
+    other = make_settings().model
+    settings = make_settings(other_model=type(other)(name="cassette:/other.yaml"))
+    assert settings.attempt_model(alternative=True).name == "cassette:/other.yaml"
+    assert settings.attempt_model(alternative=False) == settings.model
