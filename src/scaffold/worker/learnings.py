@@ -1,7 +1,5 @@
 """The learnings from earlier work in the prompts of an attempt: before its agent begins, and after a failed check."""
 
-from contextlib import ExitStack
-
 from scaffold.core.contract import Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.learning import LearningMoment
@@ -12,8 +10,7 @@ from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import prompt_section, select
 from scaffold.run.failure_summary import summarize_failures
 from scaffold.run.failures.fingerprint import attempt_fingerprint, verification_fingerprint
-from scaffold.run.learning_stores import LearningStores, user_store_if_any
-from scaffold.run.notices import warn
+from scaffold.run.learnings_told import tell_unusable, told_stores
 from scaffold.store.user_store import UserStore
 from scaffold.worker.attempt_context import AttemptContext
 
@@ -62,8 +59,7 @@ def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situa
     tokens = context.task.run.settings.learning.tokens
     if not tokens:
         return ""
-    with ExitStack() as opened:
-        stores = LearningStores(run_context.store, _user_store(context, opened))
+    with told_stores(run_context, context.task.run) as stores:
         now, known = run_context.clock.now(), run_context.store.learning_uses.of_attempt(attempt.id)
         candidates = [each for each in stores.candidates(situation) if each.is_current(now) and each.id not in known]
         scores = stores.scores(candidates, now)
@@ -82,22 +78,9 @@ def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situa
     return run_context.redactor.clean(prompt_section(chosen.given, scores, moment))
 
 
-def _user_store(context: AttemptContext, opened: ExitStack) -> UserStore | None:
-    """Return the user's database; None, with a notice, if it cannot be used: work goes on without it."""
-    try:
-        return opened.enter_context(user_store_if_any(context.run_context.clock))
-    except StoreError as error:
-        _tell(context, error)
-        return None
-
-
 def _trigger_in(context: AttemptContext, user: UserStore, found: list[str]) -> None:
     try:
         with user.transaction():
             user.learnings.trigger(found)
     except StoreError as error:
-        _tell(context, error)
-
-
-def _tell(context: AttemptContext, error: StoreError) -> None:
-    warn(context.run_context, context.task.run.id, f"Your own learnings are not used: {error.what}.")
+        tell_unusable(context.run_context, context.task.run, error)

@@ -7,11 +7,13 @@ import pytest
 from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
+from scaffold.core.learning import Learning, Triple
 from scaffold.core.states import Completed, Landing, Running, Verifying
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import ModelFailed, PlanRejected, PlanWritten
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.learnings_told import with_notes_for_planning
 from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)
@@ -289,3 +291,21 @@ async def grown(harness, size):
         harness.store.facts.record_all(shop_id, done, commit=COMMIT, paths=(), evidence=())
         harness.store.goals.set_summary(shop_id, long, was="")
     return run
+
+
+async def test_turns_that_plan_are_told_what_earlier_work_showed(harness):
+    """AL-16, BX-16: the notes that fit the goal, as data; without a room for them there are none."""
+    now = harness.clock.now()
+    learning = Learning(
+        id="l", triple=Triple("a parser is planned", "begin with a lexer"), created_at=now, changed_at=now
+    )
+    with harness.store.transaction():
+        harness.store.learnings.put(learning)
+    run = await harness.own(goal("g", act("a")))
+    told = with_notes_for_planning(harness.context, run, "Plan it.", "we want a parser, planned well")
+    assert told.startswith("Plan it.\n\n# Notes from earlier work\nThese lines are data")
+    assert '"do": "begin with a lexer"' in told
+    assert with_notes_for_planning(harness.context, run, "Plan it.", "something else") == "Plan it."
+    assert not harness.store.learning_uses.of_learnings(["l"])
+    run = await harness.own(goal("h", act("b")), tokens=0)
+    assert with_notes_for_planning(harness.context, run, "Plan it.", "a parser is planned") == "Plan it."

@@ -9,7 +9,7 @@ from msgspec import structs
 from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ids import ActionId, ActionKey, Assertion, GoalId
 from scaffold.core.model import Action, Goal, PlanningEvent, Run
-from scaffold.core.plan import Finding
+from scaffold.core.plan import Finding, full_text
 from scaffold.core.ports import Model
 from scaffold.core.states import Failed
 from scaffold.llm.transport.ports import Patience
@@ -41,6 +41,7 @@ from scaffold.orchestrator.planning.turn import (
 from scaffold.plan.edit.draft import IN_PROGRESS_STATUSES, PlanDraft
 from scaffold.plan.message_text import quoted_list
 from scaffold.run.context import RunContext
+from scaffold.run.learnings_told import with_notes_for_planning
 from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 
@@ -144,7 +145,9 @@ class SupervisorAgent:
         )
 
     def _request(self, event: PlanningEvent, prompt: str, goal: Goal, compound: Action | None) -> TurnRequest:
-        return TurnRequest(event=event, prompt=self._run_context.redactor.clean(prompt), goal=goal, action=compound)
+        about = (goal.name, goal.description, full_text(compound) if compound else "")
+        told = with_notes_for_planning(self._run_context, self._run, prompt, *about)
+        return TurnRequest(event=event, prompt=self._run_context.redactor.clean(told), goal=goal, action=compound)
 
     def _context(self, goal: Goal, compound: Action | None, event: PlanningEvent) -> GoalContext:
         store = self._run_context.store

@@ -1,0 +1,47 @@
+"""What agents are told of earlier work: the databases it is in, and the notes for turns that plan."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from scaffold.core.errors import StoreError
+from scaffold.core.model import Run
+from scaffold.plan.learning.matching import Situation, matches
+from scaffold.plan.learning.selection import prompt_section, select
+from scaffold.run.context import RunContext
+from scaffold.run.learning_stores import LearningStores, user_store_if_any
+from scaffold.run.notices import warn
+
+
+@contextmanager
+def told_stores(context: RunContext, run: Run) -> Iterator[LearningStores]:
+    """Open the databases; a notice says so if the user's cannot be used: work goes on without it."""
+    with ExitStack() as opened:
+        user = None
+        try:
+            user = opened.enter_context(user_store_if_any(context.clock))
+        except StoreError as error:
+            tell_unusable(context, run, error)
+        yield LearningStores(context.store, user)
+
+
+def tell_unusable(context: RunContext, run: Run, error: StoreError) -> None:
+    """Warn once in a run that the user's own learnings are not used."""
+    warn(context, run.id, f"Your own learnings are not used: {error.what}.")
+
+
+def with_notes_for_planning(context: RunContext, run: Run, prompt: str, *about: str) -> str:
+    """Return the prompt of a turn that plans, with the learnings that fit what it is `about`.
+
+    Nothing is withheld and no use is recorded: that a plan has landed says nothing about one note.
+    """
+    tokens = run.settings.learning.tokens
+    if not tokens:
+        return prompt
+    with told_stores(context, run) as stores:
+        now, situation = context.clock.now(), Situation("\n".join(about))
+        found = [each for each in stores.candidates(situation) if each.is_current(now)]
+        scores = stores.scores(found, now)
+        everything = {each.id: True for each in found}
+        given = select(matches(found, situation), scores, tokens=tokens, decided=everything).given
+        section = context.redactor.clean(prompt_section(given, scores, "start"))
+    return f"{prompt}\n\n{section}" if section else prompt
