@@ -109,6 +109,8 @@ def test_the_path_of_a_running_agent_is_its_worktree(context, run, scaffold, tmp
     assert scaffold("path", "store").out == f"{folder}\n"
     assert scaffold("path", "store", "--json").json == {
         "run": run.id,
+        "alternative": False,
+        "failures": [],
         "action": "store",
         "attempt": attempt.number,
         "path": str(folder),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from builders import make_settings
 from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.states import Failed, Pending, Skipped, awaited_inbox_id
@@ -153,13 +152,3 @@ async def test_a_retry_answers_the_question(harness):
     assert rungs(harness, run)[-1] == "again", "what failed before counts no longer"
     with pytest.raises(UsageError, match="not failed"):
         retry_action(harness.store, run, harness.action(run, "a"))
-
-
-async def test_an_alternative_may_have_another_model(harness):
-    """AL-19: if one is configured."""
-    settings = make_settings(other_model=None)
-    assert settings.attempt_model(alternative=True) == settings.model
-    other = make_settings().model
-    settings = make_settings(other_model=type(other)(name="cassette:/other.yaml"))
-    assert settings.attempt_model(alternative=True).name == "cassette:/other.yaml"
-    assert settings.attempt_model(alternative=False) == settings.model

@@ -44,3 +44,12 @@ def test_only_a_list_of_the_repository_is_marked_by_commits():
 def test_a_human_reviews_changes_where_the_tier_or_the_user_says_so(tier, chosen, asked):
     """AL-22."""
     assert make_settings(tier=tier, human_review=chosen).human_reviews is asked
+
+
+def test_an_attempt_that_takes_another_approach_may_have_another_model():
+    """AL-19: if one is configured."""
+    settings = make_settings()
+    assert settings.attempt_model(alternative=True) == settings.model
+    settings = make_settings(other_model=ModelSettings(name="larger"))
+    assert settings.attempt_model(alternative=True).name == "larger"
+    assert settings.attempt_model(alternative=False) == settings.model

@@ -1,6 +1,7 @@
 import pytest
 
 from scaffold.plan.decide import (
+    AskHuman,
     CompleteCompound,
     CompleteGoal,
     Decompose,
@@ -36,8 +37,8 @@ def primitive(key):
     return ReadyAction(key.upper(), key, "primitive", False)
 
 
-def failed(*keys, parent=None):
-    return tuple(FailedPrimitive(key.upper(), key, parent) for key in keys)
+def failed(*keys, parent=None, **how):
+    return tuple(FailedPrimitive(key.upper(), key, parent, **how) for key in keys)
 
 
 def compound(key, *, children):
@@ -91,6 +92,29 @@ TABLE = {
     "a task that failed permanently asks for another plan before anything starts": (
         view(exhausted=failed("a", "b"), replans_left=2, ready=(primitive("c"),), running=1),
         (Replan(("done",), "`a`, `b` failed permanently"),),
+    ),
+    "work that used up its attempts is to be broken down": (
+        view(exhausted=failed("a", too_large=True), replans_left=1),
+        (
+            Replan(
+                ("done",),
+                "`a` failed permanently. `a` failed too often to be tried again as it is: break it down into smaller "
+                "actions, each with a check of its own, that make the same assertions true together",
+                smaller=("a",),
+            ),
+        ),
+    ),
+    "without replans a human is asked, and the rest goes on": (
+        view(exhausted=failed("a", "b"), asks_human=True, ready=(primitive("c"),)),
+        (AskHuman("A"), AskHuman("B")),
+    ),
+    "nobody is asked during a turn": (
+        view(exhausted=failed("a"), asks_human=True, planner_busy=True, ready=(primitive("c"),)),
+        (Dispatch("C"),),
+    ),
+    "nobody is asked about a step, which fails with its story": (
+        view(exhausted=failed("a", is_step=True), asks_human=True, ready=(primitive("c"),)),
+        (Dispatch("C"),),
     ),
     "without replans the rest goes on": (view(exhausted=failed("a"), ready=(primitive("c"),)), (Dispatch("C"),)),
     "ready primitives start as far as there are slots": (

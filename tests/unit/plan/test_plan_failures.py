@@ -2,9 +2,12 @@
 
 import pytest
 
+from builders import an_action, an_attempt
 from scaffold.plan.failures.answers import ChosenAnswer, choices_text, chosen_answer
 from scaffold.plan.failures.escalation import ESCALATION_TEXT, FailureHistory, next_escalation
 from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint, text_fingerprint
+from scaffold.plan.failures.recurrence import first_same
+from scaffold.plan.failures.soft_timeout import ANSWERS, KILL, WAIT, extension_s, reserve_s
 
 PYTEST = """
 tmp_path = PosixPath('/tmp/pytest-of-{user}/pytest-{n}/test_add0')
@@ -201,3 +204,20 @@ def test_an_answer_begins_with_one_of_the_choices(text, answer):
     assert chosen_answer(choices, text) == answer
     assert choices_text(choices) == "retry  again\nfail   not"
     assert choices_text({}) == ""
+
+
+def test_a_soft_timeout_leaves_a_reserve_and_each_extension_adds_half_of_the_time():
+    """AL-25."""
+    assert reserve_s(900, 0.8) == pytest.approx(180)
+    assert reserve_s(900, 1) is None
+    assert (extension_s(900, 0), extension_s(900, 1), extension_s(900, 3)) == (0, 450, 1350)
+    assert {*ANSWERS} == {KILL, WAIT}
+
+
+def test_an_attempt_is_compared_with_those_before_it():
+    """AL-19: the first that failed in this way is named; nothing is equal to nothing."""
+    action = an_action("a")
+    one, two, three, four = (an_attempt(action, n, fingerprint=f) for n, f in enumerate(("x", "", "x", "x"), 1))
+    attempts = (one, two, three, four)
+    assert first_same(attempts, four) == first_same(attempts, three) == one
+    assert first_same(attempts, one) is first_same(attempts, two) is None

@@ -288,6 +288,8 @@ def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> s
 
 def _approach(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
     """Return that the last attempt, or the one after it, is to take another approach, and why; else empty."""
+    if not attempts:
+        return ""
     *earlier, last = attempts
     if not upcoming:
         return ", another approach" if last.alternative else ""
