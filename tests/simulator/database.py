@@ -67,6 +67,9 @@ class _ProcessConnection:
         self._process.require_alive()
         return self._database.sqlite.rows(statement, values or {})
 
+    def text_search(self, table: str) -> str:
+        return self._database.sqlite.text_search(table)
+
     def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         self._process.require_alive()
         return self._database.sqlite.change(statement, values)

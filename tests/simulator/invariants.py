@@ -23,6 +23,7 @@ from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, Planning, reason_of, status_of
 from scaffold.git import refs
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
+from scaffold.run.failure_question import GIVEN_UP
 from scaffold.store.database import Store
 from simulator.branch_changes import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.collision_invariants import (
@@ -143,6 +144,10 @@ class InvariantChecker:
         action = self._store.actions.by_key(run.id, event.action)
         if was == "failed" and event.status == "pending" and action is not None and not action.extra_attempts:
             del self._own_failures[event.action]  # a human granted another attempt
+        # A human who was asked about a failed action let it be tried again.
+        released = was == "blocked" and event.status == "pending" and action is not None
+        if released and not self._store.actions.failures(action.id):
+            del self._own_failures[event.action]
 
 
 def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
@@ -238,8 +243,10 @@ def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) ->
 
 
 def an_action_fails_only_for_its_own_failures(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
-    """SC-20: crashes, conflicts, budgets and people do not count as failures."""
+    """SC-20: crashes, conflicts, budgets and people do not count as failures; a human may give it up, if asked."""
     action = store.actions.by_key(run.id, key)
+    if action is not None and (reason_of(action.state) or "").startswith(GIVEN_UP):
+        return
     if action is not None and action.kind == "primitive" and failures < own_failures_allowed(run, action):
         yield f"{key} failed permanently after {failures} own failures: {reason_of(action.state)}"
 

@@ -278,6 +278,8 @@ class MemoryGit:
             ):
                 then, now = self._known(old), self._known(new)
                 return "".join(self._raw(path, then, now) for path in objects.differing(then, now))
+            case ("diff-tree", "-r", "-z", "--numstat", *_, old, new):
+                return "".join(f"1\t1\t{path}\0" for path in objects.differing(self._known(old), self._known(new)))
             case ("diff-tree", "-r", "-p", *rest) if "--" in rest:
                 *_, old, new = rest[: rest.index("--")]
                 return "\n".join(f"+++ {path}" for path in objects.differing(old, new))

@@ -16,6 +16,8 @@ from scaffold.store.database import Store
 
 FAILED: Final = "failed"
 """Key in the detail of an inbox item that asks about a failed action; the value is how often it has failed."""
+GIVEN_UP: Final = "a human gave it up"
+"""The reason of an action that failed because a human said so."""
 CAUSE_CHARS = 600
 MAX_ATTEMPTS = 5
 ANSWERS: Final = {
@@ -81,7 +83,7 @@ def apply_failure_answer(store: Store, item: InboxItem, answer: ChosenAnswer) ->
         case "skip":
             store.actions.move(action.id, Skipped(utf8_safe(f"a human skipped it{why}")))
         case _:
-            store.actions.move(action.id, Failed(utf8_safe(f"a human gave it up{why}")))
+            store.actions.move(action.id, Failed(utf8_safe(f"{GIVEN_UP}{why}")))
             store.actions.mark_failure_handled(action.id)
     if answer.word != "fail":
         # The planner may help again: with what a human decided, its earlier turns say nothing about the next ones.

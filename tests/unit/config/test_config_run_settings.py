@@ -8,7 +8,7 @@ from msgspec import structs
 
 from builders import make_settings, with_settings
 from scaffold.config.file import SettingValue
-from scaffold.config.run_settings import chosen_model, gate_settings, with_gates, with_tier
+from scaffold.config.run_settings import chosen_model, failure_settings, gate_settings, with_gates, with_tier
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.table import SETTINGS
 from scaffold.core.errors import UsageError
@@ -89,6 +89,27 @@ def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(o
     run = make_settings(model="anthropic:claude-sonnet-4-5", planner=True)
     reviewer = with_tier(run, with_user(**own)).planning.reviewer
     assert (reviewer and reviewer.model.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, None),
+        ({"models__large": "anthropic:claude-opus-4-1"}, None),
+        ({"models__large": "anthropic:claude-opus-4-1", "other_approach__model": "large"}, "anthropic:claude-opus-4-1"),
+        ({"models__large": "anthropic:claude-opus-4-1", "other_approach__model": "auto"}, "anthropic:claude-opus-4-1"),
+        ({"other_approach__model": "openai:gpt-5"}, "openai:gpt-5"),
+        ({"other_approach__model": "off"}, None),
+    ],
+)
+def test_attempts_with_another_approach_have_another_model_only_if_one_is_named(own, expected, monkeypatch):
+    """AL-19: the user pays for it."""
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "x")
+    run = make_settings(model="anthropic:claude-sonnet-4-5")
+    found = failure_settings(with_user(**own), run.model)
+    assert (found.other_model and found.other_model.name) == expected
+    assert found.soft_timeout == 0.8
 
 
 def test_a_run_without_a_planner_has_no_second_reviewer():
