@@ -142,7 +142,7 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
 
 @pytest.mark.slow
 def test_a_retry_resets_the_replans_of_a_goal(scenario):
-    """SC-20: the goal failed; after a human's retry another way is found."""
+    """SC-20: a human gave it up, and the goal failed; after a human's retry another way is found."""
     cassette = scenario.cassette(guide=[write("GUIDE.txt", "x\n")], manual=[write("GUIDE.md", "# Guide\n")])
     plan = [
         create_goal_call("docs", "written"),
@@ -152,7 +152,10 @@ def test_a_retry_resets_the_replans_of_a_goal(scenario):
     model = add_planner(cassette, plan)
     content = yaml.safe_load(cassette.read_text())
     cassette.write_text(yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]}))
-    assert scenario.scaffold("run", "a guide", "--model", model, "--yes").returncode == 1
+    assert scenario.scaffold("run", "a guide", "--model", model, "--yes").returncode == 3
+    (item,) = scenario.status()["inbox"]
+    assert scenario.scaffold("answer", item["id"], "fail").returncode == 0
+    assert scenario.scaffold("resume").returncode == 1
     manual = action("manual", effects=["written"], check="test -s GUIDE.md")
     helpful = reply_entries([create_actions_call("docs", manual), "that is all"], role="supervisor", event="replan")
     better = scenario.home / "better.yaml"
