@@ -222,10 +222,8 @@ def attempt_shape(attempt, *, ended):
         "cost_usd": 0.25,
         "log_file": attempt.log_file,
         "error": None,
-        "fingerprint": None,
-        "same_failure_as": None,
+        **dict.fromkeys(("fingerprint", "same_failure_as", "escalation")),
         "alternative": False,
-        "escalation": None,
     }
 
 
