@@ -23,7 +23,6 @@ from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, Planning, reason_of, status_of
 from scaffold.git import refs
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
-from scaffold.run.failure_question import GIVEN_UP
 from scaffold.store.database import Store
 from simulator.branch_changes import reverted, what_a_revert_undoes_holds_no_longer
 from simulator.collision_invariants import (
@@ -32,6 +31,7 @@ from simulator.collision_invariants import (
     nothing_runs_beside_what_it_collides_with,
 )
 from simulator.database import Database
+from simulator.failure_invariants import an_action_fails_only_for_its_own_failures, own_failures_are_bounded
 from simulator.memory_git import Objects
 from simulator.story_invariants import (
     AT_THE_END,
@@ -39,7 +39,6 @@ from simulator.story_invariants import (
     is_about_step,
     is_part_of_a_landing,
     one_attempt_in_a_workspace,
-    own_failures_allowed,
     steps_begin_in_order,
     was_replaced,
 )
@@ -232,23 +231,6 @@ def nothing_starts_in_a_goal_whose_workers_die(store: Store, run: Run, event: At
     goal = None if action is None else store.goals.get(action.goal_id)
     if goal is not None and (goal.deaths >= MANY_DEATHS or goal in store.goals.resting(run.id)):
         yield f"attempt {event.number} of {event.action} starts after {goal.deaths} deaths, rest {goal.rest}"
-
-
-def own_failures_are_bounded(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
-    """SC-20: an action has as many own failures as allowed, and one more with another approach."""
-    action = store.actions.by_key(run.id, key)
-    most = run.settings.limits.attempts + (action.extra_attempts if action else 0)
-    if failures > most:
-        yield f"{key} failed {failures} times, but only {most} are allowed"
-
-
-def an_action_fails_only_for_its_own_failures(store: Store, run: Run, key: str, failures: int) -> Iterator[str]:
-    """SC-20: crashes, conflicts, budgets and people do not count as failures; a human may give it up, if asked."""
-    action = store.actions.by_key(run.id, key)
-    if action is not None and (reason_of(action.state) or "").startswith(GIVEN_UP):
-        return
-    if action is not None and action.kind == "primitive" and failures < own_failures_allowed(run, action):
-        yield f"{key} failed permanently after {failures} own failures: {reason_of(action.state)}"
 
 
 def a_submitted_candidate_belongs_to_the_owner(event: AttemptEnded) -> Iterator[str]:

@@ -129,13 +129,18 @@ async def run_settings(
         landing=landing_settings(settings),
         scheduling=scheduling_settings(settings),
         failures=failures,
-        learning=LearningSettings(
-            tokens=int(settings.number("learning.tokens")),
-            # Without a planner, a run makes no other requests than those of its workers.
-            extract=planner and settings.text("learning.extract") == "on",
-        ),
+        learning=learning_settings(settings, planner=planner),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
+    )
+
+
+def learning_settings(settings: Settings, *, planner: bool) -> LearningSettings:
+    """Return what attempts are told of earlier work, and what is kept of theirs."""
+    return LearningSettings(
+        tokens=int(settings.number("learning.tokens")),
+        # Without a planner, a run makes no other requests than those of its workers.
+        extract=planner and settings.text("learning.extract") == "on",
     )
 
 

@@ -150,12 +150,10 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     # Only here are the caps certain: another supervisor may have taken the last slot since the decision.
     with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
-        if goal is None or not isinstance(goal.state, Active):
+        if goal is None or not isinstance(goal.state, Active) or action is None:
             return None
         slots = slots_for(store, run, goal)
-        if not slots.by_goal.get(goal_id):
-            return None
-        if action is None or not isinstance(action.state, Pending) or action.unmet:
+        if not slots.by_goal.get(goal_id) or not isinstance(action.state, Pending) or action.unmet:
             return None
         # The order of steps keeps them apart; a second one at once would reset the worktree of the first.
         if store.attempts.is_in_use(attempt.workspace):

@@ -145,8 +145,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "granted_files": [],
                 "status": "completed",
                 "task_state": "done",
-                "failures": 0,
-                "attempts_allowed": 1,
+                **ONE_ATTEMPT,
                 "reason": None,
                 "held_back": None,
                 "attempts": [attempt_shape(first, ended=True)],
@@ -174,8 +173,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
                 "granted_files": [],
                 "status": "landing",
                 "task_state": "verifying",
-                "failures": 0,
-                "attempts_allowed": 1,
+                **ONE_ATTEMPT,
                 "reason": None,
                 "held_back": None,
                 "attempts": [attempt_shape(waiting, ended=False)],
@@ -202,6 +200,9 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
     }
 
 
+ONE_ATTEMPT = {"failures": 0, "attempts_allowed": 1}
+
+
 def attempt_shape(attempt, *, ended):
     return {
         "id": attempt.id,
@@ -221,8 +222,7 @@ def attempt_shape(attempt, *, ended):
         "tokens": 1000,
         "cost_usd": 0.25,
         "log_file": attempt.log_file,
-        "error": None,
-        **dict.fromkeys(("fingerprint", "same_failure_as", "escalation")),
+        **dict.fromkeys(("error", "fingerprint", "same_failure_as", "escalation")),
         "alternative": False,
     }
 
