@@ -65,6 +65,9 @@ class UnlimitedBudget:
         """Return at once."""
         return ReservationId("")
 
+    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+        """Note nothing."""
+
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book nothing."""
 

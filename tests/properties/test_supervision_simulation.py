@@ -149,8 +149,8 @@ PLANTED = {
     ),
     "an attempt is queued without counting the slots in its transaction": (
         "orchestrator/dispatch.py",
-        "        if not slots.by_goal.get(goal_id):\n            return None\n",
-        "",
+        "if not slots.by_goal.get(goal_id) or not isinstance",
+        "if not isinstance",
     ),
     "an attempt is queued without asking the collision rules in its transaction": (
         "orchestrator/dispatch.py",

@@ -10,7 +10,8 @@ from scaffold.config.file import SettingValue, decode_config, parse_settings, re
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.merge_rules import LOWER, MergeRule
 from scaffold.config.parsers import SIZES, ConfigValue
-from scaffold.config.table import EFFORT_ROLES, SETTINGS, Setting
+from scaffold.config.setting import Setting
+from scaffold.config.table import EFFORT_ROLES, SETTINGS
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import CompactionWriter, Effort, Tier
 from scaffold.host.user_dirs import user_dirs

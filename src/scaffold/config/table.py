@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
-from msgspec import Struct
-
 from scaffold.config import parsers
-from scaffold.config.merge_rules import ADD, FREE, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
+from scaffold.config.merge_rules import ADD, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
 from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
+from scaffold.config.setting import Setting
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     BUILDER,
@@ -43,31 +42,6 @@ EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewe
 
 TerminalMode = Literal["auto", "plain"]
 PagerMode = Literal["auto", "off"]
-
-
-class Setting(Struct, frozen=True):
-    """One setting."""
-
-    name: str
-    """Dotted, as the file nests it."""
-    purpose: str
-    parse: Parser
-    default: ConfigValue = None
-    """A tuple for a list; None if the setting has no value until it is set."""
-    project: MergeRule = FREE
-    """What the project's `.scaffold.yaml` may do."""
-    local: MergeRule = FREE
-    """What `.scaffold/config.local.yaml` may do. The user approved its content, but others can put files there."""
-
-    @property
-    def is_list(self) -> bool:
-        """Whether the value may be a list."""
-        return isinstance(self.default, tuple) or self.parse is parsers.alternatives
-
-    @property
-    def accumulates(self) -> bool:
-        """Whether each layer adds to the list of the layers before."""
-        return self.local is ADD
 
 
 def _model(name: str, purpose: str, parse: Parser) -> Setting:

@@ -31,6 +31,9 @@ class Free:
     async def reserve(self, estimate):
         return ""
 
+    def set_tries(self, reservation, tries):
+        pass
+
     def settle(self, reservation, usage):
         pass
 
