@@ -1,5 +1,6 @@
 """What is left to do of a list of tasks."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,20 @@ def test_a_whole_that_is_open_although_its_parts_are_done_is_named():
     result = plan(task("a"), task("a.1", parent="a", done=True), task("b", "a"))
     assert (result.done, waits(result)) == (("a.1",), {"b": set()})
     assert result.left_out == {"a": "is not marked as done, although all its parts are"}
+
+
+def test_a_cycle_through_an_open_part_of_something_done_is_an_error():
+    """OR-6: the part is to be done, and waits for what waits for it."""
+    tasks = (task("a"), task("a.1", parent="a", done=True), task("a.1.1", "b", parent="a.1"), task("b", "a"))
+    with pytest.raises(PlanInvalid) as refused:
+        checked(TaskDocument(format="beads", tasks=tasks), name="x")
+    assert [each.code for each in refused.value.findings] == ["cycle"]
+
+
+def test_what_waits_for_something_done_does_not_wait_for_its_open_parts():
+    tasks = (task("a", done=True), task("a.1", "b", parent="a"), task("b", "a"))
+    document = checked(TaskDocument(format="beads", tasks=tasks), name="x")
+    assert {each.key: each.depends_on for each in planned_tasks(document).planned} == {"a.1": ("b",), "b": ()}
 
 
 def test_what_is_held_is_left_out_with_what_waits_for_it():

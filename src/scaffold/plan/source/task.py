@@ -142,18 +142,23 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     tree = TaskTree(document.tasks)
     open_ids = {task.id for task in document.tasks if not tree.done(task)}
     specs = [
-        TaskSpec(
-            key=task.id,
-            depends_on=()
-            if tree.done(task)
-            else (*tree.dependencies(task), *(part.id for part in tree.required_parts(task))),
-        )
+        TaskSpec(key=task.id, depends_on=_waits(task, tree))
         for task in document.tasks
         if task.id in open_ids or tree.by_id[task.id] is task
     ]
     if findings := dag_findings(specs):
         raise invalid_plan(name, with_task_positions(findings, document.tasks))
     return document
+
+
+def _waits(task: SourceTask, tree: TaskTree) -> tuple[ActionKey, ...]:
+    """Return what has to be done before a task is: what is named, if that is open or unknown, and its parts.
+
+    Parts may be open although the task is marked as done.
+    """
+    named = () if tree.done(task) else tree.dependencies(task)
+    parts = (part.id for part in tree.required_parts(task) if any(not tree.done(each) for each in tree.subtree(part)))
+    return (*(key for key in named if key not in tree.by_id or not tree.done(tree.by_id[key])), *parts)
 
 
 def empty_document(name: str, message: str, fix: str) -> PlanInvalid:
