@@ -80,13 +80,12 @@ def reverted(trace: Sequence[StoredEvent]) -> tuple[ActionReverted, ...]:
 def what_a_revert_undoes_holds_no_longer(store: Store, run: Run, event: ActionReverted) -> Iterator[str]:
     """BX-1: neither the facts of the action nor those that build on them, and the action is open again.
 
-    Except facts of work without checks: nothing can show anew that they hold. Nothing of a cancelled goal opens again.
+    Except facts of work without checks: nothing can show anew that they hold.
     """
     action = store.actions.by_key(run.id, event.action)
-    goal = store.goals.get(action.goal_id) if action is not None else None
-    if action is None or goal is None:
+    if action is None:
         return
-    if isinstance(action.state, Completed) and not isinstance(goal.state, Cancelled):
+    if isinstance(action.state, Completed):
         yield f"{action.key} was reverted and is still completed"
     facts = store.facts.of_goal(action.goal_id)
     shown_by = {fact.assertion: _provider(store, fact) for fact in facts}

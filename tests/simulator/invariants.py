@@ -141,11 +141,9 @@ class InvariantChecker:
                 self._store, run, event.action, self._own_failures[event.action]
             )
         action = self._store.actions.by_key(run.id, event.action)
-        if was == "failed" and event.status == "pending" and action is not None and not action.extra_attempts:
-            del self._own_failures[event.action]  # a human granted another attempt
-        # A human who was asked about a failed action let it be tried again.
-        released = was == "blocked" and event.status == "pending" and action is not None
-        if released and not self._store.actions.failures(action.id):
+        # A human granted new attempts; what the planner opens again, or a human gives up, keeps its failures.
+        reopened = was in {"failed", "blocked"} and event.status == "pending" and action is not None
+        if reopened and not self._store.actions.failures(action.id):
             del self._own_failures[event.action]
 
 

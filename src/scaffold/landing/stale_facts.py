@@ -117,17 +117,32 @@ def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
 def undo_action(store: Store, action: Action) -> None:
     """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch.
 
-    Of a compound whose steps made it, all steps are done again.
+    Of a compound whose steps made it, all steps are done again. In a cancelled goal nothing is: they are cancelled.
     """
-    for step in _steps_beside(store, action):
+    steps = _steps_beside(store, action)
+    for step in steps:
         for assertion in step.effects:
             store.facts.invalidate(step.goal_id, assertion, "refuted")
         store.actions.move(step.id, Pending())
     for assertion in action.effects:
         store.facts.invalidate(action.goal_id, assertion, "refuted")
     store.actions.reset_failures(action.id)
+    goal = store.goals.get(action.goal_id)
+    if goal is not None and isinstance(goal.state, Cancelled):
+        _cancel_undone(store, (action, *steps))
+        return
     reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
     chain_again(store, action)
+
+
+def _cancel_undone(store: Store, actions: Iterable[Action]) -> None:
+    """Cancel actions whose work is gone: what is completed has its work on the branch."""
+    for each in actions:
+        now = store.actions.get(each.id)
+        if now is not None and isinstance(now.state, Completed):
+            store.actions.move(each.id, Pending())
+        if now is not None and isinstance(now.state, Completed | Pending):
+            store.actions.move(each.id, Cancelled())
 
 
 def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
