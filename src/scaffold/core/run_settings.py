@@ -271,7 +271,7 @@ class FailureSettings(Struct, frozen=True, kw_only=True):
     """What happens to attempts that take long or fail."""
 
     soft_timeout: float = 0.8
-    """The share of an attempt's time after which a human is asked to kill it or to wait; 1: nobody is asked."""
+    """The share of an attempt's time after which a human is asked to kill it or to wait; 1 for never."""
     other_model: ModelSettings | None = None
     """The model of attempts that are to take another approach; None for the one of the run."""
 

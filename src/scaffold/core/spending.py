@@ -34,7 +34,7 @@ class AccountTotals(Struct, frozen=True, kw_only=True):
 
     spent: Amount = Amount()
     estimated_tokens: int = 0
-    """How many of the tokens are our estimate, because a reply did not say, or nobody lived to read it."""
+    """How many of the tokens are our estimate, because the reply did not say or was never read."""
     error_tokens: int = 0
     """By how many tokens the estimates of all other requests were wrong, upwards or downwards."""
 

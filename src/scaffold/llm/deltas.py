@@ -30,7 +30,7 @@ class DeltaListener:
     """
 
     def __init__(self, on_delta: DeltaHandler, on_tries: Callable[[int], None] = ignore_tries) -> None:
-        """`on_tries` is told how many tries may have been billed when that changes; at first it is 1."""
+        """`on_tries` receives the number of tries that may have been billed whenever it grows; it starts at 1."""
         self._on_delta = on_delta
         self._on_tries = on_tries
         self._billable = 1

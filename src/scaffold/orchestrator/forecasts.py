@@ -9,7 +9,7 @@ from scaffold.policy.path import globs
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
-from scaffold.store.scheduling import Forecast, OpenWork, PlacedAction
+from scaffold.store.scheduling import Forecast, WaitingWork, WorkUnderWay
 
 MAX_MERGES = 8
 """How many pairs are merged before one attempt starts."""
@@ -47,7 +47,7 @@ async def forecast_conflicts(context: RunContext, run: Run, action_id: ActionId,
             store.scheduling.add_forecast(run.id, forecast, head)
 
 
-def _new_pairs(store: Store, run: Run, action: PlacedAction) -> list[OpenWork]:
+def _new_pairs(store: Store, run: Run, action: WaitingWork) -> list[WorkUnderWay]:
     """Return the open work that has changed a path which the action's last work changed, and that is not forecasted."""
     known = {(each.head, each.attempt_id) for each in store.scheduling.forecasts(run.id) if each.action_id == action.id}
     touching = [each for each in store.scheduling.open_work(run.id) if not each.files and each.id != action.id]
@@ -55,6 +55,6 @@ def _new_pairs(store: Store, run: Run, action: PlacedAction) -> list[OpenWork]:
     return [each for each in near if (action.touched_sha, each.attempt_id) not in known][:MAX_MERGES]
 
 
-def _base_of(store: Store, placed: OpenWork | PlacedAction) -> Commit:
+def _base_of(store: Store, placed: WorkUnderWay | WaitingWork) -> Commit:
     last = store.attempts.of_action(placed.id)[-1]
     return last.base_sha

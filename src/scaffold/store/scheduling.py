@@ -116,7 +116,7 @@ _names = functools.lru_cache(maxsize=8192)(NAMES.read)
 _layout = functools.lru_cache(maxsize=8)(SOURCE_LAYOUT.read)
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class WorkPlace(Struct, frozen=True, kw_only=True):
     """The parts of an action that decide where it works; of a step in a shared worktree, those of its compound, too."""
 
     id: ActionId
@@ -133,7 +133,7 @@ class Placed(Struct, frozen=True, kw_only=True):
     """That commit."""
 
 
-class OpenWork(Placed, frozen=True, kw_only=True):
+class WorkUnderWay(WorkPlace, frozen=True, kw_only=True):
     """An action with an open attempt."""
 
     attempt_id: AttemptId
@@ -144,7 +144,7 @@ class OpenWork(Placed, frozen=True, kw_only=True):
     """What was added to its files."""
 
 
-class ReadyAction(Struct, frozen=True):
+class StartableAction(Struct, frozen=True):
     """A pending action that needs nothing more."""
 
     id: ActionId
@@ -156,7 +156,7 @@ class ReadyAction(Struct, frozen=True):
     workspace: Workspace
 
 
-class PlacedAction(Placed, frozen=True, kw_only=True):
+class WaitingWork(WorkPlace, frozen=True, kw_only=True):
     """An action that is not running, and where it would work."""
 
     role: str
@@ -190,7 +190,7 @@ class Scheduling(RunTableGateway):
     def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
         super().__init__(connection, clock, events)
 
-    def open_work(self, run_id: RunId) -> tuple[OpenWork, ...]:
+    def open_work(self, run_id: RunId) -> tuple[WorkUnderWay, ...]:
         """Return the actions with an open attempt that changes something, in the order these were opened."""
         rows = self._connection.rows(OPEN_WORK, run_id=run_id)
         granted: dict[str, list[str]] = {}
@@ -205,7 +205,7 @@ class Scheduling(RunTableGateway):
             BegunCompound(row["id"], row["key"], _names(row["files"]), _names(row["touched"] or "[]")) for row in rows
         )
 
-    def ready(self, goal_id: GoalId) -> Iterator[ReadyAction]:
+    def ready(self, goal_id: GoalId) -> Iterator[StartableAction]:
         """Yield the ready actions of a goal in plan order, read in pages as far as they are asked for."""
         position, last, limit = -1, "", FIRST_PAGE
         while True:
@@ -215,11 +215,11 @@ class Scheduling(RunTableGateway):
                 return
             position, last, limit = rows[-1]["position"], rows[-1]["id"], min(4 * limit, LARGEST_PAGE)
 
-    def placed(self, action_id: ActionId) -> PlacedAction:
+    def placed(self, action_id: ActionId) -> WaitingWork:
         """Return where an action would work, whether it is ready or not."""
         return _placed_action(self._connection.require_row(GET, "action", action_id))
 
-    def held_back(self, run_id: RunId, *, overtaken: int = 0) -> tuple[PlacedAction, ...]:
+    def held_back(self, run_id: RunId, *, overtaken: int = 0) -> tuple[WaitingWork, ...]:
         """Return the ready actions that are noted as held back, and were overtaken so often, in order of their notes.
 
         Those of goals that start nothing now are left out.
@@ -290,10 +290,10 @@ class Scheduling(RunTableGateway):
         self._connection.write(SET_LAYOUT, run_id=run_id, base=base, layout=SOURCE_LAYOUT.write(layout))
 
 
-def _open_work(row: Row, granted: tuple[str, ...]) -> OpenWork:
+def _open_work(row: Row, granted: tuple[str, ...]) -> WorkUnderWay:
     phase = row["phase"]
     is_step = row["attempt_kind"] == "step" and phase == "candidate"  # it keeps its slot for the next step
-    return OpenWork(
+    return WorkUnderWay(
         **_placed(row),
         attempt_id=row["attempt_id"],
         is_at_work=row["waits_for"] is None and (phase in WORKER_PHASES or is_step),
@@ -302,13 +302,13 @@ def _open_work(row: Row, granted: tuple[str, ...]) -> OpenWork:
     )
 
 
-def _ready(row: Row) -> ReadyAction:
+def _ready(row: Row) -> StartableAction:
     position = row["id"], row["key"], row["kind"], _names(row["files"]), row["role"], row["method"], row["workspace"]
-    return ReadyAction(*position)
+    return StartableAction(*position)
 
 
-def _placed_action(row: Row) -> PlacedAction:
-    return PlacedAction(**_placed(row), role=row["role"], method=row["method"], has_begun=bool(row["has_begun"]))
+def _placed_action(row: Row) -> WaitingWork:
+    return WaitingWork(**_placed(row), role=row["role"], method=row["method"], has_begun=bool(row["has_begun"]))
 
 
 def _placed(row: Row) -> dict[str, Any]:

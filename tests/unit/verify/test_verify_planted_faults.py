@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.verify.planted_faults.choice import ChangedFile, chosen_fault, faults_in, shuffled
+from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.verify.planted_faults.fault import Fault
 from scaffold.verify.planted_faults.python_faults import python_faults
 from scaffold.verify.planted_faults.text_faults import text_faults
@@ -100,7 +100,7 @@ def test_every_fault_of_this_module_still_parses():
 def test_the_seed_alone_decides():
     """AL-23."""
     faults = faults_in(
-        [ChangedFile(path="a.py", content=b"x = a < b\ny = not c\nf(a, b)\n", lines=frozenset({1, 2, 3}))]
+        [LandedFile(path="a.py", content=b"x = a < b\ny = not c\nf(a, b)\n", lines=frozenset({1, 2, 3}))]
     )
     assert {chosen_fault(faults, str(seed)) for seed in range(40)} == {*faults}
     assert [chosen_fault(faults, "7")] * 3 == [chosen_fault(faults, "7") for _ in range(3)]
@@ -110,5 +110,5 @@ def test_the_seed_alone_decides():
 
 def test_a_huge_file_gets_none():
     content = b"x = a < b\n" * 100_000
-    assert faults_in([ChangedFile(path="a.py", content=content, lines=frozenset({1}))]) == ()
-    assert isinstance(faults_in([ChangedFile(path="a.py", content=content[:10], lines=frozenset({1}))])[0], Fault)
+    assert faults_in([LandedFile(path="a.py", content=content, lines=frozenset({1}))]) == ()
+    assert isinstance(faults_in([LandedFile(path="a.py", content=content[:10], lines=frozenset({1}))])[0], Fault)

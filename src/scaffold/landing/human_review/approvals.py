@@ -37,7 +37,7 @@ class Rejected(Struct, frozen=True):
 
 
 Verdict = Literal["approved", "waits", "later"] | Rejected
-"""`waits`: a human is asked; `later`: what would land depends on what lands before it, so nobody is asked yet."""
+"""`waits`: the inbox has asked a human; `later`: it will, once what lands before this change has landed."""
 
 
 class _Asked(Struct, frozen=True):

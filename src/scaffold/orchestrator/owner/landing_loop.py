@@ -58,7 +58,7 @@ class LandingLoop:
                 if (aside := self._set_aside()) != self._told:
                     self._told = aside
                     self._wakeup.notify_all()
-                # Time alone decides that nobody waits for an answer any more.
+                # Approvals expire without an event, so they are looked at from time to time.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(APPROVAL_POLL_S if self._queue.approvals.awaiting else None):
                         await event.wait()

@@ -157,7 +157,7 @@ class Supervisor:
     def _note_held_back(self) -> None:
         """Store which actions are held back, so that it is counted how often others overtake them.
 
-        Not if an agent takes every step: nobody knows whether it would start them.
+        Not if an agent takes every step: it may never start them.
         """
         store = self._context.store
         new = [each for each in self._held_back if not store.scheduling.is_held_back(each)]

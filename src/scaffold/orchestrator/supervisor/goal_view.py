@@ -51,7 +51,7 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
     )
 
 
-def _ready(store: Store, action: Action | scheduling.ReadyAction) -> ReadyAction:
+def _ready(store: Store, action: Action | scheduling.StartableAction) -> ReadyAction:
     children = action.kind == "compound" and store.actions.has_children(action.id)
     return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 

@@ -37,7 +37,7 @@ from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
-from scaffold.verify.planted_faults.choice import ChangedFile, chosen_fault, faults_in, shuffled
+from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.verify.planted_faults.fault import Fault
 from scaffold.worker.inbox_approval import worker_gate
 from scaffold.worker.second_review.base_tests import base_tests_in_doubt
@@ -163,7 +163,7 @@ class ReviewerProbe:
         for path, added in lines.items():
             content = await commits.file_contents(git, change.commit, path)
             if content is not None:
-                files.append(ChangedFile(path=path, content=content, lines=frozenset(added)))
+                files.append(LandedFile(path=path, content=content, lines=frozenset(added)))
         return await asyncio.to_thread(faults_in, files)
 
     async def _reply(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:

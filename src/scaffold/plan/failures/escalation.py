@@ -72,7 +72,7 @@ def _further_attempt(history: FailureHistory) -> Escalation | None:
 def escalation_of_exhausted(*, replans_left: int, planner: bool) -> Escalation:
     """Return what follows for an action without attempts left.
 
-    Without a planner nobody breaks the work down, and the given plan is final: it fails, and its user may retry.
+    Without a planner the given plan is final: the action fails, and the user may retry it.
     """
     if not planner:
         return "failed"

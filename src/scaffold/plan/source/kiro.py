@@ -83,6 +83,7 @@ class _CriteriaReader:
         self._current: tuple[int, int] | None = None
 
     def read(self, line: Line) -> None:
+        """Take in the next line: a heading, a criterion, or a line that continues one."""
         if title := heading(line):
             self._enter(title)
         elif self._requirement is not None and not line.literal and (stated := self._stated(line.text)):

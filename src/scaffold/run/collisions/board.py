@@ -19,7 +19,7 @@ from scaffold.plan.collisions.rules import (
     overtakes,
 )
 from scaffold.store.database import Store
-from scaffold.store.scheduling import BegunCompound, OpenWork, Placed, PlacedAction, ReadyAction
+from scaffold.store.scheduling import BegunCompound, StartableAction, WaitingWork, WorkPlace, WorkUnderWay
 
 ConflictsOf = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By ready action: the units with whose work its last work conflicts, and in which paths."""
@@ -56,13 +56,13 @@ class RunBoard:
         """Return why a ready action may not start; None if it may."""
         return self.board().why_held_back(self.placed_unit(self._store.scheduling.placed(action_id)))
 
-    def unit(self, action: ReadyAction) -> WorkUnit:
+    def unit(self, action: StartableAction) -> WorkUnit:
         """Return a ready action as the rules see it; only what its files do not decide is read besides."""
         if action.workspace == "own" and (action.files or _reads_only(action)):
             return WorkUnit(id=action.id, key=action.key, files=action.files, reads_only=_reads_only(action))
         return self.placed_unit(self._store.scheduling.placed(action.id))
 
-    def placed_unit(self, action: PlacedAction) -> WorkUnit:
+    def placed_unit(self, action: WaitingWork) -> WorkUnit:
         """Return an action that does not run as the rules see it."""
         unit = _unit(action)
         if action.workspace == "parent":
@@ -138,7 +138,7 @@ class StartPicker:
         """Nothing is read before it is asked."""
         self._store = store
         self._run = run
-        self._rest: dict[GoalId, Iterator[ReadyAction]] = {}
+        self._rest: dict[GoalId, Iterator[StartableAction]] = {}
         self._passed: dict[GoalId, PassedActions] = {}
         self._board: Board | None = None
 
@@ -158,7 +158,7 @@ class StartPicker:
             pass
         return passed
 
-    def _next(self, goal_id: GoalId) -> Iterator[ReadyAction]:
+    def _next(self, goal_id: GoalId) -> Iterator[StartableAction]:
         """Yield the next ready actions of the goal that are not held back; primitives among them are picked."""
         passed = self._of_goal(goal_id)
         if self._board is None:
@@ -185,16 +185,16 @@ class PassedActions:
     """The ready actions of a goal that were looked at, in plan order."""
 
     def __init__(self) -> None:
-        self.free: list[ReadyAction] = []
+        self.free: list[StartableAction] = []
         """Those that may start together beside what runs, and the compounds among them."""
         self.held_back: list[ActionId] = []
 
 
-def _reads_only(action: ReadyAction | PlacedAction) -> bool:
+def _reads_only(action: StartableAction | WaitingWork) -> bool:
     return action.method == "audit" or is_review_role(action.role)
 
 
-def _without_held(store: Store, run: Run, found: tuple[OpenWork, ...]) -> tuple[OpenWork, ...]:
+def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tuple[WorkUnderWay, ...]:
     """Return the open work without candidates that are held until others, which must be able to start, have landed."""
     if not any(each.is_candidate for each in found):
         return found
@@ -202,7 +202,7 @@ def _without_held(store: Store, run: Run, found: tuple[OpenWork, ...]) -> tuple[
     return tuple(each for each in found if each.attempt_id not in held)
 
 
-def _running_unit(work: OpenWork) -> WorkUnit:
+def _running_unit(work: WorkUnderWay) -> WorkUnit:
     unit = _unit(work)
     known = (*unit.files, *work.granted) if unit.files else ()
     return replace(unit, files=known, at_work=work.is_at_work)
@@ -212,7 +212,7 @@ def _begun_unit(compound: BegunCompound) -> WorkUnit:
     return WorkUnit(id=compound.id, key=compound.key, files=compound.files, touched=compound.touched, has_begun=True)
 
 
-def _unit(placed: Placed) -> WorkUnit:
+def _unit(placed: WorkPlace) -> WorkUnit:
     """Return an action as the rules see it; steps in one worktree are one."""
     if placed.parent_id is None or placed.parent_key is None:
         return WorkUnit(id=placed.id, key=placed.key, files=placed.files, touched=placed.touched)

@@ -15,7 +15,7 @@ MAX_FILE_BYTES = 200_000
 """A larger file gets no fault: few people write such files."""
 
 
-class ChangedFile(Struct, frozen=True, kw_only=True):
+class LandedFile(Struct, frozen=True, kw_only=True):
     """A file of a change as it is afterwards, and the lines of it that are new."""
 
     path: str
@@ -23,7 +23,7 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
     lines: frozenset[int]
 
 
-def faults_in(files: Sequence[ChangedFile]) -> tuple[Fault, ...]:
+def faults_in(files: Sequence[LandedFile]) -> tuple[Fault, ...]:
     """Return every fault that can be planted in the new lines of a change, in order."""
     found = []
     for file in files:
