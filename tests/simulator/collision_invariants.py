@@ -18,11 +18,14 @@ def count_able_to_start(store: Store, run: Run, goal: Goal) -> int:
     if store.scheduling.held_back(run.id, overtaken=MOST_OVERTAKEN):
         return 0
     running = [each for each, _ in _changing(store, run)]
+    # What was committed by work whose files are unknown.
+    touched = {path for each in store.scheduling.open_work(run.id) if not each.files for path in each.touched}
     in_shared = len(_in_shared(store, run))
     able = 0
     for action in ready:
         is_full = _is_in_shared(action) and in_shared >= run.settings.scheduling.directory_agents
-        if is_full or not action.files or any(_collide(action, other) for other in running):
+        meets = not touched.isdisjoint(action.files) or any(_collide(action, other) for other in running)
+        if is_full or not action.files or meets:
             able += not action.files and not store.attempts.of_action(action.id)
             continue
         running.append(action)
