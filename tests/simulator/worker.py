@@ -23,7 +23,7 @@ from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.story.rebase_step import REBASE_STEP
-from scaffold.worker.workspace import rescue_and_remove, rescue_work
+from scaffold.worker.workspace import pin_earlier_work, rescue_and_remove, rescue_work
 from simulator.faults import FaultInjector
 from simulator.memory_git import Objects
 from simulator.plans import file_of
@@ -179,6 +179,7 @@ class SimulatedWorker:
     async def _attempt(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is submitted."""
         record = AttemptRecorder(self._context, attempt, action)
+        await pin_earlier_work(self._context, attempt)
         self._worktrees.open(folder, attempt.start, attempt.id)
         record.enter("executing")
         parents = await self._parents(run, attempt, action, folder)

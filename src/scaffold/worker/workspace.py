@@ -19,6 +19,7 @@ from scaffold.git.command import Git
 from scaffold.git.errors import ObjectsCollected, objects_collected
 from scaffold.git.untouched_files import unstage_untouched
 from scaffold.git.worktree_pool import WorktreePool
+from scaffold.host.process.child import kill_orphan
 from scaffold.run.attempt_end import require_attempt
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import archive_ignored
@@ -27,6 +28,8 @@ from scaffold.worker.stray_work import pin_stray_work
 
 UNPINNED_PHASES: frozenset[AttemptPhase] = frozenset({"executing", "verifying", "critiquing"})
 """Phases in which a worktree may hold the only copy of the work: before them there is none, after them it is pinned."""
+UNOPENED_PHASE: AttemptPhase = "workspace"
+"""The phase in which an attempt has not begun, and a shared worktree may still hold the work of an earlier one."""
 
 
 class AttemptWorkspace(Struct, frozen=True, kw_only=True):
@@ -53,6 +56,7 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     That is a clean worktree, if possible one that another attempt has used; or, if the attempt shares it with earlier
     ones, as these left it, ignored files included. Warns once in a run about each submodule that cannot be checked out.
     """
+    await pin_earlier_work(context, attempt)
     pool = _pool(context, attempt.run_id)
     take = pool.take_again if attempt.workspace else pool.take
     slot = await take(attempt.workspace_name, attempt.start)
@@ -110,9 +114,26 @@ async def rescue_and_remove(context: RunContext, run: Run, attempt_id: AttemptId
     return pinned
 
 
+async def pin_earlier_work(context: RunContext, attempt: Attempt) -> None:
+    """Pin what an earlier attempt left in the shared worktree of an attempt that has not begun to work there.
+
+    A user who stops an attempt ends it before its process, so that this one may be the first to find the work.
+    """
+    if not attempt.workspace or attempt.phase != UNOPENED_PHASE:
+        return
+    began = [each for each in context.store.attempts.of_workspace(attempt.workspace) if each.phase != UNOPENED_PHASE]
+    run = context.store.runs.get(attempt.run_id)
+    if run is None or not began or began[-1].phase not in UNPINNED_PHASES or began[-1].head_sha is not None:
+        return
+    if began[-1].worker is not None:
+        await kill_orphan(began[-1].worker)
+    await rescue_work(context, run, began[-1].id)
+
+
 async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
     """Pin the attempt's work under a rescue ref and return the commit; None if it is unchanged from where it began."""
     attempt = require_attempt(context.store, attempt_id)
+    await pin_earlier_work(context, attempt)
     path = _folder_of(context, attempt)
     pinned = await _rescued(context, attempt)
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():

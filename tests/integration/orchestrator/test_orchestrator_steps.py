@@ -2,10 +2,10 @@
 
 import pytest
 
-from scaffold.core.states import Completed, Failed, Running
+from scaffold.core.states import Completed, Failed, Pending, Running
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import StepRecorded
-from scaffold.worker.workspace import open_workspace
+from scaffold.worker.workspace import open_workspace, rescue_and_remove
 from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal
 
 STORY = act("s", kind="compound", effects=("s_done",), title="A list of six")
@@ -102,11 +102,8 @@ async def test_a_failed_step_fails_its_compound_and_keeps_what_was_made(harness)
     assert await harness.worktrees(spare=False) == 0
 
 
-@pytest.mark.parametrize("key", ["look", "write", "finish"])
-async def test_a_step_whose_worker_died_begins_again_where_it_began(harness, key):
-    """DR-12: its own work is pinned and not in the worktree; never past it."""
-    run = await harness.own(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)
-    turns = {"look": "echo found > notes", "write": "echo six >> list", "finish": "true"}
+async def half_done(harness, run, key, turns):
+    """Work on the steps up to this one, and on it until it has written a file; return its attempt."""
     with harness.store.transaction():
         harness.store.actions.move(harness.action(run, "s").id, Running())
     for before in [*turns][: [*turns].index(key)]:
@@ -120,6 +117,31 @@ async def test_a_step_whose_worker_died_begins_again_where_it_began(harness, key
             attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(workspace.path), log_file="log"
         )
         harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    return attempt
+
+
+@pytest.mark.parametrize("next_one", ["opens the worktree", "dies before it opens it"])
+async def test_the_work_of_a_step_that_was_stopped_is_pinned_before_the_next_one_begins(harness, next_one):
+    """BX-2, SC-17: a user's stop ends the attempt in the store first, and its worktree is shared."""
+    run = await harness.own(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)
+    stopped = await half_done(harness, run, "write", {"look": "true", "write": "true"})
+    with harness.store.transaction():
+        harness.store.attempts.end(stopped.id, outcome="cancelled", error="stopped by the user")
+        harness.store.actions.move(stopped.action_id, Pending())
+    again = await harness.queue(run, "s/write")
+    if next_one == "opens the worktree":
+        await open_workspace(harness.context, again)
+    else:
+        await rescue_and_remove(harness.context, run, again.id)
+    assert await harness.sh(f"git show refs/scaffold/rescue/{stopped.id}:half") == "half"
+
+
+@pytest.mark.parametrize("key", ["look", "write", "finish"])
+async def test_a_step_whose_worker_died_begins_again_where_it_began(harness, key):
+    """DR-12: its own work is pinned and not in the worktree; never past it."""
+    run = await harness.own(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)
+    turns = {"look": "echo found > notes", "write": "echo six >> list", "finish": "true"}
+    await half_done(harness, run, key, turns)
     again = harness.orphan(run)
     ending = await harness.run_to_end(again, **{f"s/{each}": [command] for each, command in turns.items()})
     assert ending.state == Completed()
