@@ -114,6 +114,18 @@ def test_nothing_waits_for_a_skipped_step():
     assert keys["US-001/step-004"] == ("done:US-001/step-002",)
 
 
+def test_no_step_begins_before_one_that_was_cancelled_whatever_is_edited_meanwhile():
+    """DR-4, SC-17: the running step changes the story, and a later one was cancelled by the user."""
+    record = working_on("step-002")
+    cancelled = replace(
+        record, steps=(*record.steps[:2], replace(record.steps[2], status="cancelled"), *record.steps[3:])
+    )
+    keys = {step.key: step.preconditions for step in step_actions(cancelled)}
+    assert keys["US-001/step-002"] == ("done:US-001/step-001",)
+    assert keys["US-001/step-003"] == ("done:US-001/step-002",)
+    assert keys["US-001/step-004"] == ("done:US-001/step-003",)
+
+
 STATES = {
     Pending(): ("pending", "unclaimed"),
     Blocked("waits_for:x"): ("pending", "blocked"),

@@ -20,10 +20,10 @@ from scaffold.core.states import (
 )
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import SourceTask
-from scaffold.plan.story.record import StepId, StepStatus, StoryRecord, StoryStatus
+from scaffold.plan.story.record import StepId, StepRecord, StepStatus, StoryRecord, StoryStatus
 
-_EXECUTED: tuple[StepStatus, ...] = ("skipped", "completed", "failed", "cancelled", "in_progress", "pending")
-"""The statuses in the order in which steps with them were, are or will be executed."""
+_EXECUTED: tuple[StepStatus, ...] = ("skipped", "completed", "in_progress")
+"""The statuses of steps that have begun and were not given up, in the order in which they began."""
 ENDED_FROM_OUTSIDE: frozenset[AttemptOutcome] = frozenset({"timeout", "cancelled"})
 """Outcomes with which a failed step counts as cancelled."""
 
@@ -62,11 +62,12 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     """Yield the steps as primitives in the story's worktree, each after the one that it needs.
 
     Those that have not begun follow each other in their order, and the first of them follows all that have: a step that
-    was added after an ended one is the next. Their role is their type. Skipped steps are left out: nothing waits for
-    them. The last one, the final review, lands the work of all: it makes `done:<story>` true.
+    was added after an ended one is the next. One that failed or was cancelled stays where it is among them, so that
+    none after it begins. Their role is their type. Skipped steps are left out: nothing waits for them. The last one,
+    the final review, lands the work of all: it makes `done:<story>` true.
     """
     before = None
-    for step in sorted(record.steps, key=lambda each: _EXECUTED.index(each.status)):
+    for step in sorted(record.steps, key=_order):
         if step.status == "skipped":
             continue
         key = step_key(record.story_id, step.id)
@@ -82,6 +83,10 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
             effects=(done_assertion(of),),
         )
         before = key
+
+
+def _order(step: StepRecord) -> int:
+    return _EXECUTED.index(step.status) if step.status in _EXECUTED else len(_EXECUTED)
 
 
 def step_status(state: ActionState, outcome: AttemptOutcome | None = None) -> StepStatus:
