@@ -105,7 +105,7 @@ def test_a_wide_plan_needs_as_many_agents_as_its_width():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(2),)))
     assert advice.agents == 2
-    assert advice.why.endswith("% longer; never more than 2 actions can run in parallel")
+    assert advice.why.endswith("% longer; never more than 2 actions can run")
 
 
 def test_the_advice_never_exceeds_the_agents_allowed_per_goal():

@@ -1,16 +1,26 @@
-"""Advice on how many agents to use for a plan, predicted by simulation, with the reason."""
+"""Advice on how many agents to use for a plan, predicted by simulation and by bounds, with the reason."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from scaffold.core.plan import Plan
-from scaffold.plan.analysis.lint import lint
+from scaffold.core.plan import ActionSpec, Plan
+from scaffold.core.printable_text import count_of
+from scaffold.plan.analysis.shared_files import busiest_path
+from scaffold.plan.graph.dependency_graph import DependencyGraph
+from scaffold.plan.graph.levels import critical_path, width
+from scaffold.plan.message_text import quoted
+from scaffold.plan.progress import PlanProgress
+from scaffold.plan.simulation.sim_random import AttemptTiming, draw_attempts
 from scaffold.plan.simulation.simulate import simulate
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
 
+TIMING = AttemptTiming()
+ENDED_STATUSES = frozenset({"completed", "failed", "skipped", "cancelled"})
+
 MAX_AGENTS = 16
-"""The largest number of agents that is simulated."""
+"""The largest number of agents that is predicted."""
 
 SEEDS = (0, 1, 2)
 """Random seeds of the simulations that a prediction averages."""
@@ -18,9 +28,13 @@ SEEDS = (0, 1, 2)
 ACCEPTABLE_LOSS = 0.10
 """How much more time fewer agents may take, as a fraction."""
 
+MAX_SIMULATED = 6_000
+"""About how many attempts are simulated for one advice. If that is too few for each number of agents, it is found by
+bisection; of a plan that is too large for that, lower bounds are compared."""
+
 
 class MakespanPrediction(Struct, frozen=True):
-    """A plan's predicted duration in seconds: the mean of several simulations without failures."""
+    """A plan's predicted duration in seconds: the mean of several simulations without failures, or a lower bound."""
 
     agents: int
     makespan_s: float
@@ -32,21 +46,108 @@ class AgentCountAdvice(Struct, frozen=True, kw_only=True):
     agents: int
     why: str
     predictions: tuple[MakespanPrediction, ...]
-    """For 1, 2, ... agents, up to the number above which more could not run in parallel."""
+    """For 1, 2, ... agents, up to the number above which more could not run in parallel, or to the limit; of a large
+    plan, only some of them."""
 
 
-def advise_agent_count(plan: Plan) -> AgentCountAdvice:
-    """Return how many agents to use for `plan`, which must be valid according to lint. Depends on the plan only."""
-    width = lint(plan).width
-    most = max(1, min(width, WORKER_CAP * len(plan.goals), MAX_AGENTS))
-    predictions = tuple(MakespanPrediction(agents, _makespan_s(plan, agents)) for agents in range(1, most + 1))
+def advise_agent_count(
+    plan: Plan, *, limit: int = MAX_AGENTS, progress: PlanProgress | None = None
+) -> AgentCountAdvice:
+    """Return how many agents, of `limit` at most, to use for what is left to do of `plan`.
+
+    The plan must be valid according to lint. The advice depends on the arguments only.
+    """
+    work = _Work(plan, progress or PlanProgress())
+    most = max(1, min(work.count, WORKER_CAP * work.goals, limit, MAX_AGENTS)) if work.width > 1 else 1
+    predictions = _predictions(work, most)
     # There is always one: the largest number has no larger one to compare with.
     best = next(each for each in predictions if _enough(each, predictions))
-    return AgentCountAdvice(agents=best.agents, why=_why(best, predictions, width), predictions=predictions)
+    return AgentCountAdvice(agents=best.agents, why=_why(best, predictions, work, limit), predictions=predictions)
 
 
-def _makespan_s(plan: Plan, agents: int) -> float:
-    return round(sum(simulate(plan, agents=agents, seed=seed).makespan_s for seed in SEEDS) / len(SEEDS), 1)
+def _predictions(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
+    """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs."""
+    if work.load * most * len(SEEDS) <= MAX_SIMULATED:
+        return tuple(MakespanPrediction(agents, work.makespan_s(agents, len(SEEDS))) for agents in range(1, most + 1))
+    seeds = min(len(SEEDS), MAX_SIMULATED // (work.load * (most.bit_length() + 1)))
+    times = {most: work.makespan_s(most, seeds)}
+    below, enough = 0, most
+    while enough - below > 1:
+        agents = (below + enough) // 2
+        times[agents] = work.makespan_s(agents, seeds)
+        below, enough = (below, agents) if times[agents] <= (1 + ACCEPTABLE_LOSS) * times[most] else (agents, enough)
+    return tuple(MakespanPrediction(agents, times[agents]) for agents in sorted(times))
+
+
+class _Work:
+    """What is left to do of a plan, and how it can be spread."""
+
+    def __init__(self, plan: Plan, progress: PlanProgress) -> None:
+        self._plan = _left_of(plan, progress)
+        self._progress = PlanProgress(facts=progress.facts)
+        graphs = [DependencyGraph(goal, progress.held(goal.name)) for goal in self._plan.goals]
+        leaves = [_leaves(graph) for graph in graphs]
+        self._seconds = {each.key: float(TIMING.mean_s) for actions in leaves for each in actions}
+        self._by_goal = [len(actions) for actions in leaves]
+        self._chain = len(critical_path(graphs))
+        self._shared = busiest_path((each for actions in leaves for each in actions), self._seconds)
+        self.count = sum(self._by_goal)
+        self.goals = sum(count > 0 for count in self._by_goal)
+        self.width = width(graphs)
+        # Each event of a simulation looks at each goal.
+        self.load = self.count * (1 + self.goals // 25)
+
+    @property
+    def shape(self) -> str:
+        """Say what limits how much runs in parallel: the width, the critical path, and the paths that overlap."""
+        parts = [f"at most {self.width} in parallel, longest chain {count_of(self._chain, 'action')}"]
+        if self._shared is not None:
+            parts.append(f"{len(self._shared.actions)} actions change {quoted(self._shared.path)} one after the other")
+        return ", ".join(parts)
+
+    def makespan_s(self, agents: int, seeds: int) -> float:
+        """Return the predicted makespan in seconds: simulated with so many random seeds; with none, a lower bound."""
+        if not seeds:
+            return round(max(self._shared.seconds if self._shared else 0.0, self._bound_s(agents)), 1)
+        return round(sum(self._simulated_s(agents, seed) for seed in SEEDS[:seeds]) / seeds, 1)
+
+    def _simulated_s(self, agents: int, seed: int) -> int:
+        run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress)
+        # Whoever works on the same files waits, however many agents there are.
+        return max(run.makespan_s, self._alone_s[seed])
+
+    @cached_property
+    def _alone_s(self) -> Mapping[int, int]:
+        """For each seed, how long the actions on the busiest path take, one after the other."""
+        keys = self._shared.actions if self._shared else ()
+        drawn = {seed: draw_attempts(self._plan, seed=seed, failure_rate=0.0, pace=TIMING) for seed in SEEDS}
+        return {
+            seed: sum(attempts[key][0].duration_s + TIMING.landing_s for key in keys)
+            for seed, attempts in drawn.items()
+        }
+
+    def _bound_s(self, agents: int) -> float:
+        """Return the longest of: the critical path, the work of each agent and of each goal's, and all landings."""
+        workers = min(agents, WORKER_CAP * max(1, self.goals))
+        shares = [self.count / workers, *(count / min(agents, WORKER_CAP) for count in self._by_goal)]
+        chain_s = self._chain * (TIMING.mean_s + TIMING.landing_s)
+        return max(chain_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count)
+
+
+def _leaves(graph: DependencyGraph) -> list[ActionSpec]:
+    """Return the actions that take time and can run."""
+    starts = enumerate(graph.reach.starts)
+    return [graph.actions[at] for at, start in starts if start is not None and at not in graph.children]
+
+
+def _left_of(plan: Plan, progress: PlanProgress) -> Plan:
+    goals = (
+        structs.replace(
+            goal, actions=tuple(each for each in goal.actions if progress.status(each.key) not in ENDED_STATUSES)
+        )
+        for goal in plan.goals
+    )
+    return Plan(goals=tuple(goal for goal in goals if goal.actions))
 
 
 def _enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction]) -> bool:
@@ -55,21 +156,23 @@ def _enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction
     return chosen.makespan_s <= (1 + ACCEPTABLE_LOSS) * min(larger, default=chosen.makespan_s)
 
 
-def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], width: int) -> str:
+def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], work: _Work, limit: int) -> str:
+    if work.width <= 1:
+        return "no two actions can run in parallel"
     fewer = [each for each in predictions if each.agents == best.agents - 1]
     larger = [each for each in predictions if each.agents > best.agents]
-    gained = [f"one fewer would take {_percent(fewer[0], best)} longer"] if fewer else []
+    reasons = [work.shape, *(f"one fewer would take {_percent(each, best)} longer" for each in fewer)]
     if larger:
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
-        return "; ".join([*gained, f"more would save at most {saved}% of the time"])
-    if width == 1:
-        return "no two actions can run in parallel"
-    if width <= best.agents:
-        return "; ".join([*gained, f"never more than {width} actions can run in parallel"])
-    return "; ".join(
-        [*gained, f"no more than {WORKER_CAP} may work on one goal, and no more than {MAX_AGENTS} were tried"]
-    )
+        reasons.append(f"more would save at most {saved}% of the time")
+    elif work.count <= best.agents:
+        reasons.append(f"never more than {count_of(work.count, 'action')} can run")
+    elif best.agents == limit < MAX_AGENTS:
+        reasons.append(f"no more than {limit} may work at once")
+    else:
+        reasons.append(f"no more than {WORKER_CAP} may work on one goal, and no more than {MAX_AGENTS} were tried")
+    return "; ".join(reasons)
 
 
 def _percent(slower: MakespanPrediction, faster: MakespanPrediction) -> str:

@@ -1,0 +1,81 @@
+"""The recommended number of agents: shared files, progress, limits and large plans."""
+
+import time
+
+import pytest
+
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
+from scaffold.plan.analysis.shared_files import busiest_path
+from scaffold.plan.progress import PlanProgress
+
+
+def action(key, *needs, files=()):
+    return ActionSpec(key=key, preconditions=needs, effects=(f"{key}_there",), files=tuple(files))
+
+
+def plan_of(*actions, name="g"):
+    wants = tuple(f"{each.key}_there" for each in actions)
+    return Plan(goals=(GoalSpec(name=name, goal_state=wants, actions=actions),))
+
+
+def test_actions_on_one_file_need_one_agent():
+    """BX-18: paths that overlap keep actions from running at the same time."""
+    advice = advise_agent_count(plan_of(*(action(key, files=["shop.py"]) for key in "abc")))
+    assert advice.agents == 1
+    assert "3 actions change `shop.py` one after the other" in advice.why
+    apart = advise_agent_count(plan_of(*(action(key, files=[f"{key}.py"]) for key in "abc")))
+    assert apart.agents == 3
+    assert "after the other" not in apart.why
+
+
+@pytest.mark.parametrize(
+    ("files", "path", "keys"),
+    [
+        ((["a.py"], ["b.py"], []), None, ()),
+        ((["./a.py"], ["a.py/"], ["b.py"]), "a.py", ("0", "1")),
+        ((["src"], ["src/x/a.py"], ["src/b.py"]), "src/x/a.py", ("0", "1")),
+        ((["src/**"], ["src/x/*.py"], ["src/x/a.py"]), "src/x/a.py", ("0", "1", "2")),
+        ((["**"], ["*.py"], ["a.py"]), None, ()),
+        ((["src/ab.py"], ["src/a"], ["srcs"]), None, ()),
+        ((["a", "b", "a"], ["b"], ["b"]), "b", ("0", "1", "2")),
+    ],
+)
+def test_the_busiest_path_is_the_one_with_the_most_work_on_it(files, path, keys):
+    """BX-18: equal paths, and folders around them; a glob counts as its folder."""
+    actions = [action(str(at), files=each) for at, each in enumerate(files)]
+    found = busiest_path(actions, {each.key: 10.0 for each in actions})
+    assert (found and (found.path, found.actions, found.seconds)) == (path and (path, keys, 10.0 * len(keys)))
+
+
+def test_no_more_agents_are_advised_than_the_limit():
+    """BX-18: the tier is the most."""
+    advice = advise_agent_count(plan_of(*map(action, "abcdef")), limit=2)
+    assert (advice.agents, len(advice.predictions)) == (2, 2)
+    assert advice.why.endswith("no more than 2 may work at once")
+
+
+def test_only_what_is_left_to_do_counts():
+    """BX-18: a plan that is almost done needs few agents."""
+    plan = plan_of(*map(action, "abc"), action("d", "a_there"), action("e", "d_there"))
+    done = dict.fromkeys("abc", "completed")
+    facts = {"g": [f"{key}_there" for key in "abc"]}
+    assert advise_agent_count(plan).agents > 1
+    left = advise_agent_count(plan, progress=PlanProgress(statuses=done, facts=facts))
+    assert (left.agents, left.why) == (1, "no two actions can run in parallel")
+    ended = PlanProgress(statuses=dict.fromkeys("abcde", "completed"))
+    assert advise_agent_count(plan, progress=ended).agents == 1
+
+
+@pytest.mark.parametrize("goals", [1, 10, 90])
+def test_a_thousand_actions_are_judged_in_half_a_second(goals):
+    """BX-18."""
+    each = [
+        tuple(action(f"{goal}-{at}", *([f"{goal}-{at // 2}_there"] if at > 1 else [])) for at in range(1_000 // goals))
+        for goal in range(goals)
+    ]
+    plan = Plan(goals=tuple(plan_of(*actions, name=str(at)).goals[0] for at, actions in enumerate(each)))
+    before = time.process_time()
+    advice = advise_agent_count(plan)
+    assert time.process_time() - before < 0.5
+    assert advice.agents == min(3 * goals, MAX_AGENTS) or goals > 1
