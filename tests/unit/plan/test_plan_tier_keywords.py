@@ -1,0 +1,62 @@
+"""The tier that the words of a request call for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaffold.plan.analysis.tier_keywords import DEFAULT_TIER, KEYWORDS, LEAST_CONFIDENCE, guess_tier
+
+WORDS = sorted({word for words in KEYWORDS.values() for word in words})
+
+
+@pytest.mark.parametrize(("tier", "word"), [(tier, word) for tier, words in KEYWORDS.items() for word in words])
+def test_each_word_of_the_table_calls_for_its_tier(tier, word):
+    """AL-2: one keyword table."""
+    found = guess_tier([f"Please {word.upper()} it"])
+    assert (found.tier, found.words) == (tier, (word,))
+    assert found.confidence >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("request_text", "tier"),
+    [
+        ("add a login page", "builder"),
+        ("refactoring commentary, authored by checkers", "builder"),
+        ("refactor the store, then find what is left", "architect"),
+        ("rename the schema", "architect"),
+        ("rename the docs folder", "quick"),
+        ("fix typo in the readme", "quick"),
+        ("", "builder"),
+        ("\0\n", "builder"),
+        ("名前を変える", "builder"),
+    ],
+)
+def test_architect_wins_a_conflict_then_quick_and_only_whole_words_count(request_text, tier):
+    """AL-2."""
+    assert guess_tier([request_text]).tier == tier
+
+
+def test_a_keyword_that_is_lost_in_a_long_request_decides_nothing():
+    """AL-2: below 0.6 it is builder, and it is said which tier it would have been."""
+    found = guess_tier([f"{'word ' * 30} check {'word ' * 30}"])
+    assert (found.tier, found.leaning, found.words) == ("builder", "scout", ("check",))
+    assert found.confidence < LEAST_CONFIDENCE
+
+
+def test_the_titles_of_tasks_are_read_together():
+    """AL-2: a list of tasks has the tier of most of its work."""
+    features = [f"Add the page number {number} of the shop" for number in range(10)]
+    assert guess_tier([*features, "Rename a file"]).tier == "builder"
+    assert guess_tier(["Migrate the schema", "Rewrite the auth layer", "Add a page"]).tier == "architect"
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=8)), max_size=12).map(" ".join), max_size=5)
+)
+def test_any_request_has_a_tier_of_the_table_and_a_confidence(texts):
+    """AL-2: never a tier outside of the table, and never certain."""
+    found = guess_tier(texts)
+    assert found.tier in {*KEYWORDS, DEFAULT_TIER}
+    assert 0 <= found.confidence < 1
+    assert (found.tier == DEFAULT_TIER) or (found.confidence >= LEAST_CONFIDENCE and found.words)
+    assert bool(found.leaning) == (bool(found.words) and found.tier == DEFAULT_TIER)
