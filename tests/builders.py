@@ -17,6 +17,8 @@ import pytest
 from msgspec import structs
 
 from scaffold.cli.wiring import open_context
+from scaffold.config.file import SettingValue
+from scaffold.config.settings import Settings, default_values
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import (
@@ -29,7 +31,7 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
-from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature
+from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature, Tier
 from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying
 from scaffold.git import commits, refs
@@ -137,7 +139,6 @@ def make_context(repository: Path) -> RunContext:
 
 RENAMED_SETTINGS = {
     "model": "model.name",
-    "tier": "tier.name",
     "sandbox": "sandbox.mode",
     "environment": "environment.variables",
     "gates": "gates.enabled",
@@ -156,13 +157,27 @@ def _setting_places() -> dict[str, tuple[str, str]]:
 SETTING_PLACES = _setting_places()
 
 
+def built_in_tiers() -> Mapping[str, Tier]:
+    """Return the tiers that come with Scaffold, by name."""
+    values = default_values()
+    return {
+        name: Settings(values | {"tier": SettingValue(name, "--tier")}).tier()
+        for name in ("quick", "scout", "builder", "architect")
+    }
+
+
 def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
     """Return a run's settings with fields of their parts changed, each named without its part: `agents=2`.
 
-    With `attempt_timeout_s` an attempt ends then, unless a `soft_timeout` is given, too.
+    With `attempt_timeout_s` an attempt ends then, unless a `soft_timeout` is given, too. `tier` is the name of a
+    built-in one.
     """
+    if (name := changes.pop("tier", None)) is not None:
+        settings = structs.replace(settings, tier=built_in_tiers()[name])
     if (seconds := changes.pop("attempt_timeout_s", None)) is not None:
         changes = {"soft_timeout": 1, **changes, "timeout_min": seconds / 60}
+    if "agents" in changes:
+        changes = {"fixed_agents": True, **changes}  # as `--agents` is, no advice lowers it
     for name, value in changes.items():
         part, field = SETTING_PLACES[name]
         settings = structs.replace(settings, **{part: structs.replace(getattr(settings, part), **{field: value})})

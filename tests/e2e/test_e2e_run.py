@@ -317,7 +317,8 @@ def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):
     two_goals(scenario)
     (scenario.home / "cassette.yaml").unlink()
     data = json.loads(scenario.run("--dry-run").stdout)
-    assert set(data["run"]) == {"tier", "tier_confidence", "base_branch", "base_sha", "agents", "budget"}
+    assert {"tier", "tier_confidence", "base_branch", "base_sha", "agents", "budget"} <= set(data["run"])
+    assert (data["run"]["tier"], data["run"]["tier_confidence"]) == ("builder", 1.0), "a plan has builder's numbers"
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 

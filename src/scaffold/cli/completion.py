@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from scaffold.config import parsers
 from scaffold.config.parsers import SIZES, OneOf
-from scaffold.config.table import SETTINGS
+from scaffold.config.settings import load_settings
+from scaffold.config.table import find_setting
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.states import status_of
 from scaffold.views.store_reader import StoreReader, display_status, latest_run, store_reader_if_any
@@ -93,13 +95,21 @@ def _concepts(reader: StoreReader) -> Offer:
 
 
 def _settings(_: click.Context) -> Offer:
-    yield from ((name, setting.purpose) for name, setting in SETTINGS.items())
+    for name in load_settings(Path.cwd(), os.environ, {}).values:
+        setting = find_setting(name)
+        yield name, setting.purpose if setting else ""
 
 
 def _values(context: click.Context) -> Offer:
-    setting = SETTINGS.get(context.params.get("key") or "")
-    if setting is not None and isinstance(setting.parse, OneOf):
+    setting = find_setting(context.params.get("key") or "")
+    if setting is not None and setting.parse is parsers.tier:
+        yield from _tiers(context)
+    elif setting is not None and isinstance(setting.parse, OneOf):
         yield from ((word, "") for word in setting.parse.words)
+
+
+def _tiers(_: click.Context) -> Offer:
+    yield from ((tier, "") for tier in load_settings(Path.cwd(), os.environ, {}).tiers())
 
 
 def _models(_: click.Context) -> Offer:
@@ -117,5 +127,6 @@ OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
     "SETTING": _settings,
     "VALUE": _values,
     "MODEL": _models,
+    "TIER": _tiers,
 }
 """By the word in a metavar."""

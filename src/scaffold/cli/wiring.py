@@ -71,8 +71,10 @@ def processes_of(context: RunContext, run: Run) -> ZygoteProcessStarter | FreshP
     def argv(part: ProcessRole, name: str) -> Sequence[str]:
         return [*PROGRAM, part, name]
 
+    is_any_live = any(is_live(each.name) for each in run.settings.models)
+
     def zygote(line: int) -> Sequence[str]:
-        return [*PROGRAM, "zygote", str(line), *(["--live"] if is_live(run.settings.model.name) else [])]
+        return [*PROGRAM, "zygote", str(line), *(["--live"] if is_any_live else [])]
 
     def log(_part: ProcessRole, name: str) -> Path:
         # A process of supervisors logs under the name of its first goal.

@@ -6,7 +6,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.config.parsers import ConfigValue
-from scaffold.config.table import SETTINGS
+from scaffold.config.table import SETTINGS, find_setting
+from scaffold.config.tier_settings import FIELDS, is_tier_section
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.text.positioned import (
@@ -52,14 +53,17 @@ def decode_config(content: bytes, path: Path) -> str:
         raise UsageError(f"{path} cannot be read: it is not UTF-8 text", "Fix the file, or move it away.") from error
 
 
-def parse_settings(text: str, path: Path) -> dict[str, SettingValue]:
-    """Return what the text of a configuration file sets; raise UsageError with path and line for the first mistake."""
+def parse_settings(text: str, path: Path, section: str = "") -> dict[str, SettingValue]:
+    """Return what the text of a configuration file sets; raise UsageError with path and line for the first mistake.
+
+    `section` is the setting that the whole file is about, such as `tiers.builder`.
+    """
     try:
         root = parse_positioned(text, name=str(path))
     except PlanInvalid as error:
         raise UsageError(error.what, error.fix) from error
     values: dict[str, SettingValue] = {}
-    for name, line, given in _leaves(root, "", path):
+    for name, line, given in _leaves(root, section, path):
         origin = f"{path}:{line}"
         # `a.b: 1` and `a: {b: 2}` name the same setting, which YAML itself does not notice.
         if name in values:
@@ -80,7 +84,7 @@ def validate_setting(name: str, given: object, origin: str) -> SettingValue:
 
 def parse_setting(name: str, given: object) -> ConfigValue:
     """Return the parsed value of a setting; raise UsageError for an unknown name, ValueError for an invalid value."""
-    setting = SETTINGS.get(name)
+    setting = find_setting(name)
     if setting is None:
         hint = SpellingHints(SETTINGS).hint(name)
         raise UsageError(f"there is no setting `{name}`", f"{hint}`scaffold config` lists all of them.")
@@ -91,12 +95,13 @@ def _leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, 
     """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
     match node:
         case ScalarNode():
-            if node.value is not None or name in SETTINGS:  # an empty section sets nothing
+            if node.value is not None or find_setting(name):  # an empty section sets nothing
                 yield name, node.mark.line, node.value
         case MappingNode(entries=entries):
             for key, value in entries:
                 below = _setting_name(name, key, path)
-                if below in SETTINGS and SETTINGS[below].is_list and isinstance(value, ListNode):
+                setting = find_setting(below)
+                if setting is not None and setting.is_list and isinstance(value, ListNode):
                     yield below, key.mark.line, _entries(below, value, path)
                 else:
                     yield from _leaves(value, below, path)
@@ -121,7 +126,8 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     if not isinstance(key, ScalarNode):
         raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
     below = f"{name}.{key.written}" if name else key.written
-    if below not in SETTINGS and not any(known.startswith(f"{below}.") for known in SETTINGS):
+    is_known = find_setting(below) or is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
+    if not is_known:
         raise _unknown(below, key.mark, path)
     return below
 
@@ -129,7 +135,8 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
 def _unknown(name: str, mark: TextPosition, path: Path) -> UsageError:
     section = name.rpartition(".")[0]
     depth = name.count(".") + 1
-    known = [".".join(each.split(".")[:depth]) for each in SETTINGS if each.startswith(section)]
+    settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]
+    known = [".".join(each.split(".")[:depth]) for each in settings if each.startswith(section)]
     hint = SpellingHints(known).hint(name)
     what = f"{path}:{mark.line}: there is no setting `{name}`"
     return UsageError(what, f"{hint}`scaffold config` lists all of them.")

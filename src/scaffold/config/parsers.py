@@ -23,11 +23,13 @@ MIN_WINDOW = 1_000
 """Fewer tokens hold no agent's prompt."""
 AUTO = "auto"
 OFF = "off"
+NONE = "none"
 UNLIMITED = "unlimited"
 
 _TAG = re.compile(r"@[A-Za-z_][\w-]*")
 _HOST = re.compile(r"(\*\.)?[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]+)*(:(?P<port>[0-9]{1,5}))?")
 _WINDOW = re.compile(r"\S+\s+(?P<tokens>[0-9]{1,9})")
+_TIER = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -73,6 +75,18 @@ def integer(least: int, most: int) -> Parser:
     return parse
 
 
+def positive(unit: str, most: float = math.inf) -> Parser:
+    """Return the parser of a number above 0, and at most `most`."""
+    expected = f"a positive number of {unit}" + ("" if most == math.inf else f", {most:,} at most")
+
+    def parse(given: object) -> ConfigValue:
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= most or given == math.inf:
+            raise ValueError(expected)
+        return given
+
+    return parse
+
+
 def limit(unit: str, most: int) -> Parser:
     """Return the parser of a whole number from 0, or `unlimited`."""
 
@@ -81,17 +95,6 @@ def limit(unit: str, most: int) -> Parser:
             return UNLIMITED
         if isinstance(given, bool) or not isinstance(given, int) or not 0 <= given <= most:
             raise ValueError(f"a number of {unit} from 0 to {most:,}, or `{UNLIMITED}`")
-        return given
-
-    return parse
-
-
-def positive(unit: str) -> Parser:
-    """Return the parser of a number above 0."""
-
-    def parse(given: object) -> ConfigValue:
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-            raise ValueError(f"a positive number of {unit}")
         return given
 
     return parse
@@ -147,6 +150,23 @@ def alternatives(given: object) -> ConfigValue:
     if len(names) > 1 and not all(map(is_live, names)):
         raise ValueError("live models, if there are several")
     return names if len(names) > 1 else names[0]
+
+
+def role_models(given: object) -> ConfigValue:
+    """Return a model string or a size, or several: others take the place of the first while it cannot be asked."""
+    if isinstance(given, str):
+        return model(given)
+    if not isinstance(given, Sequence) or not given:
+        raise ValueError("a model string such as `anthropic:NAME`, a size, or a list of some")
+    names = tuple(dict.fromkeys(str(model(each)) for each in given))
+    return names if len(names) > 1 else names[0]
+
+
+def tier(given: object) -> ConfigValue:
+    """Return `auto`, or a name that a tier may have."""
+    if isinstance(given, str) and (given == AUTO or _TIER.fullmatch(given)):
+        return given
+    raise ValueError("`auto`, or the name of a tier such as `builder`")
 
 
 def reviewer(given: object) -> ConfigValue:

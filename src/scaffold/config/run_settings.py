@@ -11,12 +11,12 @@ from scaffold.config.budget import budget_tokens, with_default_tokens, with_more
 from scaffold.config.folder_trust import folder_trust, prompt_folders
 from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.permissions import detect_sandbox_level, permission_settings, sandbox_settings
+from scaffold.config.role_models import RunModels, run_models
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import Gate, GateKind, TaggedTests
 from scaffold.core.model import Run
 from scaffold.core.run_settings import (
-    REVIEWED_TIERS,
     EnvironmentSettings,
     FailureSettings,
     GateSettings,
@@ -35,6 +35,7 @@ from scaffold.core.run_settings import (
     SupervisionMode,
     TakingSettings,
     Tier,
+    TierChoice,
 )
 from scaffold.git.ignored_files import pattern_lines
 from scaffold.git.repository import signatures
@@ -44,10 +45,8 @@ from scaffold.policy.sandbox import require_sandbox
 from scaffold.policy.trust import INCLUDE_FILE, TrustStatus
 from scaffold.run.context import RunContext
 
-WAYS_TO_A_MODEL = (
-    "Pass `--model anthropic:NAME`, `--model cassette:FILE` or another model string, or set SCAFFOLD_MODEL; "
-    "`scaffold demo` needs neither."
-)
+CHOSEN = TierChoice()
+"""The user chose the tier."""
 
 
 class RunFlags(Struct, frozen=True, kw_only=True):
@@ -88,10 +87,17 @@ def setting_overrides(flags: RunFlags) -> dict[str, ConfigValue]:
 
 
 async def run_settings(
-    context: RunContext, settings: Settings, flags: RunFlags, *, planner: bool, notice: Notice
+    context: RunContext,
+    settings: Settings,
+    flags: RunFlags,
+    *,
+    planner: bool,
+    notice: Notice,
+    choice: TierChoice = CHOSEN,
 ) -> RunSettings:
     """Return the settings that are stored with a run and that all its processes use.
 
+    `choice` says how the tier of `settings` was found.
     `planner` says whether an agent may plan, decompose and replan. `notice` receives warnings for the user.
     Raise UsageError without a model, TrustError without a required sandbox.
     """
@@ -101,7 +107,8 @@ async def run_settings(
     author, committer = await signatures(context.repository)
     root, once = context.repository.root, flags.trust_once
     limits, tier = run_limits(settings), settings.tier()
-    model = chosen_model(settings, limits.budget_usd, notice=notice)
+    models = chosen_models(settings, tier, limits.budget_usd, notice=notice)
+    model = models.model
     planning = PlanningSettings(
         plan_path=flags.plan_path or "",
         planner=planner,
@@ -119,7 +126,9 @@ async def run_settings(
     return RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
         model=model,
+        assigned=models.assigned,
         tier=tier,
+        choice=structs.replace(choice, fixed_agents=settings.values["agents"].value is not None),
         limits=limits,
         planning=planning,
         sandbox=sandbox,
@@ -150,37 +159,23 @@ def taking_settings(settings: Settings, flags: RunFlags) -> TakingSettings:
     return TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr or configured)
 
 
-def chosen_model(settings: Settings, budget_usd: float | None, *, notice: Notice) -> ModelSettings:
-    """Return the model, its string independent of the current directory, with its cassette's hash.
-
-    Raise UsageError if no model is configured.
-    """
-    model = settings.model()
-    if model is None:
-        raise UsageError("no model is configured", WAYS_TO_A_MODEL)
-    name, cassette_hash = resolve_model(model)
-    size = settings.text("model")
-    others = tuple(resolve_model(each)[0] for each in settings.models(size or "")[1:])
-    for each in (name, *others):
-        _tell_unenforced_limit(each, budget_usd, notice)
-    return ModelSettings(
-        name=name,
-        cassette_hash=cassette_hash,
-        others=others,
-        effort=settings.effort(size),
-        role_efforts=settings.role_efforts(),
-        compaction=settings.compaction(),
-        windows=settings.windows(),
-    )
+def chosen_models(settings: Settings, tier: Tier, budget_usd: float | None, *, notice: Notice) -> RunModels:
+    """Return the models of a run as `run_models` does; `notice` is also told of limits that cannot be enforced."""
+    found = run_models(settings, tier, notice=notice)
+    names = [found.model.name, *found.model.others]
+    for each in (*found.assigned.by_role.values(), *found.assigned.by_task.values()):
+        names += [each.name, *each.others]
+    for name in dict.fromkeys(names):
+        _tell_unenforced_limit(name, budget_usd, notice)
+    return found
 
 
 def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> ReviewerSettings | None:
     """Return the second reviewer of a run whose work `model` does; None if the tier or the configuration has none."""
     word = settings.text("reviewer.model") or OFF
-    if word == OFF or tier.name not in REVIEWED_TIERS:
+    if word == OFF or tier.review == "none":
         return None
-    own = settings.values[f"reviewer.shares.{tier.name}"].value
-    share = settings.number("reviewer.share") if own is None else settings.number(f"reviewer.shares.{tier.name}")
+    share = settings.number("reviewer.share") if tier.review_share is None else tier.review_share
     return ReviewerSettings(model=_model_besides(settings, word, model), share=share)
 
 
@@ -326,14 +321,14 @@ def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> R
 
 
 def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
-    settings = _with_model(run, settings, flags.model)
-    if flags.tier is not None:
-        chosen = load_settings(
-            context.repository.root, context.environ, {"tier": flags.tier}, trust_once=flags.trust_once
-        )
-        settings = with_tier(settings, chosen)
+    settings = _with_chosen(context, settings, flags)
+    _require_cassettes(run, settings)
     if flags.agents is not None:
-        settings = structs.replace(settings, tier=structs.replace(settings.tier, agents=flags.agents))
+        settings = structs.replace(
+            settings,
+            tier=structs.replace(settings.tier, agents=flags.agents),
+            choice=structs.replace(settings.choice, fixed_agents=True),
+        )
     settings = structs.replace(settings, limits=with_more(settings, usd=flags.budget_usd, tokens=flags.budget_tokens))
     if flags.sandbox is not None:
         settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
@@ -343,26 +338,39 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
     return settings
 
 
-def _with_model(run: Run, settings: RunSettings, model: str | None) -> RunSettings:
-    """Return the settings with another model for the work, and for its review if one model does both.
+def _with_chosen(context: RunContext, settings: RunSettings, flags: RunFlags) -> RunSettings:
+    """Return the settings with the tier and the model of the flags."""
+    if flags.tier is None and flags.model is None:
+        return settings
+    given = {"tier": flags.tier, "model": flags.model}
+    chosen = load_settings(context.repository.root, context.environ, given, trust_once=flags.trust_once)
+    if flags.model is not None:
+        settings = _with_models(settings, run_models(chosen, settings.tier, notice=_say_nothing))
+    return settings if flags.tier is None else with_tier(settings, chosen)
 
-    Raises UsageError if a cassette that stays in use has changed.
-    """
-    before, reviewer = settings.model, settings.planning.reviewer
-    if model is not None:
-        name, digest = resolve_model(model)
-        settings = structs.replace(settings, model=structs.replace(before, name=name, cassette_hash=digest, others=()))
-        if reviewer is not None and reviewer.model == before:
-            reviewer = structs.replace(reviewer, model=settings.model)
-            settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))
-    others = (reviewer.model if reviewer else None, settings.failures.other_model)
-    for used in (settings.model, *(each for each in others if each is not None)):
+
+def _say_nothing(text: str) -> None:
+    """Say nothing: it was said at the run's start."""
+
+
+def _with_models(settings: RunSettings, found: RunModels) -> RunSettings:
+    """Return the settings with other models for the work, and for its review if one model does both."""
+    before, reviewer, main = settings.model, settings.planning.reviewer, found.model
+    model = structs.replace(before, name=main.name, cassette_hash=main.cassette_hash, others=main.others)
+    if reviewer is not None and reviewer.model == before:
+        reviewer = structs.replace(reviewer, model=model)
+        settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))
+    return structs.replace(settings, model=model, assigned=found.assigned)
+
+
+def _require_cassettes(run: Run, settings: RunSettings) -> None:
+    """Raise UsageError if a cassette that stays in use has changed."""
+    for used in settings.models:
         if cassette_digest(used.name) != used.cassette_hash:
             raise UsageError(
                 f"the cassette of run {run.id} has changed since the run started",
                 f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
             )
-    return settings
 
 
 def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunSettings:
@@ -378,11 +386,17 @@ def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunS
 
 
 def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
-    """Return the run's settings with the tier of `settings`, and with the drafter, critic and reviewer that it has."""
+    """Return the run's settings with the tier of `settings`, and with the drafter, critic and reviewer that it has.
+
+    Where the tier chose the models, this one chooses them again.
+    """
     tier = settings.tier()
+    if run.assigned.sized:
+        run = _with_models(run, run_models(settings, tier, notice=_say_nothing))
     limits = with_tier_tokens(run.limits, tier)
     planning = _with_judges(run.planning, settings, tier, run.model)
-    return structs.replace(run, tier=tier, limits=limits, planning=planning)
+    choice = structs.replace(CHOSEN, fixed_agents=settings.values["agents"].value is not None)
+    return structs.replace(run, tier=tier, limits=limits, planning=planning, choice=choice)
 
 
 def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings) -> PlanningSettings:

@@ -24,7 +24,7 @@ class Setting(Struct, frozen=True):
     @property
     def is_list(self) -> bool:
         """Whether the value may be a list."""
-        return isinstance(self.default, tuple) or self.parse is parsers.alternatives
+        return isinstance(self.default, tuple) or self.parse in {parsers.alternatives, parsers.role_models}
 
     @property
     def accumulates(self) -> bool:

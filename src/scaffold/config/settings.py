@@ -9,11 +9,21 @@ from msgspec import Struct
 from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.merge_rules import LOWER, MergeRule
-from scaffold.config.parsers import SIZES, ConfigValue
+from scaffold.config.parsers import AUTO, SIZES, ConfigValue
 from scaffold.config.setting import Setting
-from scaffold.config.table import EFFORT_ROLES, SETTINGS
+from scaffold.config.table import EFFORT_ROLES, SETTINGS, find_setting
+from scaffold.config.tier_files import FOLDER, built_in_values, user_values
+from scaffold.config.tier_settings import (
+    BUILT_IN_TIERS,
+    FIELDS,
+    read_tier,
+    require_complete,
+    require_other_fallback,
+    require_tier,
+    tier_names,
+)
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import CompactionWriter, Effort, Tier
+from scaffold.core.run_settings import BUILDER, CompactionWriter, Effort, Tier
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
@@ -21,6 +31,7 @@ BUILT_IN = "built-in"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"
 PROJECT_FILES = (SETTINGS_FILE, LOCAL_SETTINGS_FILE)
 EFFORT_FLAG = "--effort"
+NO_NEW_TIER = "only your own configuration may define a tier"
 FLAG_BY_SETTING: Mapping[str, str] = {"sandbox.mode": "--sandbox"}
 """Flags whose name differs from the setting they override."""
 
@@ -127,23 +138,20 @@ class Settings(Struct, frozen=True):
         found = {name.removeprefix(prefix): self.text(name) for name in self.values if name.startswith(prefix)}
         return {category: rule for category, rule in found.items() if rule is not None}
 
+    @property
+    def tier_is_chosen(self) -> bool:
+        """Whether a tier is configured or given; if not, the words of the request decide."""
+        return self.text("tier") != AUTO
+
     def tier(self) -> Tier:
-        """Return the chosen tier with its numbers; the setting `agents` overrides the tier's."""
-        name = str(self.values["tier"].value)
-        return Tier(
-            name=name,
-            agents=int(_agents(self.values)),
-            iterations=int(self.number(f"tiers.{name}.iterations")),
-            timeout_min=self.number(f"tiers.{name}.timeout_min"),
-            threshold=int(self.number(f"tiers.{name}.threshold")),
-            tokens=int(self.number(f"tiers.{name}.tokens")),
-            questions=_limit(self.values[f"tiers.{name}.questions"].value),
-        )
+        """Return the chosen tier, `builder` if the request is to decide; the setting `agents` overrides the tier's."""
+        name = _tier_name(self.values)
+        return read_tier(name, {**_tier_fields(self.values, name), "agents": int(_agents(self.values))})
 
+    def tiers(self) -> tuple[str, ...]:
+        """Return the names of all tiers, the built-in ones first."""
+        return tier_names(self.values)
 
-def _limit(value: ConfigValue) -> int | None:
-    """Return a limit; None for none."""
-    return value if isinstance(value, int) else None
 
 
 def resolve_model_name(text: str, environ: Mapping[str, str], start: Path) -> str:
@@ -160,22 +168,55 @@ def load_settings(
     or with `trust_once`; with None, only the user's own file applies. `flags` are by dotted name, None for a flag that
     was not given. Raise UsageError naming file and line for unknown names and invalid values.
     """
-    values = default_values()
+    given = {name: validate_setting(name, value, _flag_of(name)) for name, value in flags.items() if value is not None}
+    values = default_values() | user_values(user_config_file().parent / FOLDER)
     values |= {name: each for name, each in read_settings(user_config_file()).items() if each.value is not None}
     ignored: tuple[IgnoredConfig, ...] = ()
     if start is not None:
-        values, ignored = _with_project(values, folder_trust(start, once=trust_once))
+        values, ignored = _with_project(values, folder_trust(start, once=trust_once), given.get("tier"))
     if model := environ.get(MODEL_VARIABLE):
         values["model"] = validate_setting("model", model, MODEL_VARIABLE)
-    for name, given in flags.items():
-        if given is not None:
-            values[name] = validate_setting(name, given, FLAG_BY_SETTING.get(name, f"--{name.replace('_', '-')}"))
+    values |= given
+    _check_tiers(values)
     return Settings(values, ignored)
+
+
+def _flag_of(setting: str) -> str:
+    if setting in FLAG_BY_SETTING or "." in setting:
+        return FLAG_BY_SETTING.get(setting, setting)
+    return f"--{setting.replace('_', '-')}"
 
 
 def default_values() -> dict[str, SettingValue]:
     """Return the built-in value of every setting."""
-    return {name: SettingValue(setting.default, BUILT_IN) for name, setting in SETTINGS.items()}
+    tiers = {name: SettingValue(each.value, BUILT_IN) for name, each in built_in_values().items()}
+    return {name: SettingValue(setting.default, BUILT_IN) for name, setting in SETTINGS.items()} | tiers
+
+
+def _check_tiers(values: Values) -> None:
+    """Raise UsageError if there is no such tier as the chosen one, or if a tier cannot be used."""
+    chosen = values["tier"]
+    if chosen.value != AUTO:
+        require_tier(str(chosen.value), tier_names(values), chosen.origin)
+    for tier in tier_names(values):
+        held = _tier_fields(values, tier)
+        # A built-in tier is complete; what is wrong with it comes from a file of the user.
+        names = [name for name in FIELDS if held.get(name) is not None]
+        if tier not in BUILT_IN_TIERS:
+            require_complete(tier, held, values[f"tiers.{tier}.{names[0]}"].origin)
+        if held.get("fallback") is not None:
+            require_other_fallback(tier, held, values[f"tiers.{tier}.fallback"].origin)
+
+
+def _tier_fields(values: Values, tier: str) -> dict[str, ConfigValue]:
+    """Return the fields of a tier that have a value."""
+    found = {name: values.get(f"tiers.{tier}.{name}") for name in FIELDS}
+    return {name: each.value for name, each in found.items() if each is not None and each.value is not None}
+
+
+def _tier_name(values: Values) -> str:
+    name = str(values["tier"].value)
+    return BUILDER.name if name == AUTO else name
 
 
 def user_config_file() -> Path:
@@ -192,7 +233,11 @@ def project_settings(folder: TrustStatus, name: str) -> dict[str, SettingValue]:
 
 def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
     """Return the settings with those of `.scaffold.yaml`, and what of that file is ignored."""
-    return _merged(values, asked, lambda setting: setting.project)
+    tiers = tier_names(values)
+    own = {name: each for name, each in asked.items() if name in SETTINGS or name.split(".")[1] in tiers}
+    merged, ignored = _merged(values, own, lambda setting: setting.project)
+    new = tuple(IgnoredConfig(each.origin, NO_NEW_TIER, name) for name, each in asked.items() if name not in own)
+    return merged, ignored + new
 
 
 def merge_local_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
@@ -201,13 +246,19 @@ def merge_local_settings(values: Values, asked: Values) -> tuple[dict[str, Setti
 
 
 def _with_project(
-    values: dict[str, SettingValue], folder: TrustStatus
+    values: dict[str, SettingValue], folder: TrustStatus, tier: SettingValue | None
 ) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
     if not folder.trusted:
         present = {piece.name for piece in folder.folder.pieces if not piece.blank}
         return values, tuple(IgnoredConfig(name, folder.reason) for name in PROJECT_FILES if name in present)
-    values, ignored = merge_project_settings(values, project_settings(folder, SETTINGS_FILE))
-    values, more = merge_local_settings(values, project_settings(folder, LOCAL_SETTINGS_FILE))
+    # What a project may lower is what the tier of the flag says; the flag itself wins over both files.
+    values |= {"tier": tier} if tier else {}
+    asked, local = (project_settings(folder, name) for name in PROJECT_FILES)
+    if tier is not None:
+        asked.pop("tier", None)
+        local.pop("tier", None)
+    values, ignored = merge_project_settings(values, asked)
+    values, more = merge_local_settings(values, local)
     return values, ignored + more
 
 
@@ -218,8 +269,10 @@ def _merged(
     for name, wanted in sorted(asked.items(), key=lambda item: item[0] != "tier"):  # the tier's agents are a limit
         if wanted.value is None:
             continue
-        held, setting = merged[name], SETTINGS[name]
-        rule = rule_of(setting)
+        setting = find_setting(name)
+        if setting is None:
+            raise LookupError(name)
+        held, rule = merged.get(name, SettingValue(None, BUILT_IN)), rule_of(setting)
         # Without a value of its own, `agents` is what the tier says, and a project may only lower that.
         limit = _agents(merged) if name == "agents" and rule is LOWER else held.value
         result = rule.merge(limit, wanted.value)
@@ -234,5 +287,6 @@ def _merged(
 
 def _agents(values: Values) -> float:
     """Return how many agents work at once: the setting `agents`, or that of the tier."""
-    agents = values["agents"].value or values[f"tiers.{values['tier'].value}.agents"].value
+    tier = values.get(f"tiers.{_tier_name(values)}.agents")
+    agents = values["agents"].value or (tier and tier.value)
     return agents if isinstance(agents, int) else 1

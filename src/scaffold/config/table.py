@@ -1,17 +1,15 @@
 """The table of all settings: name, purpose, parser, default, and what a repository's files may do to the value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 from scaffold.config import parsers
 from scaffold.config.merge_rules import ADD, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
 from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.setting import Setting
+from scaffold.config.tier_settings import BUILT_IN_TIERS, MAX_AGENTS, own_tier_setting, tier_rows
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
-    BUILDER,
-    REVIEWED_TIERS,
-    TIERS,
     CompactionWriter,
     Effort,
     FailureSettings,
@@ -27,15 +25,30 @@ from scaffold.core.run_settings import (
     SandboxSettings,
     SchedulingSettings,
     SupervisionMode,
-    Tier,
+    TaskKind,
 )
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
 
-MAX_AGENTS = 20
-MAX_QUESTIONS = 1_000
 MAX_SUBAGENTS = 20
 MAX_LEARNING_TOKENS = 20_000
-MIN_ACTION_TOKENS = 1_000
+MODEL_ROLES = (
+    *("planner", "supervisor", "worker", "drafter", "critic", "merger", "learner", "auditor"),
+    *("implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"),
+)
+"""The roles in a run whose model can be set; that of the second reviewer is `reviewer.model`."""
+TASK_MODELS: Mapping[TaskKind, str] = {
+    "boilerplate": "small",
+    "feature": "medium",
+    "architecture": "large",
+    "review": "medium",
+}
+"""The size of the model for each kind of task."""
+TASK_KINDS: Mapping[TaskKind, str] = {
+    "boilerplate": "tasks of the type SETUP",
+    "feature": "tasks of the types FEATURE and BUGFIX",
+    "architecture": "tasks of the type REFACTOR",
+    "review": "reviews and critics",
+}
 EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer", "merger")
 """The roles in a run whose effort can be set."""
 
@@ -65,30 +78,16 @@ def _whole(number: float) -> int | float:
     return int(number) if number == int(number) else number
 
 
-def _tier(tier: Tier) -> Iterator[Setting]:
-    name = f"tiers.{tier.name}"
-    yield _most(f"{name}.agents", "how many agents work at once", integer(1, MAX_AGENTS), tier.agents)
-    yield _most(
-        f"{name}.iterations", "how many times an attempt may try to pass its contract", integer(1, 100), tier.iterations
-    )
-    yield _most(f"{name}.timeout_min", "how many minutes an attempt may take", positive("minutes"), tier.timeout_min)
-    yield _most(
-        f"{name}.tokens",
-        "how many tokens, input that no cache has and output, a run may use for each action of the agreed plan",
-        integer(MIN_ACTION_TOKENS, parsers.MAX_BUDGET_TOKENS),
-        tier.tokens,
-    )
-    purpose = "the critic's passing score, out of 9; 0 disables the critic and drafted contracts"
-    yield Setting(f"{name}.threshold", purpose, integer(0, 9), tier.threshold, project=RAISE)
-    purpose = "how many questions the agents of one action may ask: a number, or `unlimited`"
-    yield _own(f"{name}.questions", purpose, parsers.limit("questions", MAX_QUESTIONS), tier.questions)
-
-
 _LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
 _KEEP, _LEARNING, _FAILURES = KeepSettings(), LearningSettings(), FailureSettings()
 
 _ROWS = (
-    _model("model", "the model that does the work: a model string, or `small`, `medium`, `large`", parsers.model),
+    _model(
+        "model",
+        "the model of the whole run: a model string, or `small`, `medium`, `large`; without it, the tier and the type "
+        "of each task choose among the sizes",
+        parsers.model,
+    ),
     *(
         _model(
             f"models.{size}",
@@ -96,6 +95,25 @@ _ROWS = (
             parsers.alternatives,
         )
         for size in SIZES
+    ),
+    *(
+        _model(
+            f"models.{role}",
+            "the model of a role: a model string or a size; of a list, the first whose provider accepts requests",
+            parsers.role_models,
+        )
+        for role in MODEL_ROLES
+    ),
+    *(
+        Setting(
+            f"models.{kind}",
+            f"the same for {what}, in tiers with `task_models`, unless `model` or the role's is set",
+            parsers.role_models,
+            TASK_MODELS[kind],
+            project=NO_ADDRESS,
+            local=NO_ADDRESS,
+        )
+        for kind, what in TASK_KINDS.items()
     ),
     _own(
         "effort",
@@ -140,19 +158,20 @@ _ROWS = (
         1,
         project=RAISE,
     ),
-    *(
-        Setting(f"reviewer.shares.{tier}", f"the same in the tier `{tier}`", parsers.share, project=NEVER)
-        for tier in sorted(REVIEWED_TIERS)
-    ),
     Setting(
         "reviews.human",
-        "whether you approve each change before it lands: `tier`: in `architect`; `always`, `never`",
+        "whether you approve each change before it lands: `tier`: where the tier's `review` is `human`; `always`, `never`",
         one_of(*get_args(HumanReview)),
         "tier",
         project=stricter(("never", "tier", "always")),
     ),
-    Setting("tier", "`quick`, `scout`, `builder` or `architect`", one_of(*(tier.name for tier in TIERS)), BUILDER.name),
-    *(row for tier in TIERS for row in _tier(tier)),
+    Setting(
+        "tier",
+        "`auto`: by the words of the request; `quick`, `scout`, `builder`, `architect`, or a tier of your own",
+        parsers.tier,
+        AUTO,
+    ),
+    *(row for tier in BUILT_IN_TIERS for row in tier_rows(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
     _most(
         "max_workers_per_goal", "how many of them work on the same goal", integer(1, MAX_AGENTS), _LIMITS.goal_agents
@@ -410,3 +429,8 @@ _ROWS = (
 
 SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 """Every setting by name, in the order in which it is shown."""
+
+
+def find_setting(name: str) -> Setting | None:
+    """Return the setting with this name, also of a tier of the user's own; None if there is none."""
+    return SETTINGS.get(name) or own_tier_setting(name)

@@ -104,12 +104,22 @@ class Run(Struct, frozen=True, kw_only=True):
     """The owner's last heartbeat, on the monotonic clock of its machine."""
     waits_for: str = ""
     """An endpoint that its owner waits for, and until when; empty if it waits for none."""
+    advised_agents: int | None = None
+    """How many agents its plan deserves; None before there is a plan."""
+    advice: str = ""
+    """Why."""
     request_to_owner: ControlRequestKind | None = None
     """What the user asked of its owner, as long as that has not ended the run."""
     restarter: ProcessIdentity | None = None
     """The process that starts another owner if this one is killed; None without one."""
     created_at: datetime
     updated_at: datetime
+
+    @property
+    def agents(self) -> int:
+        """How many agents may work at once: what its plan deserves, and at most what its tier or the user says."""
+        most, advised = self.settings.tier.agents, self.advised_agents
+        return most if advised is None or self.settings.choice.fixed_agents else min(most, advised)
 
     @property
     def session_ref(self) -> str:
@@ -296,6 +306,8 @@ class PlanningTurn(Struct, frozen=True, kw_only=True):
     event: PlanningEvent
     facts: int = 0
     """How many assertions of the goal had ever been proven when the turn began; a later rise means progress."""
+    model: str = ""
+    """The model string of its agent; empty in runs of older versions."""
     outcome: PlanningTurnOutcome | None = None
     """None while the turn is running."""
     error: str | None = None

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, TaggedTests
+from scaffold.core.plan import TaskType
 from scaffold.core.tool import ToolCategory
 
 SandboxMode = Literal["require", "auto", "off"]
@@ -64,22 +65,83 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
         return self.role_efforts.get(role, self.effort)
 
 
-class Tier(Struct, frozen=True, kw_only=True):
-    """How much effort a run spends. Each field but `name` is a setting `tiers.NAME.FIELD`."""
+Size = Literal["small", "medium", "large"]
+"""Names for models that the user's configuration fills in: `models.small` and so on."""
+ReviewMode = Literal["none", "second", "human"]
+"""Who judges what no program can decide: nobody | a second reviewer | a second reviewer, and a human after it."""
+
+
+class AssignedModel(Struct, frozen=True, kw_only=True):
+    """The model of a role or of a type of task, where it is not the run's."""
 
     name: str
-    agents: int
+    """A model string, as in `ModelSettings`, and so are the others."""
+    cassette_hash: str = ""
+    others: tuple[str, ...] = ()
+    effort: Effort = "auto"
+
+
+TaskKind = Literal["boilerplate", "feature", "architecture", "review"]
+"""What an action is, as far as its model is concerned."""
+KIND_BY_TYPE: Mapping[TaskType, TaskKind] = {
+    "SETUP": "boilerplate",
+    "FEATURE": "feature",
+    "BUGFIX": "feature",
+    "REFACTOR": "architecture",
+}
+KIND_BY_ROLE: Mapping[str, TaskKind] = {"reviewer": "review", "critic": "review", "architecture": "architecture"}
+
+
+def task_kind(role: str, task: TaskType | None) -> TaskKind | None:
+    """Return what an action of this role and type is; None if neither says so."""
+    if role.endswith("_review"):
+        return "review"
+    return KIND_BY_ROLE.get(role) or (KIND_BY_TYPE[task] if task else None)
+
+
+class AssignedModels(Struct, frozen=True, kw_only=True):
+    """The models of a run that are not `model`: resolved at its start, so that each process uses the same."""
+
+    by_role: Mapping[str, AssignedModel] = {}
+    """For agents with a role of their own (`planner`, ...), for roles of actions, and for `worker`: any of these."""
+    by_task: Mapping[TaskKind, AssignedModel] = {}
+    """For actions whose role has no model of its own."""
+    sized: bool = False
+    """Whether the tier chose the run's model, which another tier then chooses again."""
+
+
+class Tier(Struct, frozen=True, kw_only=True):
+    """How much effort a run spends. Each field but `name` is a setting `tiers.NAME.FIELD`.
+
+    The defaults are those of the tier `builder`.
+    """
+
+    name: str
+    agents: int = 3
     """How many agents may work at once."""
-    iterations: int
+    iterations: int = 5
     """How many times a failed contract may be sent back to the same attempt."""
-    timeout_min: float
+    timeout_min: float = 15
     """Minutes that one attempt may take."""
-    threshold: int
+    threshold: int = 7
     """The critic's minimum score, of 9; 0 for neither a critic nor drafted contracts."""
     tokens: int = 0
     """Tokens for each action of the plan that the user agreed to; 0, as in runs of older versions, for no limit."""
-    questions: int | None = None
+    decompose: bool = True
+    """Whether a planner breaks the request down; if False, it is one action."""
+    review: ReviewMode = "second"
+    review_share: float | None = None
+    """The share of the large or widespread changes that the second reviewer judges; None for that of all tiers."""
+    model: Size = "medium"
+    """The size of the model that does the work, unless a model is chosen for the run, a role or a type of task."""
+    fallback: Size | None = None
+    """The size of the model that takes its place while its endpoint accepts no requests."""
+    task_models: bool = True
+    """Whether the type of a task may choose another size."""
+    questions: int | None = 2
     """How many questions to a human the agents of one action may ask; None for any number."""
+    question_gates: bool = False
+    """Whether agents without questions may ask nevertheless: after many failures, and about protected areas."""
 
     @property
     def timeout_s(self) -> float:
@@ -87,20 +149,27 @@ class Tier(Struct, frozen=True, kw_only=True):
         return 60 * self.timeout_min
 
 
-BUILDER = Tier(name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000, questions=2)
-TIERS = (
-    Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000, questions=0),
-    Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000, questions=0),
-    BUILDER,
-    Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8, tokens=140_000),
-)
-"""The built-in tiers, from the least effort to the most."""
+BUILDER = Tier(name="builder", tokens=100_000)
+"""The tier of a plan that is given without one."""
 
 
-REVIEWED_TIERS = frozenset({"builder", "architect"})
-"""The tiers in which a second reviewer judges what no program can decide."""
-HUMAN_REVIEW_TIERS = frozenset({"architect"})
-"""The tiers in which a human approves each change before it lands, and no second reviewer decides in their place."""
+class TierChoice(Struct, frozen=True, kw_only=True):
+    """How a run's tier was found."""
+
+    confidence: float = 1.0
+    """From 0 to 1: how much the words of the request say for it; 1 only if the user chose it."""
+    found_words: tuple[str, ...] = ()
+    """The words of the request that decided, as the table of keywords has them."""
+    reason: str = ""
+    """Why, in words; empty if the user chose it."""
+    fixed_agents: bool = False
+    """Whether the number of agents was given, so that no advice lowers it."""
+
+    def text(self, tier: str) -> str:
+        """Return how the tier was chosen, and how to choose another; empty if the user chose it."""
+        if not self.reason:
+            return ""
+        return f"tier {tier}: {self.reason} (confidence {self.confidence:.2f}); `--tier` chooses another"
 
 
 class ReviewerSettings(Struct, frozen=True, kw_only=True):
@@ -312,7 +381,9 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
     identity: RunIdentity
     model: ModelSettings
+    assigned: AssignedModels = AssignedModels()
     tier: Tier = BUILDER
+    choice: TierChoice = TierChoice()
     limits: RunLimits = RunLimits()
     planning: PlanningSettings = PlanningSettings()
     sandbox: SandboxSettings = SandboxSettings()
@@ -330,8 +401,39 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     def human_reviews(self) -> bool:
         """Whether a human approves each change before it lands. `--yolo`, which is about agents, does not lift that."""
         chosen = self.landing.human_review
-        return chosen == "always" or (chosen == "tier" and self.tier.name in HUMAN_REVIEW_TIERS)
+        return chosen == "always" or (chosen == "tier" and self.tier.review == "human")
 
-    def attempt_model(self, *, alternative: bool) -> ModelSettings:
-        """Return the model of an attempt; `alternative`: it is to take another approach."""
-        return (self.failures.other_model if alternative else None) or self.model
+    def agent_model(self, role: str) -> ModelSettings:
+        """Return the model of an agent with a role of its own, such as `planner` or `critic`."""
+        return self._with(self.assigned.by_role.get(role))
+
+    def worker_model(self, role: str, task: TaskType | None, *, alternative: bool = False) -> ModelSettings:
+        """Return the model of the work on an action of this role and type.
+
+        `alternative`: the attempt is to take another approach.
+        """
+        if alternative and self.failures.other_model:
+            return self.failures.other_model
+        kind, by_role = task_kind(role, task), self.assigned.by_role
+        return self._with(
+            by_role.get(role) or (self.assigned.by_task.get(kind) if kind else None) or by_role.get("worker")
+        )
+
+    @property
+    def models(self) -> tuple[ModelSettings, ...]:
+        """The models of the run that may be used, without duplicates, its main one first."""
+        assigned = (*self.assigned.by_role.values(), *self.assigned.by_task.values())
+        others = (self.planning.reviewer and self.planning.reviewer.model, self.failures.other_model)
+        found = (self.model, *map(self._with, assigned), *(each for each in others if each))
+        return tuple({(each.name, each.others): each for each in found}.values())
+
+    def _with(self, assigned: AssignedModel | None) -> ModelSettings:
+        if assigned is None:
+            return self.model
+        return structs.replace(
+            self.model,
+            name=assigned.name,
+            cassette_hash=assigned.cassette_hash,
+            others=assigned.others,
+            effort=assigned.effort,
+        )

@@ -135,7 +135,7 @@ class QueueOrder:
         action: an attempt starts only while fewer than twice the agents are unlanded.
         """
         self._conflicting[attempt.id] = tip
-        if self.held + 1 < 2 * self._run.settings.tier.agents:
+        if self.held + 1 < 2 * self._context.store.runs.agents(self._run.id):
             await self._hold(tip)
         return attempt.id in self._held
 

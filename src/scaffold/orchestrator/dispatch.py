@@ -108,7 +108,7 @@ def free_slots_of_run(store: Store, run: Run) -> int:
     slots = store.attempts.slots(run.id).values()
     unlanded = sum(use.working for use in slots) + store.attempts.count_waiting_to_land(run.id)
     taken = sum(use.taken for use in slots)
-    return slot_shares.free_slots(run.settings.tier.agents, taken=taken, unlanded=unlanded)
+    return slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)
 
 
 def why_held_back(store: Store, run: Run, action_id: ActionId) -> HeldBack | None:
@@ -128,6 +128,8 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     briefing, alternative = await _briefing(context, action_id, tip)
     placed = await _placed(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
+    known = store.actions.get(action_id)
+    model = run.settings.worker_model(known.role, known.type, alternative=alternative) if known else run.settings.model
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -140,7 +142,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         status="queued",
         phase="workspace",
         executor=run.settings.model.executor,
-        model=run.settings.attempt_model(alternative=alternative).name,
+        model=model.name,
         base_sha=placed.base,
         briefing=briefing,
         alternative=alternative,

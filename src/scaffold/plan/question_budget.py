@@ -8,10 +8,6 @@ from scaffold.core.run_settings import Tier
 
 QuestionKind = Literal["clarifying", "confirming", "discovering"]
 """Which of several things is meant | whether what the agent is about to do is right | why something is as it is."""
-DISCOVERING_TIERS = frozenset({"architect"})
-"""The tiers in which agents may ask why something is as it is."""
-OVERRIDE_TIERS = frozenset({"scout"})
-"""The tiers without questions in which agents may ask nevertheless, if one of the gates is open."""
 FAILED_EXECUTIONS = 5
 """After so many failed executions of an action, its agent may ask."""
 OVERRIDE_QUESTIONS = 2
@@ -33,11 +29,11 @@ class AskingAgent(Struct, frozen=True, kw_only=True):
 def why_not_asked(agent: AskingAgent, kind: QuestionKind) -> str:
     """Return why the agent's question is not put to a human, as the end of a sentence; empty if it is."""
     tier = agent.tier
-    if kind == "discovering" and tier.name not in DISCOVERING_TIERS:
+    if kind == "discovering" and tier.questions is not None:
         return f"in the tier {tier.name} no human is asked why things are as they are"
     if tier.questions is None or agent.asked < tier.questions:
         return ""
-    if tier.questions == 0 and tier.name in OVERRIDE_TIERS:
+    if tier.questions == 0 and tier.question_gates:
         is_open = agent.failed >= FAILED_EXECUTIONS or bool(agent.protected)
         if not is_open:
             return (

@@ -39,6 +39,8 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     phase: str
     since: datetime | None = None
     usage: Usage = Usage()
+    model: str = ""
+    """The model string of its agent; empty for a process that has none at work."""
     waits_on: str = ""
     """What it waits for; empty if it does not wait."""
     activity: CurrentActivity | None = None
@@ -149,6 +151,7 @@ def _turn_row(store: Store, role: str, turn: PlanningTurn) -> AgentRow:
         phase=turn.event,
         since=turn.started_at,
         usage=turn.usage,
+        model=turn.model,
         last_activity=_log_activity(turn.log_file, lambda entry: entry.at >= turn.started_at),
     )
 
@@ -168,6 +171,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
         phase=attempt.phase if attempt.status == "claimed" else "queued",
         since=attempt.started_at or attempt.queued_at,
         usage=attempt.usage,
+        model=attempt.model,
         waits_on=MERGE_QUEUE if not works else _human(item) if item else SLOT if attempt.waits_for else "",
         last_activity=_attempt_activity(action, attempt),
         worktree=attempt.worktree if works and alive else None,

@@ -90,11 +90,12 @@ def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
     model = view.run.settings.model.name
     for turn in turns:
         if turn.goal_id is None:
-            yield _Payer(turn.id, NO_GOAL, NO_GOAL, Spender(PLANNER, model), turn.usage)
+            yield _Payer(turn.id, NO_GOAL, NO_GOAL, Spender(PLANNER, turn.model or model), turn.usage)
         else:
             goal = goals.get(turn.goal_id, NO_GOAL)
             about = actions.get(turn.action_id) if turn.action_id else None
-            yield _Payer(turn.id, goal, about or f"supervision of {goal}", Spender(SUPERVISOR, model), turn.usage)
+            about = about or f"supervision of {goal}"
+            yield _Payer(turn.id, goal, about, Spender(SUPERVISOR, turn.model or model), turn.usage)
 
 
 def _split(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:

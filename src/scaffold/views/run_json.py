@@ -16,6 +16,7 @@ from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView
 from scaffold.views.state_labels import goal_reason, supervisor_state, task_state, worker_state
+from scaffold.views.tier_json import tier_json
 
 Json = dict[str, Any]
 
@@ -48,6 +49,7 @@ def run_json(summary: RunSummary) -> Json:
         "reason": summary.reason or (f"waits for {summary.waits_for}" if summary.waits_for else None),
         "planning": summary.planning,
         "tier": run.settings.tier.name,
+        **tier_json(run),
         **_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),
         "budget": budget_json(summary),
         "taken": [taken_json(move) for move in summary.taken.moves],
@@ -177,6 +179,7 @@ def agent_json(row: AgentRow) -> Json:
     """Return one entry of `agents`."""
     return {
         **_fields(row, ("role", "goal", "action", "attempt", "pid", "alive")),
+        "model": row.model or None,
         "agent_state": row.state,
         "phase": row.phase,
         "since": row.since,

@@ -211,7 +211,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     @property
     def landing_backlog(self) -> int:
         """Return how many candidates keep ready work from starting until some have landed; 0 if landing keeps up."""
-        agents, taken = self.run.settings.tier.agents, sum(self.slots_taken.values())
+        agents, taken = self.run.agents, sum(self.slots_taken.values())
         unlanded = sum(each.outcome is None for attempts in self.attempts.values() for each in attempts)
         # With every agent at work, it is their number that holds the run back.
         if not self.summary.is_live or taken >= agents or free_slots(agents, taken=taken, unlanded=unlanded):

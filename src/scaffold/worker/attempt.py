@@ -1,6 +1,7 @@
 """One attempt, from its workspace to a candidate."""
 
 import asyncio
+from collections.abc import Mapping
 
 import msgspec
 
@@ -72,8 +73,11 @@ class Worker:
         *,
         reviewer: DeclarationReviewer = no_reviewer,
         activity: ActivityClock | None = None,
+        side_models: Mapping[str, Model] | None = None,
     ) -> None:
         """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked.
+
+        `side_models` are those of agents that advise on the work, by role, where they are not `model`.
 
         `activity` records when the model waits for its endpoint; the default is a new one.
         """
@@ -81,6 +85,7 @@ class Worker:
         self._reviewer = reviewer
         self._task = task
         self._model = model
+        self._side_models = side_models or {}
         self._activity = activity or attempt_activity(run_context.clock, task)
         self._human = InboxApprover(run_context, task, self._activity)
         self._activities = ActivityRecorder(run_context, task.run, attempt_id=task.attempt.id)
@@ -230,6 +235,7 @@ class Worker:
             baseline=baseline,
             environment=environment,
             reviewer=self._reviewer,
+            side_models=self._side_models,
         )
 
 

@@ -1,7 +1,7 @@
 """The context of one running attempt: its task, workspace, sandbox, human and records."""
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct, field
@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
+from scaffold.core.ports import Model
 from scaffold.git import worktree
 from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -53,6 +54,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """Where its agent shares notes with others; None for checks alone."""
     asked_edits: AskedEdits = field(default_factory=AskedEdits)
     """What its agent asks to change in its story by the tool."""
+    side_models: Mapping[str, Model] = {}
+    """The models of agents that advise on it, by role, where they are not that of its work."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -266,7 +266,7 @@ class InboxApprover:
     def _agents(self) -> int:
         """Return how many agents the run has now."""
         run = self._context.store.runs.get(self._task.run.id)
-        return (run or self._task.run).settings.tier.agents
+        return (run or self._task.run).agents
 
     def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
         now = self._context.clock.now()

@@ -84,10 +84,11 @@ def native_agent(
         fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
         redactor=run_context.redactor,
     )
+    own = task.run.settings.worker_model(task.action.role, task.action.type)
     budget = RunBudget(
         run_context.store,
         attempt,
-        Spender(task.action.role, task.run.settings.model.name),
+        Spender(task.action.role, own.name),
         limits=task.run.settings.limits,
         clock=run_context.clock,
         owner=own_identity(),
@@ -101,8 +102,8 @@ def native_agent(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
             system=_system_prompt(context, journal),
             context=TodoContext(f"Platform: {platform.system()}\n{files_note(context.workspace.path)}", todos),
-            effort=task.run.settings.model.effort_of("worker"),
-            compaction=task.run.settings.model.compaction,
+            effort=own.effort_of("worker"),
+            compaction=own.compaction,
             whole_prompt=True,
         ),
         io=AgentIO(

@@ -3,10 +3,8 @@
 import traceback
 from collections.abc import Callable
 
-from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
-from scaffold.core.run_settings import ModelSettings
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.ports import Patience
@@ -16,6 +14,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.lease import send_heartbeats
 from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt import Worker
+from scaffold.worker.work_models import connect_work_models
 
 
 async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:
@@ -30,20 +29,18 @@ async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callab
         log(context.redactor.clean(stale.what))
 
 
-def _model(task: Assignment) -> ModelSettings:
-    return task.run.settings.attempt_model(alternative=task.attempt.alternative)
-
-
 async def _run_recording_errors(context: RunContext, task: Assignment, log: Callable[[str], None]) -> None:
     journal = context.journal(*task.journal_names)
     activity, settings = attempt_activity(context.clock, task), task.run.settings
     patience = Patience(settings.limits.model_wait_s, activity.parked)
     try:
         async with (
-            connect_run_model(_model(task), patience=patience) as model,
+            connect_work_models(task, patience=patience) as (model, side),
             send_heartbeats(context.store, task.attempt, context.clock, activity.limit),
         ):
-            await Worker(context, task, model, activity=activity).execute(own_identity(), log_file=str(journal))
+            await Worker(context, task, model, activity=activity, side_models=side).execute(
+                own_identity(), log_file=str(journal)
+            )
     except StaleFence:
         raise
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt

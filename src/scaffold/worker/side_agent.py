@@ -37,7 +37,7 @@ PROMPTS: Mapping[SideRole, str] = {
 def _model(settings: RunSettings, role: SideRole) -> ModelSettings:
     """Return the adviser's model; the second reviewer may have one of its own."""
     reviewer = settings.planning.reviewer
-    return reviewer.model if role == "reviewer" and reviewer is not None else settings.model
+    return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
 
 
 def no_tools(_: Journal) -> Iterable[Tool]:
@@ -57,7 +57,10 @@ class SideAgent:
         event: str | None = None,
         tools: Callable[[Journal], Iterable[Tool]] = no_tools,
     ) -> None:
-        """`tools` gets the journal and returns what the agent may call."""
+        """`tools` gets the journal and returns what the agent may call.
+
+        `model` is that of the attempt's work; a role with a model of its own uses that one.
+        """
         self._context = context
         self._role = role
         run_context, pulse, task = context.run_context, context.activity, context.task
@@ -79,7 +82,7 @@ class SideAgent:
         )
         repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
         agent = Agent(
-            model=model,
+            model=context.side_models.get(role, model),
             tools=tuple(map(pulse.guard, tools(self.journal))),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),

@@ -10,7 +10,7 @@ from scaffold.config.file import SettingValue
 from scaffold.config.settings import load_settings, user_config_file
 from scaffold.config.table import SETTINGS
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import Tier
+from scaffold.core.run_settings import BUILDER, Tier
 
 FILE = """\
 # mine
@@ -31,20 +31,62 @@ def file(home) -> Path:
 
 
 def test_built_in_values_are_those_of_the_tiers(home):
-    """AL-1: the tiers' agents, iterations, minutes and thresholds."""
+    """AL-1: the tiers' agents, models, thresholds, iterations, questions and minutes."""
     found = {
         name: load_settings(None, os.environ, {"tier": name}).tier()
         for name in ("quick", "scout", "builder", "architect")
     }
     assert found == {
-        "quick": Tier(name="quick", agents=1, iterations=3, timeout_min=5, threshold=0, tokens=60_000, questions=0),
-        "scout": Tier(name="scout", agents=2, iterations=3, timeout_min=5, threshold=5, tokens=60_000, questions=0),
-        "builder": Tier(
-            name="builder", agents=3, iterations=5, timeout_min=15, threshold=7, tokens=100_000, questions=2
+        "quick": Tier(
+            name="quick",
+            tokens=60_000,
+            agents=1,
+            model="small",
+            threshold=0,
+            iterations=3,
+            questions=0,
+            timeout_min=5,
+            decompose=False,
+            task_models=False,
+            review="none",
         ),
-        "architect": Tier(name="architect", agents=5, iterations=7, timeout_min=30, threshold=8, tokens=140_000),
+        "scout": Tier(
+            name="scout",
+            tokens=60_000,
+            agents=2,
+            model="small",
+            threshold=5,
+            iterations=3,
+            questions=0,
+            timeout_min=5,
+            task_models=False,
+            review="none",
+        ),
+        "builder": Tier(
+            name="builder",
+            tokens=100_000,
+            agents=3,
+            model="medium",
+            threshold=7,
+            iterations=5,
+            questions=2,
+            timeout_min=15,
+        ),
+        "architect": Tier(
+            name="architect",
+            tokens=140_000,
+            agents=5,
+            model="large",
+            fallback="medium",
+            threshold=8,
+            iterations=7,
+            questions=None,
+            timeout_min=30,
+            review="human",
+        ),
     }
-    assert load_settings(None, os.environ, {}).values["tier"] == SettingValue("builder", "built-in")
+    assert found["builder"] == BUILDER
+    assert load_settings(None, os.environ, {}).values["tier"] == SettingValue("auto", "built-in")
 
 
 def test_later_layers_win_and_every_value_names_its_origin(file, monkeypatch):
@@ -120,14 +162,22 @@ def test_untrusted_project_files_are_ignored_with_a_notice(repository, scaffold)
     ("text", "line", "named", "fix"),
     [
         ("modle: x", 1, "there is no setting `modle`", "Did you mean `model`?"),
-        ("model: anthropic:x\ntiers:\n  bilder: {agents: 2}", 3, "no setting `tiers.bilder`", "`tiers.builder`"),
+        ("model: anthropic:x\ntiers:\n  bilder: {agents: 2}", 3, "`bilder` is not a built-in tier", "mean `builder`?"),
         ("tiers:\n  scout:\n    agent: 2", 3, "no setting `tiers.scout.agent`", "`tiers.scout.agents`"),
         ("agents: many", 1, "`agents` must be a whole number from 1 to 20", "'many'"),
         ("agents: true", 1, "`agents` must be a whole number from 1 to 20", "True"),
         ("agents: 21", 1, "`agents` must be a whole number from 1 to 20", "21"),
         ("budget_usd: -1", 1, "`budget_usd` must be an amount in dollars", "-1"),
         ("budget_usd: .nan", 1, "`budget_usd` must be an amount in dollars", "nan"),
-        ("tier: huge", 1, "`tier` must be one of quick, scout, builder, architect", "'huge'"),
+        ("tier: huge", 1, "there is no tier `huge`", "`tiers/huge.yaml`"),
+        ("tier: Bilder", 1, "`tier` must be `auto`, or the name of a tier such as `builder`", "'Bilder'"),
+        ("tier: bilder", 1, "there is no tier `bilder`", "Did you mean `builder`?"),
+        ("models: {planer: large}", 1, "there is no setting `models.planer`", "Did you mean `models.planner`?"),
+        ("models:\n  critic: huge", 2, "`huge` is not a model string", "anthropic:NAME"),
+        ("models: {critic: [large, 5]}", 1, "`5` is not a model string", "anthropic:NAME"),
+        ("tiers: {builder: {fallback: medium}}", 1, "falls back from `medium` to itself", "another size"),
+        ("tiers: {builder: {timeout_min: 1e300}}", 1, "minutes, 10,080 at most", "1e300"),
+        ("tiers: {builder: {questions: -1}}", 1, "from 0 to 1,000, or `unlimited`", "-1"),
         ("model: 5", 1, "`model` must be a model string", "5"),
         ("model: nonsense", 1, "`nonsense` is not a model string", "anthropic:NAME"),
         ("tiers:\n  scout: {timeout_min: 0}", 2, "`tiers.scout.timeout_min` must be a positive number of minutes", "0"),
@@ -255,7 +305,7 @@ def test_an_unwritable_file_is_named(home, scaffold):
 def test_config_works_outside_a_repository(home, tmp_path, monkeypatch, scaffold):
     monkeypatch.chdir(tmp_path)
     answer = scaffold("config", "tier")
-    assert (answer.code, answer.out.split()) == (0, ["tier", "builder", "(built-in)"])
+    assert (answer.code, answer.out.split()) == (0, ["tier", "auto", "(built-in)"])
 
 
 def test_a_setting_is_removed_and_the_rest_of_the_file_stays(file, scaffold):

@@ -37,7 +37,7 @@ def state(scaffold, *args):
 
 def test_settings_of_a_trusted_folder_count_and_name_their_line(shop, scaffold):
     """RA-13, AL-28: project settings only tighten, and ignored ones are reported with the reason."""
-    assert tier(shop).value == "builder"
+    assert tier(shop).value == "auto"
     assert scaffold("trust", "--yes").code == 0
     answer = scaffold("config", "--json")
     values = {name: answer.json["values"][name] for name in ("tier", "approvals.network", "approvals.shell")}
@@ -97,7 +97,7 @@ def test_any_change_asks_again_and_names_the_file(shop, scaffold):
     (shop / ".mcp.json").write_text("{}")
     answer = scaffold("trust", "--show", "--json")
     assert (answer.json["state"], answer.json["differences"]) == ("changed", [".mcp.json changed"])
-    assert tier(shop).value == "builder"
+    assert tier(shop).value == "auto"
     assert ".scaffold.yaml ignored: folder not trusted; .mcp.json changed" in scaffold("config").err
 
 
@@ -148,13 +148,13 @@ def test_a_folder_outside_any_repository_can_be_trusted_too(home, scaffold, tmp_
     assert scaffold("trust", "--yes", str(plain)).code == 0
     (plain / "below").mkdir()
     (plain / "below" / ".scaffold.yaml").write_text("tier: scout\n")
-    assert (tier(plain).value, tier(plain / "below").value) == ("scout", "builder")
+    assert (tier(plain).value, tier(plain / "below").value) == ("scout", "auto")
 
 
 def test_trusting_once_stores_nothing(shop, scaffold):
     once = load_settings(shop, os.environ, {}, trust_once=True)
     assert once.values["tier"].value == "scout"
-    assert (tier(shop).value, state(scaffold)) == ("builder", "unknown")
+    assert (tier(shop).value, state(scaffold)) == ("auto", "unknown")
 
 
 def test_the_users_settings_for_one_checkout_come_last_and_loosening_ones_are_marked(shop, scaffold):
@@ -204,7 +204,7 @@ def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, probl
 )
 def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, problem):
     (shop / ".scaffold.yaml").write_bytes(content)
-    assert tier(shop).value == "builder"
+    assert tier(shop).value == "auto"
     answer = scaffold("trust", "--yes")
     assert answer.code == 64
     assert problem in answer.err
@@ -239,7 +239,7 @@ def test_a_link_inside_the_folder_counts_by_its_target(shop, scaffold):
     scaffold("trust", "--yes")
     assert tier(shop).value == "scout"
     (shop / "settings.yaml").write_text("tier: quick\n")
-    assert tier(shop).value == "builder"
+    assert tier(shop).value == "auto"
 
 
 def test_a_file_that_sets_nothing_needs_no_notice(repository, scaffold):
@@ -253,7 +253,7 @@ def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
     said = scaffold("trust", "--show").out
     assert "is not trusted\n" in said
     assert "your earlier decisions cannot be read" in said
-    assert tier(shop).value == "builder"
+    assert tier(shop).value == "auto"
 
 
 def test_without_a_home_a_folder_is_not_trusted(shop, scaffold, monkeypatch):

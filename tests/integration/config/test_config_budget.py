@@ -9,7 +9,7 @@ from scaffold.config.budget import with_default_tokens, with_more, with_tier_tok
 from scaffold.config.run_settings import run_limits
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import TIERS, ModelSettings, RunLimits
+from scaffold.core.run_settings import ModelSettings, RunLimits
 
 PRICED = ModelSettings(name="anthropic:claude-sonnet-4-5")
 UNPRICED = ModelSettings(name="local:llama@http://127.0.0.1:1/v1")
@@ -57,7 +57,7 @@ def test_more_is_given_when_a_run_is_resumed():
 
 
 def test_another_tier_brings_its_limit_where_one_holds():
-    architect = TIERS[-1]
+    architect = load_settings(None, os.environ, {"tier": "architect"}).tier()
     assert with_tier_tokens(RunLimits(action_tokens=1), architect).action_tokens == architect.tokens
     assert with_tier_tokens(RunLimits(), architect).action_tokens == 0
 

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Attempt
+from scaffold.core.run_settings import Tier
 from scaffold.core.states import Paused, Saved
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
@@ -196,6 +198,39 @@ def test_a_run_that_waited_for_a_go_ahead_is_saved_from_now_on(path: Path, tmp_p
             ("b", Paused("stopped by the user")),
             ("a", Saved()),
         ]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("quick", {"decompose": False, "review": "none", "model": "small", "task_models": False, "questions": 0}),
+        (
+            "scout",
+            {"review": "none", "model": "small", "task_models": False, "questions": 0, "question_gates": True},
+        ),
+        ("builder", {}),
+        ("architect", {"review": "human", "model": "large", "fallback": "medium", "questions": None}),
+    ],
+)
+def test_a_run_keeps_what_the_name_of_its_tier_meant(
+    name: str, fields: dict[str, object], path: Path, tmp_path: Path, clock: FakeClock
+) -> None:
+    """AL-1: schema 27 stores it in fields, and a run that began before ends as it began."""
+    older = tmp_path / "older"
+    older.mkdir()
+    for each in sorted(MIGRATIONS.glob("*.sql"))[:26]:
+        shutil.copy(each, older)
+    with closing(Store.open(path, clock=clock, migrations=older)) as store, store.transaction():
+        store.runs.add(a_run("a"))
+    with closing(sqlite3.connect(path)) as raw, raw:
+        (settings,) = raw.execute("SELECT settings FROM run").fetchone()
+        whole = msgspec.json.decode(settings)
+        numbers = {key: whole["tier"][key] for key in ("agents", "iterations", "timeout_min", "threshold")}
+        whole["tier"] = {"name": name, **numbers}
+        raw.execute("UPDATE run SET settings = ?", (msgspec.json.encode(whole).decode(),))
+    with closing(Store.open(path, clock=clock)) as store:
+        (run,) = store.runs.all()
+    assert run.settings.tier == Tier(name=name, **fields)
 
 
 def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:

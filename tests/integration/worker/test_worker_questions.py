@@ -4,11 +4,8 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, items
-from scaffold.core.run_settings import TIERS
 from scaffold.llm.cassette.model import CassetteEntry
 from support.harness import act, goal
-
-BY_NAME = {tier.name: tier for tier in TIERS}
 
 
 def ask(question, **more):
@@ -22,7 +19,6 @@ async def heard(harness, tier, *calls, files=()):
         sandbox="off",
         inbox_wait_s=0.05,
         tier=tier,
-        questions=BY_NAME[tier].questions,
     )
     replies = [call_entry(turn, call) for turn, call in enumerate(calls, start=1)]
     model = RecordingModel(cassette_model(*replies, CassetteEntry(text="done")))

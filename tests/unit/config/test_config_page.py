@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from scaffold.config.table import SETTINGS
-from scaffold.core.run_settings import TIERS
+from scaffold.config.tier_files import built_in_values
+from scaffold.config.tier_settings import BUILT_IN_TIERS, FIELDS
+from scaffold.core.run_settings import Tier
 from scaffold.host.environment import NEVER_INHERITED
 from scaffold.policy.trust import ACTIVE_FILES
 
@@ -52,12 +54,12 @@ def test_each_default_passes_its_own_parser(name):
     assert setting.parse(setting.default) == setting.default
 
 
-def test_each_number_of_a_tier_is_a_setting():
+def test_each_field_of_a_tier_is_a_setting_with_a_value_in_its_file():
     """AL-1."""
-    fields = [field for field in TIERS[0].__struct_fields__ if field != "name"]
-    assert {name: SETTINGS[name].default for name in SETTINGS if name.startswith("tiers.")} == {
-        f"tiers.{tier.name}.{field}": getattr(tier, field) for tier in TIERS for field in fields
-    }
+    assert set(FIELDS) == {field for field in Tier.__struct_fields__ if field != "name"}
+    rows = {name for name in SETTINGS if name.startswith("tiers.")}
+    assert rows == {f"tiers.{tier}.{field}" for tier in BUILT_IN_TIERS for field in FIELDS}
+    assert rows - set(built_in_values()) == {f"tiers.{tier}.fallback" for tier in ("quick", "scout", "builder")}
 
 
 @pytest.mark.parametrize("name", ACTIVE_FILES)

@@ -8,11 +8,12 @@ from msgspec import structs
 
 from builders import make_settings, with_settings
 from scaffold.config.file import SettingValue
-from scaffold.config.run_settings import chosen_model, failure_settings, gate_settings, with_gates, with_tier
+from scaffold.config.run_settings import chosen_models, failure_settings, gate_settings, with_gates, with_tier
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.table import SETTINGS
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import TaggedTests
+from scaffold.core.run_settings import BUILDER
 from scaffold.policy.trust import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 
 TAGS = SETTINGS["quality_gates.tags"].parse
@@ -159,7 +160,7 @@ def test_the_effort_is_that_of_the_flag_or_the_role_or_the_size_or_all(own, flag
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     given = {"model": "small", "models__small": ("anthropic:claude-sonnet-4-5",), **own}
     values = with_user(**given).values | {name: SettingValue(each, f"--{name}") for name, each in flags.items()}
-    model = chosen_model(Settings(values), None, notice=print)
+    model = chosen_models(Settings(values), BUILDER, None, notice=print).model
     assert {role: model.effort_of(role) for role in expected} == expected
 
 
@@ -184,7 +185,7 @@ def test_a_configured_window_goes_with_the_run_and_its_reviewer(monkeypatch):
     entries = SETTINGS["windows"].parse(["qwen3  32768 ", "local:q@http://h:1/v1 8000"])
     windows = {"qwen3": 32768, "local:q@http://h:1/v1": 8000}
     settings = with_user(model="anthropic:claude-sonnet-4-5", windows=entries)
-    model = chosen_model(settings, None, notice=print)
+    model = chosen_models(settings, BUILDER, None, notice=print).model
     assert model.windows == windows
     run = msgspec.structs.replace(make_settings(planner=True), model=model)
     own = with_user(windows=entries, models__large=("anthropic:claude-opus-4-5",))

@@ -1,26 +1,54 @@
 """Settings of a run: tiers, models, the list in which tasks are marked."""
 
-from itertools import pairwise
-
 import pytest
+from msgspec import structs
 
 from builders import make_settings
-from scaffold.core.run_settings import TIERS, LandingSettings, ModelSettings, WriteBack
-
-
-def test_each_tier_has_at_least_the_effort_of_the_one_before():
-    efforts = [(tier.agents, tier.iterations, tier.timeout_s, tier.threshold) for tier in TIERS]
-    for lower, higher in pairwise(efforts):
-        assert all(less <= more for less, more in zip(lower, higher, strict=True))
+from scaffold.core.run_settings import (
+    AssignedModel,
+    AssignedModels,
+    LandingSettings,
+    ModelSettings,
+    Tier,
+    WriteBack,
+    task_kind,
+)
 
 
 def test_an_attempts_time_is_set_in_minutes_and_used_in_seconds():
-    assert {tier.name: tier.timeout_s for tier in TIERS} == {
-        "quick": 300,
-        "scout": 300,
-        "builder": 900,
-        "architect": 1800,
-    }
+    assert Tier(name="mine", timeout_min=5).timeout_s == 300
+
+
+@pytest.mark.parametrize(
+    ("role", "task", "kind"),
+    [
+        ("implementation", "SETUP", "boilerplate"),
+        ("implementation", "FEATURE", "feature"),
+        ("implementation", "BUGFIX", "feature"),
+        ("implementation", "REFACTOR", "architecture"),
+        ("implementation", None, None),
+        ("code_review", None, "review"),
+        ("architecture_review", "REFACTOR", "review"),
+        ("reviewer", None, "review"),
+        ("architecture", None, "architecture"),
+        ("testing", None, None),
+    ],
+)
+def test_the_kind_of_a_task_follows_from_its_role_and_its_type(role, task, kind):
+    """AL-2."""
+    assert task_kind(role, task) == kind
+
+
+def test_an_action_has_the_model_of_its_role_then_of_its_kind_then_of_all_work():
+    """AL-2."""
+    by_role = {each: AssignedModel(name=each) for each in ("testing", "worker", "planner")}
+    assigned = AssignedModels(by_role=by_role, by_task={"boilerplate": AssignedModel(name="small", effort="low")})
+    settings = structs.replace(make_settings(), assigned=assigned)
+    actions = (("testing", "SETUP"), ("implementation", "SETUP"), ("implementation", "FEATURE"))
+    assert [settings.worker_model(*each).name for each in actions] == ["testing", "small", "worker"]
+    assert (settings.agent_model("planner").name, settings.agent_model("critic")) == ("planner", settings.model)
+    assert settings.worker_model("implementation", "SETUP").effort_of("worker") == "low"
+    assert [each.name for each in settings.models] == [settings.model.name, "testing", "worker", "planner", "small"]
 
 
 def test_a_role_without_an_effort_of_its_own_has_that_of_the_model():

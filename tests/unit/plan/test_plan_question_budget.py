@@ -2,10 +2,10 @@
 
 import pytest
 
-from scaffold.core.run_settings import TIERS
+from builders import built_in_tiers
 from scaffold.plan.question_budget import AskingAgent, why_not_asked
 
-BY_NAME = {tier.name: tier for tier in TIERS}
+BY_NAME = built_in_tiers()
 
 
 def agent(tier, asked=0, **situation):

@@ -15,7 +15,7 @@ from scaffold.config.edit import set_in_file, unset_in_file
 from scaffold.config.file import SettingValue, parse_setting, read_settings
 from scaffold.config.parsers import ConfigValue
 from scaffold.config.settings import IgnoredConfig, Settings, load_settings, user_config_file
-from scaffold.config.table import SETTINGS
+from scaffold.config.table import SETTINGS, find_setting
 from scaffold.config.trust_effects import format_setting
 from scaffold.core.errors import UsageError
 
@@ -48,7 +48,10 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
         was_set = unset_in_file(path, key)
         print_text(f"{key} is no longer set in {path}" if was_set else f"{key} was not set in {path}", err=True)
     if key is not None and value is not None:
-        set_in_file(path, key, parse_value(key, value))
+        parsed = parse_value(key, value)
+        if key.partition(".")[0] in {"tier", "tiers"}:
+            load_settings(Path.cwd(), os.environ, {key: parsed})  # raises UsageError for a tier that cannot be used
+        set_in_file(path, key, parsed)
         print_text(f"{key} is set in {path}", err=True)
     settings = load_settings(Path.cwd(), os.environ, {})
     if as_json:
@@ -107,13 +110,14 @@ def _lines(settings: Settings, key: str | None) -> Sequence[str]:
 
 def parse_value(key: str, text: str) -> ConfigValue:
     """Return the value of the setting `key` that `text` means; raise UsageError if it is invalid."""
-    expected = ""
-    for meaning in _list_candidates(text) if SETTINGS[key].is_list else _scalar_candidates(text):
+    expected, setting = "", find_setting(key)
+    is_list = setting is not None and setting.is_list
+    for meaning in _list_candidates(text) if is_list else _scalar_candidates(text):
         try:
             return parse_setting(key, meaning)
         except ValueError as error:
             expected = str(error)
-    given = "" if SETTINGS[key].is_list else f", not {text!r}"  # for a list, `expected` names the invalid entry
+    given = "" if is_list else f", not {text!r}"  # for a list, `expected` names the invalid entry
     raise UsageError(f"`{key}` must be {expected}{given}", f"See `scaffold config {key}` for what it is now.")
 
 

@@ -141,7 +141,7 @@ async def run_planning(
         return EXIT_CODE_BY_STOP[stopped]
     if not (as_json or quiet):
         spent = format_usage(context.store.runs.spent(run_id))
-        print_text(f"planned by {phase.run.settings.model.name}: {spent}", err=True)
+        print_text(f"planned by {phase.run.settings.agent_model('planner').name}: {spent}", err=True)
     return None
 
 

@@ -29,7 +29,7 @@ UNSURE = 2.0
 
 def planning_terms(settings: RunSettings, now: datetime) -> str:
     """Return two lines: the model that plans, its prices, an estimate of the plan's cost, and the budget."""
-    model = settings.model.name
+    model = settings.agent_model("planner").name
     text = f"planning with {model} ({billing_note(model, now)})\n"
     estimate = _estimated(model, _by_rule(model, REQUESTS_PER_PLAN, now))
     return printable(f"{text}  {estimate} for the plan; {budget_note(settings)}")
@@ -48,11 +48,22 @@ def run_terms(
     costs = _by_history(past, number) if past else _by_rule(model, REQUESTS_PER_ACTION * number, now)
     source = f"as {count_of(len(past), 'earlier run')} here" if past else "by a rule of thumb"
     yield f"  {_estimated(model, costs)}, {source}; {budget_note(settings)}"
+    yield from _assigned(settings, now)
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
         standing = reviewer_standing(reviewer.model.name, WallClock())
         if standing.is_unreliable:
             yield f"  {unreliable_text(reviewer.model.name, standing)}"
+
+
+def _assigned(settings: RunSettings, now: datetime) -> Iterator[str]:
+    """Yield a line for each other model: who uses it, and what it costs."""
+    uses: dict[str, list[str]] = {}
+    for use, each in (*settings.assigned.by_role.items(), *settings.assigned.by_task.items()):
+        uses.setdefault(each.name, []).append(use)
+    for name, users in uses.items():
+        if name != settings.model.name:
+            yield f"  {name} for {', '.join(users)} ({billing_note(name, now)})"
 
 
 def billing_note(model: str, now: datetime) -> str:

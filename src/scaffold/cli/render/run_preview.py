@@ -55,17 +55,19 @@ class RunPreview(Struct, frozen=True):
             yield from layout.prose("", format_finding(finding, "plan"), hang=0)
 
     def _shape(self, layout: Layout) -> Iterator[str]:
-        actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.settings.tier.agents
+        actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.agents
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
-            report = lint(self.plan)
-            chain = _chain(report.critical_path, self.plan)
-            yield from layout.wrap("  ", f"at most {report.width} in parallel, longest chain {chain}", hang=4)
+            chain = _chain(lint(self.plan).critical_path, self.plan)
+            yield from layout.wrap("  ", f"longest chain {chain}", hang=4)
             yield from self._advice(layout)
 
     def _advice(self, layout: Layout) -> Iterator[str]:
-        """Yield the recommended number of agents, unless the run's cap differs from the one the advice assumes."""
-        if self.run.settings.limits.goal_agents == WORKER_CAP:
+        """Yield why the plan deserves so many agents; with a number that was given, how many it would deserve."""
+        run = self.run
+        if run.advice and not run.settings.choice.fixed_agents:
+            yield from layout.prose("  ", f"{count_of(run.agents, 'agent')}: {run.advice}", hang=4)
+        elif run.settings.limits.goal_agents == WORKER_CAP:
             advice = advise_agent_count(self.plan)
             yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 

@@ -13,7 +13,7 @@ from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt, BranchMove, Fact, Goal
+from scaffold.core.model import Action, Attempt, BranchMove, Fact, Goal, Run
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
@@ -87,7 +87,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     took = f"{format_duration(until - run.created_at)}, {cost}, {view.summary.spent.tokens:,} tokens"
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
-        f"{took}; tier {settings.tier.name}, {settings.tier.agents} at once",
+        f"{took}; tier {settings.tier.name}, {run.agents} at once{_advised(run)}",
     ]
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         lines.insert(0, reason)
@@ -316,6 +316,11 @@ def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], act
     return f"ready{again}{_dispatch_blocker(view, action)}"
 
 
+def _advised(run: Run) -> str:
+    """Return why fewer agents work than the tier allows; empty if as many do."""
+    return f" of {run.settings.tier.agents}: {run.advice}" if run.agents < run.settings.tier.agents else ""
+
+
 def _dispatch_blocker(view: RunView, action: Action) -> str:
     """Return what keeps a ready action from starting; empty if nothing does."""
     if not view.summary.is_live or action.kind == "compound":
@@ -328,7 +333,7 @@ def _dispatch_blocker(view: RunView, action: Action) -> str:
 
 def _slot_blocker(view: RunView, goal: Goal) -> str:
     """Return why no slot is free for a ready action of the goal; empty if one is."""
-    taken, slots = sum(view.slots_taken.values()), view.run.settings.tier.agents
+    taken, slots = sum(view.slots_taken.values()), view.run.agents
     if taken >= slots:
         return f": waits for a slot, {taken} of {slots} are in use"
     if (of_goal := view.slots_taken.get(goal.id, 0)) >= goal.worker_cap:

@@ -12,8 +12,8 @@ from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.inbox_commands import decide, inbox_text
 from scaffold.cli.repl.loop import Repl, ReplProfile
-from scaffold.config.run_settings import RunFlags, run_settings
-from scaffold.config.settings import Settings
+from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
+from scaffold.config.run_tier import TierQuestion, settings_in_tier
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.orchestrator.chat_goals import goal_tools
@@ -33,9 +33,9 @@ NO_RUN = "There is no run yet: describe what to do."
 NOTHING_YET = "There is nothing to show yet."
 
 
-def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> ReplProfile:
+def orchestrator_profile(context: RunContext, flags: RunFlags, repl: Repl) -> ReplProfile:
     """Return the profile of a REPL that plans runs of this repository and starts them."""
-    control = RunControl(context, settings, flags, repl)
+    control = RunControl(context, flags, repl)
     return ReplProfile(
         name="scaffold",
         commands=with_own_commands(
@@ -58,9 +58,8 @@ def orchestrator_profile(context: RunContext, settings: Settings, flags: RunFlag
 class RunControl:
     """Opens, plans and starts the run a REPL is about; a `ChatRunControl` and a `StartDialog`."""
 
-    def __init__(self, context: RunContext, settings: Settings, flags: RunFlags, repl: Repl) -> None:
+    def __init__(self, context: RunContext, flags: RunFlags, repl: Repl) -> None:
         self.context = context
-        self._settings = settings
         self._flags = flags
         self._repl = repl
         self._run_id: RunId | None = None
@@ -119,7 +118,16 @@ class RunControl:
 
     async def _open_run(self, request: str) -> Run:
         """Open a run of this process without goals."""
-        settings = await run_settings(self.context, self._settings, self._flags, planner=True, notice=print_note)
+        # A plan was discussed, so no tier without one will do.
+        question = TierQuestion(texts=[request], needs_planner=True)
+        overrides, root = setting_overrides(self._flags), self.context.repository.root
+        once = self._flags.trust_once
+        found = settings_in_tier(root, self.context.environ, overrides, question, trust_once=once)
+        if found.notice:
+            self._repl.transcript.notice(found.notice)
+        settings = await run_settings(
+            self.context, found.settings, self._flags, planner=True, notice=print_note, choice=found.choice
+        )
         opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id
         return opened

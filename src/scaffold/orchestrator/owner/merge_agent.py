@@ -94,6 +94,7 @@ class MergeAgent:
 
     def _agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
         context, settings = self._context, self._run.settings
+        own = settings.agent_model(ROLE)
         goal = context.store.goals.get(action.goal_id)
         journal = JournalFile(
             context.journal(goal.name if goal else action.key, action.key),
@@ -104,7 +105,7 @@ class MergeAgent:
         budget = RunBudget(
             context.store,
             attempt,
-            Spender(ROLE, settings.model.name),
+            Spender(ROLE, own.name),
             limits=settings.limits,
             clock=context.clock,
             owner=own_identity(),
@@ -118,8 +119,8 @@ class MergeAgent:
                     ROLE, folders=settings.planning.prompts, notice=lambda text: warn(context, self._run.id, text)
                 ),
                 max_requests=MAX_ASKS,
-                effort=settings.model.effort_of(ROLE),
-                compaction=settings.model.compaction,
+                effort=own.effort_of(ROLE),
+                compaction=own.compaction,
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=context.redactor),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid
-from scaffold.core.events import RunCreated
+from scaffold.core.events import NoticeRaised, RunCreated
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.plan import Plan
@@ -17,6 +17,7 @@ from scaffold.git.repository import CheckoutStatus, checkout_status
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
+from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.orchestrator.planning.agreed_plan import as_started, with_agreed_actions
 from scaffold.orchestrator.planning.apply_plan import new_goal
 from scaffold.run.context import RunContext
@@ -137,7 +138,8 @@ def open_run(
 def _new_run(
     work: RunInput, survey: CheckoutStatus, settings: RunSettings, now: datetime, owner: ProcessIdentity | None
 ) -> Run:
-    run_id = RunId(new_id())
+    agents, fixed = settings.tier.agents, settings.choice.fixed_agents
+    run_id, advice = RunId(new_id()), advice_for(work.plan, agents, settings.limits, fixed=fixed)
     return Run(
         id=run_id,
         request=work.request,
@@ -148,6 +150,8 @@ def _new_run(
         session_branch=f"session-{run_id}",
         settings=with_agreed_actions(settings, work.plan.actions),
         owner=owner,
+        advised_agents=advice.agents if advice else None,
+        advice=advice.why if advice else "",
         created_at=now,
         updated_at=now,
     )
@@ -161,6 +165,8 @@ def _add_run(store: Store, run: Run, work: RunInput) -> None:
     store.events.append(
         run.id, RunCreated(run.request, run.base_sha, run.session_branch, len(plan.goals), len(plan.actions))
     )
+    if chosen := run.settings.choice.text(run.settings.tier.name):
+        store.events.append(run.id, NoticeRaised("info", chosen))
     position = 0
     for spec in plan.goals:
         goal = new_goal(spec, run, now=run.created_at)

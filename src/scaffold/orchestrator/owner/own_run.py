@@ -53,14 +53,14 @@ def _merger(context: RunContext, run: Run) -> Merger | None:
     """Return the agent for conflicts; None for a run that makes no other requests than those of its workers."""
     if not run.settings.planning.planner:
         return None
-    return MergeAgent(context, run, partial(connect_run_model, run.settings.model))
+    return MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
 
 
 def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
     """Return an engine with processes of supervisors; the goal of a quick run is supervised in this process."""
-    if run.settings.tier.name != "quick" or run.settings.planning.planner:
+    if run.settings.tier.decompose or run.settings.planning.planner:
         return LocalEngine(starter)
-    agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.model))
+    agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
 
     async def supervise_here(goals: GoalGroup) -> int:
         return await supervise_goals(

@@ -18,6 +18,7 @@ from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
+from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
 from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
 from scaffold.orchestrator.planning.planner import plan_run
 from scaffold.orchestrator.planning.turn import (
@@ -149,7 +150,7 @@ class PlanningPhase:
         settings = self.run.settings
         limit = TimeLimit(self._context.clock, settings.tier.timeout_s)
         patience = Patience(settings.limits.model_wait_s, limit.paused)
-        async with connect_run_model(settings.model, patience=patience) as model:
+        async with connect_run_model(settings.agent_model("planner"), patience=patience) as model:
             self._agent_works = True
             try:
                 return await plan_run(self._context, self.run, model, watch=self._with_progress, limit=limit)
@@ -188,6 +189,7 @@ class PlanningPhase:
         match ending:
             case PlanWritten():
                 self.run = store_agreed_actions(self._context.store, self.run)
+                AgentAdvisor(self._context, self.run).refresh()  # before the user is asked to start it
                 return self._pause_if_asked()
             case PlanRejected(findings=findings, why=why):
                 self._fail(f"the plan was rejected: {why}")

@@ -136,6 +136,6 @@ class LiveProposals:
             )
         if not free_slots(self.store, self.run, goal):
             running = len(self.store.actions.running(goal.id))
-            caps = f"the limit is {goal.worker_cap} for the goal and {self.run.settings.tier.agents} for the run"
+            caps = f"the limit is {goal.worker_cap} for the goal and {self.store.runs.agents(self.run.id)} for the run"
             fix = "End your turn; you are woken when one ends."
             raise ChangeRejected(f"no worker is free: {running} running for goal `{goal.name}`; {caps}", fix)

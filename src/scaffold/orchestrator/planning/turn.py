@@ -180,6 +180,7 @@ class _OpenTurn:
             goal_id=None if goal is None else goal.id,
             action_id=None if action is None else action.id,
             event=request.event,
+            model=run.settings.agent_model(request.role).name,
             usage=Usage(),
             log_file=str(self._log),
             started_at=context.clock.now(),
@@ -193,6 +194,7 @@ class _OpenTurn:
     def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
         """Return the turn's agent, with a fresh context and the run's budget."""
         settings, journal = self.run.settings, self._journal()
+        own = settings.agent_model(self.request.role)
         action, planner = self.request.action, self.request.role == "planner"
         return Agent(
             model=LoopGuardModel(model),
@@ -209,8 +211,8 @@ class _OpenTurn:
                     notice=lambda text: journal.note("notice", text=text),
                 ),
                 max_requests=MAX_REQUESTS,
-                effort=settings.model.effort_of(self.request.role),
-                compaction=settings.model.compaction,
+                effort=own.effort_of(self.request.role),
+                compaction=own.compaction,
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=self._redactor),
@@ -219,7 +221,7 @@ class _OpenTurn:
                 budget=RunBudget(
                     self.context.store,
                     self.turn,
-                    Spender(self.request.role, settings.model.name),
+                    Spender(self.request.role, own.name),
                     limits=settings.limits,
                     clock=self.context.clock,
                     owner=own_identity(),

@@ -15,10 +15,10 @@ from scaffold.store.errors import stale_fence
 from scaffold.store.run.events import RunTableGateway
 
 ADD_TURN = """
-INSERT INTO planning_turn (id, run_id, position, goal_id, action_id, event, facts_at_start, input_tokens,
+INSERT INTO planning_turn (id, run_id, position, goal_id, action_id, event, model, facts_at_start, input_tokens,
                            cached_input_tokens, output_tokens, cost_usd, requests, log_file, started_at)
 VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM planning_turn WHERE run_id = :run_id),
-        :goal_id, :action_id, :event, (SELECT COUNT(*) FROM fact WHERE goal_id = :goal_id),
+        :goal_id, :action_id, :event, :model, (SELECT COUNT(*) FROM fact WHERE goal_id = :goal_id),
         :input_tokens, :cached_input_tokens, :output_tokens, :cost_usd, :requests, :log_file, :started_at)
 """
 GET_WITH_NAMES = """
@@ -63,6 +63,7 @@ class PlanningTurns(RunTableGateway):
             goal_id=turn.goal_id,
             action_id=turn.action_id,
             event=turn.event,
+            model=turn.model,
             **usage_columns(turn.usage),
             log_file=turn.log_file,
             started_at=format_time(turn.started_at),
@@ -123,6 +124,7 @@ def _turn(row: Row) -> PlanningTurn:
         goal_id=row["goal_id"],
         action_id=row["action_id"],
         event=row["event"],
+        model=row["model"],
         facts=row["facts_at_start"],
         outcome=row["outcome"],
         error=row["error"],

@@ -46,6 +46,7 @@ UPDATE run SET owner = NULL, waits_for = '', restarter = :restarter, updated_at 
 HEARTBEAT = "UPDATE run SET heartbeat_at = :at WHERE id = :id AND fence = :fence"
 SET_WAITS_FOR = "UPDATE run SET waits_for = :text WHERE id = :id AND fence = :fence"
 SET_SETTINGS = "UPDATE run SET settings = :settings, updated_at = :at WHERE id = :id"
+SET_ADVICE = "UPDATE run SET advised_agents = :agents, advice = :why WHERE id = :id AND fence = :fence"
 SET_BASE = "UPDATE run SET base_sha = :base_sha, updated_at = :at WHERE id = :id"
 SET_CONTROL_REQUEST = """
 UPDATE run SET control_request = :request, touched = (SELECT MAX(touched) + 1 FROM run), updated_at = :at WHERE id = :id
@@ -80,6 +81,8 @@ class Runs(RunTableGateway):
             created_at=format_time(run.created_at),
             updated_at=format_time(run.updated_at),
         )
+        if run.advised_agents is not None:
+            self.advise(run.id, run.advised_agents, run.advice, fence=run.fence)
 
     def get(self, run_id: RunId) -> Run | None:
         """Return the run; None if there is none."""
@@ -176,6 +179,15 @@ class Runs(RunTableGateway):
             SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
         )
 
+    def advise(self, run_id: RunId, agents: int, why: str, *, fence: int) -> None:
+        """Store how many agents the plan deserves; raise StaleFence if another process has taken the run."""
+        self._fenced(run_id, fence)
+        self._connection.compare_and_set(SET_ADVICE, "run", run_id, fence=fence, agents=agents, why=why)
+
+    def agents(self, run_id: RunId) -> int:
+        """Return how many agents of the run may work at once now."""
+        return _run(self._connection.require_row(GET, "run", run_id)).agents
+
     def rebase(self, run_id: RunId, base: Commit) -> None:
         """Replace the commit that the run's work is based on."""
         self._fenced(run_id, None)
@@ -222,6 +234,8 @@ def _run(row: Row) -> Run:
         owner=PROCESS.read(row["owner"]),
         heartbeat_at=row["heartbeat_at"],
         waits_for=row["waits_for"],
+        advised_agents=row["advised_agents"],
+        advice=row["advice"],
         request_to_owner=row["control_request"],
         restarter=PROCESS.read(row["restarter"]),
         created_at=parse_time(row["created_at"]),

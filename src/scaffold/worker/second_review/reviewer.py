@@ -92,10 +92,11 @@ class SecondReviewer:
 
     @asynccontextmanager
     async def _opened_model(self) -> AsyncIterator[Model]:
-        if self.model_name == self._context.task.run.settings.model.name:
+        task = self._context.task
+        settings = task.run.settings
+        if self.model_name == settings.worker_model(task.action.role, task.action.type).name:
             yield self._model
             return
-        settings = self._context.task.run.settings
         patience = Patience(settings.limits.model_wait_s, self._context.activity.parked)
         async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
             yield model

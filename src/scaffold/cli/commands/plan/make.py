@@ -21,7 +21,7 @@ from scaffold.cli.specification import TaskSource, find_stories, find_tasks, fre
 from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
 from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
-from scaffold.config.settings import load_settings
+from scaffold.config.run_tier import TierQuestion, settings_in_tier
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
 from scaffold.git.repository import open_repository
@@ -107,15 +107,17 @@ def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: 
 
 
 async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
-    settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+    # What is asked for is a plan, so no tier without one will do.
+    question = TierQuestion(texts=[request], needs_planner=True)
+    found = settings_in_tier(Path.cwd(), os.environ, setting_overrides(flags), question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)
-    for note in settings.notes:
+    for note in (*found.settings.notes, *filter(None, [found.notice])):
         tell(note)
     repository = await open_repository(Path.cwd(), environ=os.environ)
     # Planning needs a stored run; in memory it leaves none behind.
     context = context_at(repository, IN_MEMORY, create=True)
     try:
-        chosen = await run_settings(context, settings, flags, planner=True, notice=tell)
+        chosen = await run_settings(context, found.settings, flags, planner=True, notice=tell, choice=found.choice)
         run = await start_run(context, RunInput(request=request, source=request), chosen)
         code = await run_planning(context, run.id, quiet=flags.quiet, err=True, capture_baseline=False)
         if code is None:

@@ -45,7 +45,7 @@ async def _supervise(context: RunContext, goals: Sequence[GoalId]) -> int:
         run = context.store.runs.get(goal.run_id) if goal else None
         if run is None:
             return DONE_EXIT_CODE
-        agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.model))
+        agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
         return await supervise_goals(context, run, goals, agent, traceback.print_exception)
     finally:
         context.store.close()

@@ -17,7 +17,7 @@ from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
 from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
-from scaffold.config.run_settings import RunFlags, chosen_model, setting_overrides
+from scaffold.config.run_settings import RunFlags, chosen_models, setting_overrides
 from scaffold.config.settings import Settings, load_settings
 from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
@@ -38,11 +38,12 @@ async def _chat_plan(flags: RunFlags) -> int:
     settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
     for note in settings.notes:
         print_note(note)
-    model = chosen_model(settings, settings.money("budget_usd"), notice=print_note).name
+    models = chosen_models(settings, settings.tier(), settings.money("budget_usd"), notice=print_note)
+    model = models.assigned.by_role.get("planner", models.model).name
     context, store = await open_context(create=True), open_user_store()
     warn_interrupted(context)
     try:
-        profile = partial(orchestrator_profile, context, settings, flags)
+        profile = partial(orchestrator_profile, context, flags)
         plain = settings.text("terminal") == "plain"
         return await run_repl(_session_options(settings, flags), store, None, model, profile, plain=plain)
     finally:

@@ -10,8 +10,8 @@ import msgspec
 from scaffold.cli.commands.budget_options import budget_tokens_option, budget_usd_option
 from scaffold.cli.commands.options import quiet_option
 from scaffold.config.run_settings import RunFlags
+from scaffold.config.tier_settings import BUILT_IN_TIERS
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import TIERS
 from scaffold.policy.sandbox import SANDBOX_MODES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -31,8 +31,8 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--tier",
-            type=click.Choice([tier.name for tier in TIERS]),
-            help="The effort of the run.",
+            metavar="TIER",
+            help=f"The effort of the run: {', '.join(BUILT_IN_TIERS)}, or a tier of your own.",
         ),
         click.option("--greenfield", is_flag=True, help="Fast-forward the base branch when the run has completed."),
         click.option("--pr", is_flag=True, help="Push, and open a pull request, when the run has completed."),

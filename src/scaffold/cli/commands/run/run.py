@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.run.options import flags_of, shared_options
-from scaffold.cli.commands.run.work_input import QUICK_TIER, GivenInput, may_replan, read_input, require_requirements
+from scaffold.cli.commands.run.work_input import GivenInput, read_input, require_requirements, tier_question
 from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
@@ -20,8 +20,9 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, note_printer, print_json
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
-from scaffold.config.run_settings import RunFlags, resume_settings, run_settings, setting_overrides
-from scaffold.config.settings import Settings, load_settings
+from scaffold.config.run_settings import RunFlags, resume_settings, run_limits, run_settings, setting_overrides
+from scaffold.config.run_tier import SettingsInTier, TierQuestion, settings_in_tier
+from scaffold.config.settings import load_settings
 from scaffold.core.model import Run
 from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
@@ -39,6 +40,7 @@ from scaffold.orchestrator.owner.open_run import (
     start_run_once,
 )
 from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.policy.sandbox import require_sandbox
 from scaffold.run.context import RunContext
@@ -71,39 +73,54 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: st
     decompose compounds and replan dead ends. Work lands on `session-<run>`; without `--greenfield` or `--pr` your
     checkout is not touched, and nothing is pushed.
     """
-    given = read_input(GivenInput(task=task, spec=spec, tasks=tasks_path, prd=prd_path), flags_of(options))
+    flags = flags_of(options)
+    replans = may_replan(flags)
+    asked = GivenInput(task=task, spec=spec, tasks=tasks_path, prd=prd_path)
+    given = read_input(asked, flags, replans=replans)
     if given is None:
         if options["as_json"]:
             print_json({"type": "result", "run": None})
         return OK
     work, flags = given
     require_list(work, write_back=flags.write_back)
-    return run_async(_run(flags, work))
+    question = tier_question(work, flags, has_plan=options["plan_path"] is not None)
+    return run_async(_run(flags, work, question, replans=replans))
 
 
-async def _run(flags: RunFlags, work: RunInput) -> int:
-    settings = load_settings(Path.cwd(), os.environ, setting_overrides(flags), trust_once=flags.trust_once)
+def may_replan(flags: RunFlags) -> bool:
+    """Return whether agents may add to a given plan: if a tier with a planner is asked for."""
+    if flags.tier is None:
+        return False
+    overrides = setting_overrides(flags)
+    return load_settings(Path.cwd(), os.environ, overrides, trust_once=flags.trust_once).tier().decompose
+
+
+async def _run(flags: RunFlags, work: RunInput, question: TierQuestion, *, replans: bool) -> int:
+    overrides = setting_overrides(flags)
+    found = settings_in_tier(Path.cwd(), os.environ, overrides, question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)
-    for note in settings.notes:
+    for note in (*found.settings.notes, *filter(None, [found.notice])):
         tell(note)
     if flags.dry_run:
-        return await _dry_run(settings)
+        return await _dry_run(found, work)
     context = await open_context(create=True)
     try:
-        return await _plan_and_execute(context, settings, flags, work)
+        return await _plan_and_execute(context, found, flags, work, replans=replans)
     finally:
         context.store.close()
 
 
-async def _plan_and_execute(context: RunContext, settings: Settings, flags: RunFlags, work: RunInput) -> int:
+async def _plan_and_execute(
+    context: RunContext, found: SettingsInTier, flags: RunFlags, work: RunInput, *, replans: bool
+) -> int:
     """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
     if flags.pr:
         require_program(context, "gh", GH_FIX)  # before anything is spent
     planned = flags.plan_path is not None or bool(work.plan.goals)
-    quick = not planned and settings.tier().name == QUICK_TIER
-    planner = may_replan(flags) if planned else not quick
+    quick = not planned and not found.settings.tier().decompose
+    planner = replans if planned else not quick
     tell = note_printer(quiet=flags.quiet)
-    chosen = await run_settings(context, settings, flags, planner=planner, notice=tell)
+    chosen = await run_settings(context, found.settings, flags, planner=planner, notice=tell, choice=found.choice)
     if flags.write_back:
         chosen = await with_write_back(context, chosen, work, tell)
     if quick:
@@ -183,18 +200,21 @@ def _confirmed() -> bool:
     return is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)
 
 
-async def _dry_run(settings: Settings) -> int:
+async def _dry_run(found: SettingsInTier, work: RunInput) -> int:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     where = await checkout_status(repository)
-    require_sandbox(sandbox_settings(settings), await detect_sandbox_level())
-    tier = settings.tier()
+    require_sandbox(sandbox_settings(found.settings), await detect_sandbox_level())
+    tier, fixed = found.settings.tier(), found.settings.values["agents"].value is not None
+    advice = advice_for(work.plan, tier.agents, run_limits(found.settings), fixed=fixed)
     run = {
         "tier": tier.name,
-        "tier_confidence": 1.0,
+        "tier_confidence": found.choice.confidence,
+        "tier_words": found.choice.found_words,
         "base_branch": where.branch,
         "base_sha": where.head,
-        "agents": tier.agents,
-        "budget": settings.money("budget_usd"),
+        "agents": advice.agents if advice else tier.agents,
+        "agents_reason": advice.why if advice else None,
+        "budget": found.settings.money("budget_usd"),
     }
     print_json({"run": run})
     return 0

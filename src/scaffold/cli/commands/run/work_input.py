@@ -15,9 +15,10 @@ from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.config.run_settings import RunFlags
+from scaffold.config.run_tier import TierQuestion
 from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid, UsageError
-from scaffold.core.plan import Plan
+from scaffold.core.plan import Plan, headline
 from scaffold.core.printable_text import count_of
 from scaffold.orchestrator.owner.open_run import RunInput, reject_childless_compounds
 from scaffold.orchestrator.planning.projects import project_goal
@@ -30,8 +31,6 @@ from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.text.file_format import read_plan
 
 TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...", "depends_on": [0]}].'
-QUICK_TIER = "quick"
-"""The tier that runs without a planner."""
 
 
 class GivenInput(Struct, frozen=True, kw_only=True):
@@ -43,9 +42,10 @@ class GivenInput(Struct, frozen=True, kw_only=True):
     prd: str | None = None
 
 
-def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
+def read_input(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags] | None:
     """Return what to do, and the flags with the path of the plan or list of tasks; None if nothing is left to do.
 
+    `replans`: whether agents may add to a given plan.
     Raises UsageError for input that cannot be combined or read, PlanInvalid after printing the findings.
     """
     files = [path for path in (flags.plan_path, asked.tasks, asked.prd) if path is not None]
@@ -62,12 +62,12 @@ def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] 
     if len(files) > 1:
         raise UsageError("a plan, a list of tasks and a PRD cannot be combined", "Pass only one of them.")
     if not files:
-        return _from_request(asked, flags)
+        return _from_request(asked, flags, replans=replans)
     if asked.task is not None or asked.spec is not None:
         raise UsageError("a task cannot be combined with a plan, tasks or a PRD", "Pass only one of them.")
     (given,) = files
     if flags.plan_path is not None:
-        text, plan = _read_valid_plan(given, planner=may_replan(flags))
+        text, plan = _read_valid_plan(given, planner=replans)
     elif (source := _found_in(given, find_stories if asked.prd else find_tasks)) is not None:
         return _from_tasks(source, flags)
     else:
@@ -75,9 +75,15 @@ def read_input(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] 
     return RunInput(request=_short_path(given), source=text, plan=plan), _with_path(flags, given)
 
 
-def may_replan(flags: RunFlags) -> bool:
-    """Return whether agents may add to a given plan."""
-    return flags.tier not in {None, QUICK_TIER}
+def tier_question(work: RunInput, flags: RunFlags, *, has_plan: bool) -> TierQuestion:
+    """Return what a tier is chosen for; `has_plan`: whether the user wrote a plan."""
+    titles = [headline(action) for action in work.plan.actions if action.parent is None]
+    return TierQuestion(
+        # The path of a list of tasks is no request.
+        texts=[work.request] if flags.plan_path is None else titles,
+        has_plan=has_plan,
+        needs_planner=flags.until_complied and not work.requirements,
+    )
 
 
 def tell_findings(error: PlanInvalid, path: str) -> PlanInvalid:
@@ -93,7 +99,7 @@ def require_requirements(work: RunInput, flags: RunFlags) -> None:
         raise UsageError(what, 'Write requirements as a numbered list or with "shall", or choose another `--tier`.')
 
 
-def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
+def _from_request(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags] | None:
     task, spec, tell = asked.task, asked.spec, note_printer(quiet=flags.quiet)
     if task is not None:
         reject_command(task, "scaffold", VISIBLE)
@@ -102,7 +108,7 @@ def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlag
         if (source := _found_in(spec, find_tasks)) is not None:
             return _from_tasks(source, flags)
         if Path(spec).name == PROMPT_FILE and not flags.until_complied:
-            return _in_rounds(spec, flags)
+            return _in_rounds(spec, flags, replans=replans)
         tell(free_text_note(spec))
     request = read_request(task, spec, sys.stdin)
     if flags.one_shot:
@@ -110,13 +116,13 @@ def _from_request(asked: GivenInput, flags: RunFlags) -> tuple[RunInput, RunFlag
     return _until_complied(RunInput(request=request, source=request), requirements_in(request), flags), flags
 
 
-def _in_rounds(path: str, flags: RunFlags) -> tuple[RunInput, RunFlags]:
+def _in_rounds(path: str, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags]:
     """Return the first round of a prompt, and the flags with how many there may be."""
     try:
         loop = read_prompt_loop(read_request(None, path, None), name=path)
     except PlanInvalid as error:
         raise tell_findings(error, path) from error
-    if may_replan(flags):
+    if replans:
         raise UsageError(
             "rounds of a prompt have no planner, which this tier asks for", "Leave out --tier, or pass `--tier quick`."
         )

@@ -18,6 +18,7 @@ from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES, Cra
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code
 from scaffold.orchestrator.owner.recovery.progress import ProgressMark, progress_mark
 from scaffold.orchestrator.owner.run_end import RETRIED
+from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
 from scaffold.orchestrator.planning.turn import close_lost_turns
 from scaffold.orchestrator.supervisor.process import (
     BUDGET_EXIT_CODE,
@@ -61,6 +62,7 @@ class SupervisorPool:
         self._run = run
         self._engine = engine
         self._changed = Wakeup()
+        self._advisor = AgentAdvisor(context, run)
         self._processes: dict[tuple[GoalId, ...], _SupervisorProcess] = {}
         self._crashes = CrashHistory()
         self._not_before: dict[GoalId, float] = {}
@@ -68,9 +70,10 @@ class SupervisorPool:
         self._resting: frozenset[GoalId] = frozenset()
 
     async def keep(self) -> None:
-        """Keep every active goal supervised; never returns."""
+        """Keep every active goal supervised, by as many agents as the plan deserves; never returns."""
         while True:
             event = self._changed.next_event()
+            self._advisor.refresh()
             due_s = await self._start_missing()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(due_s):

@@ -1,0 +1,75 @@
+"""The tier of a run: the user's, or the one that the words of the request call for."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.run_settings import BUILDER, TierChoice
+from scaffold.plan.analysis.tier_keywords import DEFAULT_TIER, TierGuess, guess_tier
+from scaffold.plan.message_text import quoted_list
+
+
+class SettingsInTier(Struct, frozen=True):
+    """The settings for a run in its tier, and how that was found."""
+
+    settings: Settings
+    choice: TierChoice
+
+    @property
+    def notice(self) -> str:
+        """What the user is told about the tier; empty if the user chose it."""
+        return self.choice.text(self.settings.tier().name)
+
+
+class TierQuestion(Struct, frozen=True, kw_only=True):
+    """What a tier is chosen for."""
+
+    texts: Sequence[str] = ()
+    """The request, or the titles of its tasks."""
+    has_plan: bool = False
+    """Whether the user wrote a plan for it, which has the numbers of `builder` unless the user says otherwise."""
+    needs_planner: bool = False
+    """Whether it cannot be done in a tier without a planner."""
+
+
+def settings_in_tier(
+    start: Path, environ: Mapping[str, str], flags: Mapping[str, object], question: TierQuestion, *, trust_once: bool
+) -> SettingsInTier:
+    """Return the settings of the folder `start` in the tier that is given or configured, or else in a guessed one.
+
+    Raises as `load_settings` does.
+    """
+    settings = load_settings(start, environ, flags, trust_once=trust_once)
+    if settings.tier_is_chosen:
+        return SettingsInTier(settings, TierChoice())
+    if question.has_plan:
+        return SettingsInTier(_in(BUILDER.name, start, environ, flags, trust_once=trust_once), TierChoice())
+    guess = guess_tier([_title(text) for text in question.texts])
+    tier, reason = guess.tier, _reason(guess)
+    chosen = _in(tier, start, environ, flags, trust_once=trust_once)
+    if question.needs_planner and not chosen.tier().decompose:
+        reason = f"{quoted_list(guess.words)} calls for {tier}, but this needs a planner"
+        chosen = _in(DEFAULT_TIER, start, environ, flags, trust_once=trust_once)
+    return SettingsInTier(chosen, TierChoice(confidence=guess.confidence, found_words=guess.words, reason=reason))
+
+
+def _reason(guess: TierGuess) -> str:
+    if not guess.words:
+        return "no word of the request calls for another"
+    words, verb = quoted_list(guess.words), "call" if len(guess.words) > 1 else "calls"
+    return f"{words} {verb} for {guess.leaning}, but not clearly" if guess.leaning else f"the request has {words}"
+
+
+def _in(
+    tier: str, start: Path, environ: Mapping[str, str], flags: Mapping[str, object], *, trust_once: bool
+) -> Settings:
+    # Loaded again: what a project may lower depends on the tier.
+    return load_settings(start, environ, {**flags, "tier": tier}, trust_once=trust_once)
+
+
+def _title(text: str) -> str:
+    """Return the first line of a longer text if it has a keyword: it is its title; else the text."""
+    title, newline, _ = text.strip().partition("\n")
+    return title if newline and guess_tier([title]).words else text

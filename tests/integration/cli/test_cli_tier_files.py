@@ -1,0 +1,153 @@
+"""Tiers of the user's own: files in the configuration folder, and sections of the configuration."""
+
+import os
+
+import pytest
+
+from scaffold.config.file import SettingValue
+from scaffold.config.settings import load_settings, user_config_file
+from scaffold.core.errors import UsageError
+from scaffold.core.run_settings import Tier
+
+MINE = """\
+agents: 4
+decompose: on
+model: large
+task_models: off
+iterations: 2
+tokens: 5000
+timeout_min: 60
+threshold: 9
+questions: unlimited
+review: human
+"""
+
+
+@pytest.fixture
+def folder(home):
+    path = user_config_file().parent / "tiers"
+    path.mkdir(parents=True)
+    return path
+
+
+def chosen(name):
+    return load_settings(None, os.environ, {"tier": name}).tier()
+
+
+def test_a_file_defines_a_tier_and_its_lines_are_the_origins(folder):
+    """AL-1: a tier is a file over one schema."""
+    (folder / "night.yaml").write_text(f"# while I sleep\n{MINE}")
+    assert chosen("night") == Tier(
+        name="night",
+        agents=4,
+        model="large",
+        task_models=False,
+        iterations=2,
+        tokens=5_000,
+        timeout_min=60,
+        threshold=9,
+        questions=None,
+        review="human",
+    )
+    settings = load_settings(None, os.environ, {})
+    assert settings.values["tiers.night.agents"] == SettingValue(4, f"{folder}/night.yaml:2")
+    assert settings.tiers() == ("quick", "scout", "builder", "architect", "night")
+
+
+def test_the_configuration_wins_over_the_file_and_a_built_in_tier_may_be_changed_in_part(folder, scaffold):
+    """AL-1: built-in tiers can be overridden."""
+    (folder / "builder.yaml").write_text("agents: 5\nthreshold: 8\n")
+    user_config_file().write_text("tiers: {builder: {agents: 2}}\n")
+    assert (chosen("builder").agents, chosen("builder").threshold, chosen("builder").iterations) == (2, 8, 5)
+    lines = scaffold("config").out.splitlines()
+    assert f"tiers.builder.agents         2  ({user_config_file()}:1)" in lines
+    assert f"tiers.builder.threshold      8  ({folder}/builder.yaml:2)" in lines
+    assert "tiers.builder.iterations     5  (built-in)" in lines
+
+
+def test_a_section_of_the_configuration_defines_a_tier_too(folder):
+    indented = "".join(f"    {line}\n" for line in MINE.splitlines())
+    user_config_file().write_text(f"tier: night\ntiers:\n  night:\n{indented}")
+    assert load_settings(None, os.environ, {}).tier().agents == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said", "fix"),
+    [
+        (b"", "", "lacks `agents`, `decompose`, `model`, `task_models`, `iterations` and 5 more", "every field"),
+        (b"agents: 4\n", "", "lacks `decompose`", "every field"),
+        (b"agents: 4\ndecomp", ":3", "invalid YAML", "near line"),
+        (b"agents: 4\ndecompose: on\n", "", "lacks `model`", "every field"),
+        (b"agents: 4\nagnets: 4\n", ":2", "there is no setting `tiers.night.agnets`", "`tiers.night.agents`"),
+        (MINE.replace("4", "0").encode(), ":1", "`tiers.night.agents` must be a whole number from 1 to 20", "0"),
+        (MINE.replace("4", "-3").encode(), ":1", "from 1 to 20", "-3"),
+        (MINE.replace("60", "1e300").encode(), ":7", "a positive number of minutes, 10,080 at most", "1e300"),
+        (MINE.replace("large", "huge").encode(), ":3", "must be one of small, medium, large", "huge"),
+        (f"{MINE}fallback: large\n".encode(), ":11", "falls back from `large` to itself", "another size"),
+        (b"agents: [1", ":", "invalid YAML", "near line"),
+        (b"- agents\n", ":1", "`tiers.night` is a list", "key: value"),
+        (b"\xff\xfe\0", "", "cannot be read: it is not UTF-8 text", "Fix the file"),
+    ],
+)
+def test_a_faulty_file_is_reported_with_its_line_and_what_to_do(folder, text, place, said, fix):
+    """AL-28: mistakes are reported with file and line."""
+    path = folder / "night.yaml"
+    path.write_bytes(text)
+    with pytest.raises(UsageError) as caught:
+        load_settings(None, os.environ, {})
+    assert caught.value.what.startswith(f"{path}{place}")
+    assert said in caught.value.what
+    assert fix in caught.value.fix
+
+
+def test_a_file_that_is_a_folder_or_has_no_name_of_a_tier_is_reported(folder):
+    (folder / "night.yaml").mkdir()
+    with pytest.raises(UsageError, match=r"night\.yaml cannot be read: Is a directory"):
+        load_settings(None, os.environ, {})
+    (folder / "night.yaml").rmdir()
+    (folder / "auto.yaml").write_text(MINE)
+    with pytest.raises(UsageError, match=r"auto\.yaml: a tier cannot have this name"):
+        load_settings(None, os.environ, {})
+
+
+def test_other_files_are_left_alone(folder):
+    for name in ("README.md", ".night.yaml", "night.yaml~"):
+        (folder / name).write_text("anything: [")
+    assert load_settings(None, os.environ, {}).tiers() == ("quick", "scout", "builder", "architect")
+
+
+def test_an_unknown_tier_is_answered_with_the_nearest_name_and_not_written(folder, scaffold, repository):
+    answer = scaffold("run", "x", "--tier", "bulider", "--dry-run")
+    assert answer.code == 64
+    assert answer.err.splitlines()[0] == "error: --tier: there is no tier `bulider`"
+    assert "Did you mean `builder`?" in answer.err
+    assert scaffold("config", "tier", "bulider").code == 64
+    assert scaffold("config", "tiers.builder.fallback", "medium").code == 64
+    assert scaffold("config", "tiers.night.agents", "4").code == 64
+    assert not user_config_file().exists()
+
+
+def test_a_project_may_not_define_a_tier_but_lower_one(folder, repository, scaffold):
+    """AL-1: a repository may only ask for less effort."""
+    (folder / "night.yaml").write_text(MINE)
+    (repository / ".scaffold.yaml").write_text(
+        "tiers:\n  night: {agents: 2, iterations: 9}\n  theirs: {agents: 20}\n  builder: {review: none, model: large}\n"
+    )
+    settings = load_settings(repository, os.environ, {"tier": "night"}, trust_once=True)
+    assert (settings.tier().agents, settings.tier().iterations) == (2, 2)
+    assert {(each.setting, each.reason) for each in settings.ignored} == {
+        ("tiers.night.iterations", "a project cannot raise it beyond 2"),
+        ("tiers.theirs.agents", "only your own configuration may define a tier"),
+        ("tiers.builder.review", "it is `second` already, and a project cannot loosen it"),
+        ("tiers.builder.model", "only your own configuration may set it"),
+    }
+
+
+def test_a_project_lowers_the_agents_of_the_tier_that_a_flag_chooses(repository):
+    """AL-1: what a project may lower is what the chosen tier says, not the configured one."""
+    (repository / ".scaffold.yaml").write_text("tier: architect\nagents: 3\n")
+    found = {
+        name: load_settings(repository, os.environ, {"tier": name}, trust_once=True).tier()
+        for name in ("quick", "scout", "architect")
+    }
+    assert {name: tier.agents for name, tier in found.items()} == {"quick": 1, "scout": 2, "architect": 3}
