@@ -97,9 +97,8 @@ async def run_settings(
 ) -> RunSettings:
     """Return the settings that are stored with a run and that all its processes use.
 
-    `choice` says how the tier of `settings` was found.
-    `planner` says whether an agent may plan, decompose and replan. `notice` receives warnings for the user.
-    Raise UsageError without a model, TrustError without a required sandbox.
+    `choice` says how the tier of `settings` was found, `planner` whether an agent may plan, decompose and replan.
+    `notice` receives warnings for the user. Raise UsageError without a model, TrustError without a required sandbox.
     """
     sandbox = sandbox_settings(settings)
     # Before anything is stored: a run that could never work in its sandbox should not exist.
@@ -109,15 +108,8 @@ async def run_settings(
     limits, tier = run_limits(settings), settings.tier()
     models = chosen_models(settings, tier, limits.budget_usd, notice=notice)
     model = models.model
-    planning = PlanningSettings(
-        plan_path=flags.plan_path or "",
-        planner=planner,
-        one_shot=flags.one_shot,
-        rounds=flags.rounds,
-        until_complied=flags.until_complied,
-        supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
-        prompts=prompt_folders(root, trust_once=once, notice=notice),
-    )
+    planning = planning_settings(settings, flags, planner=planner)
+    planning = structs.replace(planning, prompts=prompt_folders(root, trust_once=once, notice=notice))
     planning, failures = _with_judges(planning, settings, tier, model), failure_settings(settings, model)
     limits = with_default_tokens(limits, settings, tier, (model, planning.reviewer))
     for other in (planning.reviewer.model if planning.reviewer else None, failures.other_model):
@@ -141,6 +133,18 @@ async def run_settings(
         learning=learning_settings(settings, planner=planner),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
+    )
+
+
+def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> PlanningSettings:
+    """Return the source of the plan and how its goals are supervised, without agents that judge work."""
+    return PlanningSettings(
+        plan_path=flags.plan_path or "",
+        planner=planner,
+        one_shot=flags.one_shot,
+        rounds=flags.rounds,
+        until_complied=flags.until_complied,
+        supervision=cast("SupervisionMode", settings.text("supervision")),  # the parser checked it
     )
 
 

@@ -5,9 +5,11 @@ import os
 import pytest
 
 from scaffold.config.file import SettingValue
+from scaffold.config.run_tier import TierQuestion, settings_in_tier
 from scaffold.config.settings import load_settings, user_config_file
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import Tier
+from scaffold.plan.analysis.tier_keywords import KEYWORDS
 
 MINE = """\
 agents: 4
@@ -151,3 +153,27 @@ def test_a_project_lowers_the_agents_of_the_tier_that_a_flag_chooses(repository)
         for name in ("quick", "scout", "architect")
     }
     assert {name: tier.agents for name, tier in found.items()} == {"quick": 1, "scout": 2, "architect": 3}
+
+
+@pytest.mark.parametrize("tier", ["quick", "scout", "builder", "architect"])
+def test_a_given_tier_wins_over_all_words(home, tmp_path, tier):
+    """AL-2: the user's word counts, whatever the request says, and then it is certain."""
+    for word in sorted({word for words in KEYWORDS.values() for word in words}):
+        asked = TierQuestion(texts=[word], needs_planner=True, has_plan=word == "auth")
+        found = settings_in_tier(tmp_path, os.environ, {"tier": tier}, asked, trust_once=False)
+        assert (found.settings.tier().name, found.choice.confidence, found.notice) == (tier, 1.0, "")
+
+
+def test_a_plan_has_the_numbers_of_builder_and_audits_need_a_planner(home, tmp_path):
+    """AL-2."""
+    asked = {
+        "plan": TierQuestion(texts=["typo"], has_plan=True),
+        "audit": TierQuestion(texts=["typo"], needs_planner=True),
+    }
+    found = {name: settings_in_tier(tmp_path, os.environ, {}, each, trust_once=False) for name, each in asked.items()}
+    assert {name: each.settings.tier().name for name, each in found.items()} == {"plan": "builder", "audit": "builder"}
+    assert found["audit"].notice.startswith("tier builder: `typo` calls for quick, but this needs a planner (")
+    user_config_file().parent.mkdir(parents=True)
+    user_config_file().write_text("tier: scout\n")
+    mine = settings_in_tier(tmp_path, os.environ, {}, asked["plan"], trust_once=False)
+    assert (mine.settings.tier().name, mine.choice.confidence) == ("scout", 1.0)

@@ -73,6 +73,8 @@ class RunPreview(Struct, frozen=True):
 
     def _terms(self, layout: Layout) -> Iterator[str]:
         run = self.run
+        if chosen := run.settings.choice.text(run.settings.tier.name):
+            yield from layout.prose("", chosen)
         for line in run_terms(run.settings, self.plan.actions, run.created_at, self.past):
             yield from layout.prose("", line)
         base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"

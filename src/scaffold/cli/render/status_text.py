@@ -87,7 +87,8 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     took = f"{format_duration(until - run.created_at)}, {cost}, {view.summary.spent.tokens:,} tokens"
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
-        f"{took}; tier {settings.tier.name}, {run.agents} at once{_advised(run)}",
+        f"{took}; tier {settings.tier.name}, {run.agents} at once",
+        *_advised(run),
     ]
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         lines.insert(0, reason)
@@ -316,9 +317,10 @@ def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], act
     return f"ready{again}{_dispatch_blocker(view, action)}"
 
 
-def _advised(run: Run) -> str:
-    """Return why fewer agents work than the tier allows; empty if as many do."""
-    return f" of {run.settings.tier.agents}: {run.advice}" if run.agents < run.settings.tier.agents else ""
+def _advised(run: Run) -> Iterator[str]:
+    """Yield why fewer agents work than the tier allows, if fewer do."""
+    if run.agents < (most := run.settings.tier.agents):
+        yield f"{run.agents} of {count_of(most, 'agent')}: {run.advice}"
 
 
 def _dispatch_blocker(view: RunView, action: Action) -> str:

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
+from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import detect_sandbox_level
 from scaffold.config.run_settings import keep_settings
 from scaffold.config.settings import Settings, load_settings
@@ -182,6 +183,9 @@ def _trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
 
 def _model(settings: Settings) -> DoctorCheck:
     model = settings.values["model"]
+    sizes = [f"models.{size}" for size in SIZES if settings.models(size)]
+    if model.value is None and sizes:
+        return DoctorCheck("model", "ok", f"by tier, role and type of task: {', '.join(sizes)}")
     if model.value is None:
         fix = "Set one: `scaffold config model MODEL`, or SCAFFOLD_MODEL, or `--model` each time."
         return DoctorCheck("model", "warn", "no model is configured", fix)

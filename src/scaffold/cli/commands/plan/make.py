@@ -111,7 +111,7 @@ async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: b
     question = TierQuestion(texts=[request], needs_planner=True)
     found = settings_in_tier(Path.cwd(), os.environ, setting_overrides(flags), question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)
-    for note in (*found.settings.notes, *filter(None, [found.notice])):
+    for note in found.settings.notes:
         tell(note)
     repository = await open_repository(Path.cwd(), environ=os.environ)
     # Planning needs a stored run; in memory it leaves none behind.

@@ -99,8 +99,11 @@ async def _run(flags: RunFlags, work: RunInput, question: TierQuestion, *, repla
     overrides = setting_overrides(flags)
     found = settings_in_tier(Path.cwd(), os.environ, overrides, question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)
-    for note in (*found.settings.notes, *filter(None, [found.notice])):
+    for note in found.settings.notes:
         tell(note)
+    # Otherwise the preview says it, and the run's first events.
+    if found.notice and (flags.dry_run or flags.detach):
+        tell(found.notice)
     if flags.dry_run:
         return await _dry_run(found, work)
     context = await open_context(create=True)
