@@ -6,7 +6,7 @@ from msgspec import structs
 
 from scaffold.agent.model_access import has_known_price
 from scaffold.config.settings import Settings
-from scaffold.core.run_settings import ModelSettings, ReviewerSettings, RunLimits, RunSettings, Tier
+from scaffold.core.run_settings import ModelSettings, RunLimits, RunSettings, Tier
 from scaffold.policy.trust import SETTINGS_FILE
 
 REPLACED = "the tier's limit in tokens does not hold, as a limit in dollars does"
@@ -19,7 +19,7 @@ def budget_tokens(settings: Settings) -> int | None:
 
 
 def with_default_tokens(
-    limits: RunLimits, settings: Settings, tier: Tier, models: Iterable[ModelSettings | ReviewerSettings | None]
+    limits: RunLimits, settings: Settings, tier: Tier, models: Iterable[ModelSettings]
 ) -> RunLimits:
     """Return the limits of a new run with the tokens that its tier allows for each action.
 
@@ -36,7 +36,7 @@ def with_more(run: RunSettings, *, usd: float | None, tokens: int | None) -> Run
     limits = run.limits
     if usd is not None:
         limits = structs.replace(limits, budget_usd=usd)
-        if _all_priced((run.model, run.planning.reviewer)):
+        if _all_priced(run.models):
             limits = structs.replace(limits, action_tokens=0)
     return limits if tokens is None else structs.replace(limits, budget_tokens=tokens)
 
@@ -46,10 +46,6 @@ def with_tier_tokens(limits: RunLimits, tier: Tier) -> RunLimits:
     return structs.replace(limits, action_tokens=tier.tokens) if limits.action_tokens else limits
 
 
-def _all_priced(models: Iterable[ModelSettings | ReviewerSettings | None]) -> bool:
+def _all_priced(models: Iterable[ModelSettings]) -> bool:
     """Return whether the cost of every request is known."""
-    for each in models:
-        settings = each.model if isinstance(each, ReviewerSettings) else each
-        if settings is not None and not all(map(has_known_price, (settings.name, *settings.others))):
-            return False
-    return True
+    return all(has_known_price(name) for each in models for name in (each.name, *each.others))

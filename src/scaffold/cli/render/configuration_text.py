@@ -19,7 +19,7 @@ HEADER = """\
 # Your own settings: `scaffold config KEY VALUE`.
 
 # model: anthropic:NAME           # the model of all agents; see `scaffold config model`
-# tier: builder                   # quick, scout, builder or architect; else the request says
+# tier: builder                   # quick, scout, builder, architect or auto
 # agents: 3                       # agents in parallel; overrides the tier
 # budget_usd: 5.00                # no model request starts beyond this
 # approvals: {network: deny}      # of file_write, shell, network, ...: ask or deny
