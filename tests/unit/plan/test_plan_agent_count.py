@@ -8,6 +8,7 @@ from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
 from scaffold.plan.analysis.shared_files import busiest_path
 from scaffold.plan.progress import PlanProgress
+from scaffold.plan.simulation.simulate import simulate
 
 
 def action(key, *needs, files=()):
@@ -78,4 +79,27 @@ def test_a_thousand_actions_are_judged_in_half_a_second(goals):
     before = time.process_time()
     advice = advise_agent_count(plan)
     assert time.process_time() - before < 0.5
-    assert advice.agents == min(3 * goals, MAX_AGENTS) or goals > 1
+    assert advice.agents <= min(3 * goals, MAX_AGENTS)
+
+
+@pytest.mark.slow
+def test_a_large_plan_in_layers_loses_no_more_than_a_tenth():
+    """BX-18: here bounds by work and critical path are far from what happens."""
+    layers = [[f"{at}-{place}" for place in range(2 + at % 3)] for at in range(330)]
+    actions = [
+        action(key, *(f"{each}_there" for each in (layers[at - 1] if at else ())))
+        for at, layer in enumerate(layers)
+        for key in layer
+    ]
+    plan = plan_of(*actions)
+    advised = advise_agent_count(plan).agents
+    times = {agents: simulate(plan, agents=agents).makespan_s for agents in range(advised, 4)}
+    assert times[advised] <= 1.1 * min(times.values()), times
+
+
+def test_a_plan_too_large_to_be_simulated_keeps_its_agents():
+    """BX-18: too few would cost more than too many."""
+    goals = [plan_of(*(action(f"{goal}-{at}") for at in range(40)), name=str(goal)).goals[0] for goal in range(100)]
+    advice = advise_agent_count(Plan(goals=tuple(goals)), limit=5)
+    assert advice.agents == 5
+    assert advice.why.endswith("too large to try fewer")

@@ -1,4 +1,4 @@
-"""Advice on how many agents to use for a plan, predicted by simulation and by bounds, with the reason."""
+"""Advice on how many agents to use for a plan, predicted by simulation, with the reason."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -28,13 +28,12 @@ SEEDS = (0, 1, 2)
 ACCEPTABLE_LOSS = 0.10
 """How much more time fewer agents may take, as a fraction."""
 
-MAX_SIMULATED = 6_000
-"""About how many attempts are simulated for one advice. If that is too few for each number of agents, it is found by
-bisection; of a plan that is too large for that, lower bounds are compared."""
+MAX_SIMULATED = 3_500
+"""About how many attempts are simulated for one advice; of a larger plan, fewer numbers of agents are compared."""
 
 
 class MakespanPrediction(Struct, frozen=True):
-    """A plan's predicted duration in seconds: the mean of several simulations without failures, or a lower bound."""
+    """A plan's predicted duration in seconds: the mean of several simulations without failures."""
 
     agents: int
     makespan_s: float
@@ -66,16 +65,25 @@ def advise_agent_count(
 
 
 def _predictions(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
-    """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs."""
+    """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs, and has time for.
+
+    What a bisection finds was compared with `most`, so it never takes much longer; it may be more than needed.
+    """
     if work.load * most * len(SEEDS) <= MAX_SIMULATED:
         return tuple(MakespanPrediction(agents, work.makespan_s(agents, len(SEEDS))) for agents in range(1, most + 1))
-    seeds = min(len(SEEDS), MAX_SIMULATED // (work.load * (most.bit_length() + 1)))
+    left = MAX_SIMULATED // max(1, work.load)
+    if not left:
+        return (MakespanPrediction(most, work.bound_s(most)),)
+    seeds = max(1, min(len(SEEDS), left // (most.bit_length() + 1)))
     times = {most: work.makespan_s(most, seeds)}
-    below, enough = 0, most
-    while enough - below > 1:
+    enough_s = (1 + ACCEPTABLE_LOSS) * times[most]
+    below, enough = max((n for n in range(most) if n == 0 or work.bound_s(n) > enough_s), default=0), most
+    for _ in range(left // seeds - 1):
+        if enough - below <= 1:
+            break
         agents = (below + enough) // 2
         times[agents] = work.makespan_s(agents, seeds)
-        below, enough = (below, agents) if times[agents] <= (1 + ACCEPTABLE_LOSS) * times[most] else (agents, enough)
+        below, enough = (below, agents) if times[agents] <= enough_s else (agents, enough)
     return tuple(MakespanPrediction(agents, times[agents]) for agents in sorted(times))
 
 
@@ -106,9 +114,7 @@ class _Work:
         return ", ".join(parts)
 
     def makespan_s(self, agents: int, seeds: int) -> float:
-        """Return the predicted makespan in seconds: simulated with so many random seeds; with none, a lower bound."""
-        if not seeds:
-            return round(max(self._shared.seconds if self._shared else 0.0, self._bound_s(agents)), 1)
+        """Return the predicted makespan in seconds, the mean of simulations with so many random seeds."""
         return round(sum(self._simulated_s(agents, seed) for seed in SEEDS[:seeds]) / seeds, 1)
 
     def _simulated_s(self, agents: int, seed: int) -> int:
@@ -126,12 +132,12 @@ class _Work:
             for seed, attempts in drawn.items()
         }
 
-    def _bound_s(self, agents: int) -> float:
-        """Return the longest of: the critical path, the work of each agent and of each goal's, and all landings."""
+    def bound_s(self, agents: int) -> float:
+        """Return about how long it takes at least: by the critical path, the work of each agent, and shared files."""
         workers = min(agents, WORKER_CAP * max(1, self.goals))
         shares = [self.count / workers, *(count / min(agents, WORKER_CAP) for count in self._by_goal)]
-        chain_s = self._chain * (TIMING.mean_s + TIMING.landing_s)
-        return max(chain_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count)
+        alone_s = self._shared.seconds if self._shared else 0.0
+        return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
 
 
 def _leaves(graph: DependencyGraph) -> list[ActionSpec]:
@@ -166,6 +172,11 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wo
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
         reasons.append(f"more would save at most {saved}% of the time")
+    elif len(predictions) == 1 and best.agents > 1:
+        tried = work.load <= MAX_SIMULATED
+        reasons.append(
+            f"fewer would take more than {ACCEPTABLE_LOSS:.0%} longer" if tried else "too large to try fewer"
+        )
     elif work.count <= best.agents:
         reasons.append(f"never more than {count_of(work.count, 'action')} can run")
     elif best.agents == limit < MAX_AGENTS:
