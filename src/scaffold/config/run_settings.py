@@ -111,11 +111,10 @@ async def run_settings(
     planning = planning_settings(settings, flags, planner=planner)
     planning = structs.replace(planning, prompts=prompt_folders(root, trust_once=once, notice=notice))
     planning, failures = _with_judges(planning, settings, tier, model), failure_settings(settings, model)
-    limits = with_default_tokens(limits, settings, tier, (model, planning.reviewer))
     for other in (planning.reviewer.model if planning.reviewer else None, failures.other_model):
         if other is not None and other != model:
             _tell_unenforced_limit(other.name, limits.budget_usd, notice)
-    return RunSettings(
+    found = RunSettings(
         identity=RunIdentity(repository=str(root), author=author, committer=committer),
         model=model,
         assigned=models.assigned,
@@ -134,6 +133,7 @@ async def run_settings(
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
     )
+    return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
 
 
 def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> PlanningSettings:

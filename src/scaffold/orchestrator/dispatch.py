@@ -128,8 +128,6 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     briefing, alternative = await _briefing(context, action_id, tip)
     placed = await _placed(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
-    known = store.actions.get(action_id)
-    model = run.settings.worker_model(known.role, known.type, alternative=alternative) if known else run.settings.model
     attempt = Attempt(
         id=AttemptId(new_id()),
         run_id=run.id,
@@ -142,7 +140,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         status="queued",
         phase="workspace",
         executor=run.settings.model.executor,
-        model=model.name,
+        model=_model(store, run, action_id, alternative=alternative),
         base_sha=placed.base,
         briefing=briefing,
         alternative=alternative,
@@ -167,6 +165,13 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         # In the same transaction: an action that is pending with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())
     return attempt
+
+
+def _model(store: Store, run: Run, action_id: ActionId, *, alternative: bool) -> str:
+    action = store.actions.get(action_id)
+    if action is None:
+        return run.settings.model.name
+    return run.settings.worker_model(action.role, action.type, alternative=alternative).name
 
 
 def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool:

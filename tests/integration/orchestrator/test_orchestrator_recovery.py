@@ -154,7 +154,7 @@ async def decide_once(harness, run):
 
 async def test_a_supervisor_decides_on_one_state_and_holds_up_nobody_who_writes(harness, rival):
     """OR-3, SC-16: without a snapshot, the attempt that ends meanwhile would be seen neither running nor pending."""
-    run = await harness.own(goal("g", act("a")))
+    run = await harness.own(goal("g", act("a")), agents=2)
     attempt = await harness.queue(run, "a")
     ready, written = harness.store.scheduling.ready, []
 

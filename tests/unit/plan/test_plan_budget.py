@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builders import built_in_tiers
 from scaffold.core.plan import ActionSpec
-from scaffold.core.run_settings import PlanningSettings, RunLimits
+from scaffold.core.run_settings import BUILDER, PlanningSettings, RunLimits
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.plan.budget import (
     COMPOUND_ACTIONS,
@@ -54,7 +53,7 @@ def test_rounds_and_audits_are_what_the_user_agreed_to():
 
 def test_the_default_limit_is_the_tiers_for_each_agreed_action_and_a_named_one_replaces_it():
     """AL-28: 100,000 for builder."""
-    assert built_in_tiers()["builder"].tokens == 100_000
+    assert BUILDER.tokens == 100_000
     default = RunLimits(action_tokens=100_000, agreed_actions=3)
     assert spending_limits(default) == SpendingLimits(tokens=300_000)
     assert spending_limits(RunLimits(action_tokens=100_000)) == SpendingLimits(tokens=600_000)
