@@ -153,7 +153,6 @@ class Settings(Struct, frozen=True):
         return tier_names(self.values)
 
 
-
 def resolve_model_name(text: str, environ: Mapping[str, str], start: Path) -> str:
     """Return the model string for what a user typed in the folder `start`; raise UsageError for an unset size."""
     return load_settings(start, environ, {"model": text}).model() or text

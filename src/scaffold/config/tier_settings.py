@@ -59,7 +59,7 @@ FIELDS: Mapping[str, TierField] = {
     ),
     "questions": TierField(
         "how many questions the agents of one action may ask: a number, or `unlimited`",
-        parsers.limit("questions", MAX_QUESTIONS)
+        parsers.limit("questions", MAX_QUESTIONS),
     ),
     "question_gates": TierField(
         "whether agents that may ask nothing do so nevertheless after 5 failed executions, and about protected areas: "

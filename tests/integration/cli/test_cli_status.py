@@ -16,6 +16,7 @@ from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import read_run_view
+from scaffold.views.tier_json import tier_json
 from support.terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
@@ -67,12 +68,7 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
             "reason": None,
             "planning": False,
             "tier": "builder",
-            "tier_confidence": 1.0,
-            "tier_reason": None,
-            "questions": 2,
-            "agents": 1,
-            "agents_reason": "no two actions can run in parallel",
-            "models": {"model": "cassette:/nowhere.yaml"},
+            **tier_json(now),
             "base_branch": "main",
             "base_sha": run.base_sha,
             "session_branch": f"session-{run.id}",
