@@ -239,3 +239,11 @@ def test_each_kind_of_evidence_is_described_on_one_line(kind, command, exit_code
     then = datetime(2030, 1, 1, tzinfo=UTC)
     evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
     assert evidence_line(evidence) == line
+
+
+def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(context, plan, scaffold):
+    run = begin(context, make_run(context, plan))
+    assert "scaffold resume shop" not in scaffold("status").out
+    with context.store.transaction():
+        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
+    assert "  scaffold resume shop " in scaffold("status").out

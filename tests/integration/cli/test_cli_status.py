@@ -445,11 +445,3 @@ def test_the_last_lines_are_commands_that_fit(context, plan, scaffold, state, co
     assert f"  {command.format(run=run.id)} " in after
     failed_with_nothing = isinstance(state, Failed)
     assert (f"scaffold diff {run.id}" in after) == (not failed_with_nothing)
-
-
-def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
-    assert "scaffold resume shop" not in scaffold("status").out
-    with context.store.transaction():
-        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
-    assert "  scaffold resume shop " in scaffold("status").out
