@@ -160,7 +160,7 @@ _ROWS = (
     ),
     Setting(
         "reviews.human",
-        "whether you approve each change before it lands: `tier`: where the tier's `review` is `human`; `always`, `never`",
+        "whether you approve each change before it lands: `tier`: if its `review` is `human`; `always`, `never`",
         one_of(*get_args(HumanReview)),
         "tier",
         project=stricter(("never", "tier", "always")),

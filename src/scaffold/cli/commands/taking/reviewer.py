@@ -17,7 +17,7 @@ from scaffold.cli.render.reviewers import (
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_if_any, context_with_run
 from scaffold.config.folder_trust import prompt_folders
-from scaffold.config.run_settings import chosen_model, chosen_reviewer
+from scaffold.config.run_settings import chosen_models, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Run
@@ -82,8 +82,8 @@ def _reviewer(context: RunContext, run: Run) -> ReviewerSettings:
     if run.settings.planning.reviewer is not None:
         return run.settings.planning.reviewer
     settings = load_settings(context.repository.root, os.environ, {})
-    model = chosen_model(settings, None, notice=lambda text: print_text(f"note: {text}", err=True))
-    reviewer = chosen_reviewer(settings, BUILDER, model)
+    models = chosen_models(settings, BUILDER, None, notice=lambda text: print_text(f"note: {text}", err=True))
+    reviewer = chosen_reviewer(settings, BUILDER, models.model)
     if reviewer is None:
         raise UsageError("there is no second reviewer", "`scaffold config reviewer.model auto` chooses one.")
     return reviewer
