@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.prompts import Notice
+from scaffold.config.model_rows import MODEL_ROLES, TASK_KINDS
 from scaffold.config.parsers import SIZES
 from scaffold.config.settings import BUILT_IN, Settings
-from scaffold.config.table import MODEL_ROLES, TASK_KINDS
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import KIND_BY_ROLE, AssignedModel, AssignedModels, ModelSettings, Tier
 from scaffold.llm.registry.model_name import is_live, parse_model

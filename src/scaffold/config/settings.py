@@ -9,9 +9,10 @@ from msgspec import Struct
 from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.merge_rules import LOWER, MergeRule
+from scaffold.config.model_rows import EFFORT_ROLES
 from scaffold.config.parsers import AUTO, SIZES, ConfigValue
 from scaffold.config.setting import Setting
-from scaffold.config.table import EFFORT_ROLES, SETTINGS, find_setting
+from scaffold.config.table import SETTINGS, find_setting
 from scaffold.config.tier_files import FOLDER, built_in_values, user_values
 from scaffold.config.tier_settings import (
     BUILT_IN_TIERS,

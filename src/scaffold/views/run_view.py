@@ -10,13 +10,13 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from scaffold.core.branch_move import BranchMove
 from scaffold.core.change_approval import subject_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
 from scaffold.core.model import (
     Action,
     Assumption,
     Attempt,
-    BranchMove,
     Fact,
     FileGrant,
     Goal,

@@ -58,6 +58,7 @@ def test_built_in_values_are_those_of_the_tiers(home):
             threshold=5,
             iterations=3,
             questions=0,
+            question_gates=True,
             timeout_min=5,
             task_models=False,
             review="none",
@@ -127,7 +128,7 @@ def test_an_invalid_value_is_reported_once_in_two_lines(home, scaffold, key, val
 
 def test_a_section_of_comments_sets_nothing_and_can_be_filled(file, scaffold):
     file.write_text("sandbox:\n  # mode: require\ntier: scout\n")
-    assert scaffold("config", "tier").out == f"tier                         scout  ({file}:3)\n"
+    assert scaffold("config", "tier").out == f"tier                            scout  ({file}:3)\n"
     assert scaffold("config", "sandbox.mode", "off").code == 0
     assert load_settings(None, os.environ, {}).text("sandbox.mode") == "off"
 
@@ -255,7 +256,7 @@ def test_setting_a_value_keeps_everything_else_unchanged(file, scaffold):
     file.write_text(FILE)
     answer = scaffold("config", "model", "openai:next")
     assert answer.code == 0
-    assert answer.out == f"model                        openai:next  ({file}:2)\n"
+    assert answer.out == f"model                           openai:next  ({file}:2)\n"
     assert file.read_text() == FILE.replace("anthropic:big ", '"openai:next" ')
 
 

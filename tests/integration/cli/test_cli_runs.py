@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from builders import begin, make_run, pay, submit
-from scaffold.core.model import BranchMove, Usage
+from scaffold.core.branch_move import BranchMove
+from scaffold.core.model import Usage
 from scaffold.core.queue import QueuePlace
 from scaffold.core.states import Completed, Paused
 from scaffold.orchestrator.owner.run_end import save_run

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
-from scaffold.core.model import BranchMove
 from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
 from scaffold.git import refs
 from scaffold.landing.merge_queue import BatchLanded, MergeQueue

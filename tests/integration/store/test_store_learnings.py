@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from builders import HEAD, an_action, an_attempt, store_run
+from scaffold.core.branch_move import BranchMove
 from scaffold.core.learning import Learning, Triple
-from scaffold.core.model import BranchMove
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.user_store import UserStore

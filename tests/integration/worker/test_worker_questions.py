@@ -15,7 +15,7 @@ def ask(question, **more):
 async def heard(harness, tier, *calls, files=()):
     """Return what the calls of an agent in this tier answered, one a turn, and the ended attempt."""
     run = await harness.own(
-        goal("g", act("a", files=list(files))),
+        goal("g", act("a", files=tuple(files))),
         sandbox="off",
         inbox_wait_s=0.05,
         tier=tier,

@@ -59,7 +59,11 @@ def test_each_field_of_a_tier_is_a_setting_with_a_value_in_its_file():
     assert set(FIELDS) == {field for field in Tier.__struct_fields__ if field != "name"}
     rows = {name for name in SETTINGS if name.startswith("tiers.")}
     assert rows == {f"tiers.{tier}.{field}" for tier in BUILT_IN_TIERS for field in FIELDS}
-    assert rows - set(built_in_values()) == {f"tiers.{tier}.fallback" for tier in ("quick", "scout", "builder")}
+    optional = {
+        f"tiers.{tier}.{name}" for tier in BUILT_IN_TIERS for name, row in FIELDS.items() if not row.is_required
+    }
+    given = {"tiers.architect.fallback", "tiers.scout.question_gates"}
+    assert rows - set(built_in_values()) == optional - given
 
 
 @pytest.mark.parametrize("name", ACTIVE_FILES)

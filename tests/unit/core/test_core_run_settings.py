@@ -77,7 +77,8 @@ def test_a_human_reviews_changes_where_the_tier_or_the_user_says_so(tier, chosen
 def test_an_attempt_that_takes_another_approach_may_have_another_model():
     """AL-19: if one is configured."""
     settings = make_settings()
-    assert settings.attempt_model(alternative=True) == settings.model
+    assert settings.worker_model("", None, alternative=True) == settings.model
     settings = make_settings(other_model=ModelSettings(name="larger"))
-    assert settings.attempt_model(alternative=True).name == "larger"
-    assert settings.attempt_model(alternative=False) == settings.model
+    assert settings.worker_model("", None, alternative=True).name == "larger"
+    assert settings.worker_model("", None, alternative=False) == settings.model
+    assert [each.name for each in settings.models] == [settings.model.name, "larger"]

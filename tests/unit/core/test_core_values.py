@@ -4,6 +4,7 @@ from typing import Protocol
 import msgspec
 import pytest
 
+from scaffold.core.branch_move import BranchMove
 from scaffold.core.contract import (
     BLOCKING_CHECK_VERDICTS,
     ChangeReview,
@@ -20,7 +21,7 @@ from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
 from scaffold.core.gates import Gate, GateResult
 from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
-from scaffold.core.model import BranchMove, Fact, Rest, Usage
+from scaffold.core.model import Fact, Rest, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
 from scaffold.core.review import Review

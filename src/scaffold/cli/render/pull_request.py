@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
+from scaffold.core.branch_move import TakenCommit
 from scaffold.core.contract import Strength
-from scaffold.core.model import Fact, TakenCommit
+from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
 from scaffold.landing.taking.land import Work
 from scaffold.landing.taking.pull_request import PullRequest, title_of

@@ -12,8 +12,9 @@ from scaffold.cli.render.inbox import brief_lines
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.runs import queue_text
 from scaffold.cli.render.style import heading, status_mark
+from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt, BranchMove, Fact, Goal, Run
+from scaffold.core.model import Action, Attempt, Fact, Goal, Run
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,

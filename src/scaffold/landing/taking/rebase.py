@@ -9,10 +9,11 @@ from shlex import quote
 
 from msgspec import Struct
 
+from scaffold.core.branch_move import BranchMove, TakenCommit
 from scaffold.core.errors import GitError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, Assertion, AttemptId, Commit, GoalId
-from scaffold.core.model import Action, BranchMove, Run, TakenCommit
+from scaffold.core.model import Action, Run
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed

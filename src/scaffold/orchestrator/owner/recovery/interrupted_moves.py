@@ -1,6 +1,7 @@
 """Reverts and rebases whose process died after it moved the session branch: record them before the run goes on."""
 
-from scaffold.core.model import BranchMove, Run
+from scaffold.core.branch_move import BranchMove
+from scaffold.core.model import Run
 from scaffold.core.states import Active, Failed, Paused, Planning
 from scaffold.landing.taking.rebase import Rebased, candidates_in_base, lost_landings, record_rebased
 from scaffold.landing.taking.revert import Reverted, changed_by, find_interrupted, record_reverted
