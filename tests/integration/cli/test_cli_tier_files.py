@@ -64,7 +64,7 @@ def test_the_configuration_wins_over_the_file_and_a_built_in_tier_may_be_changed
     lines = [" ".join(line.split()) for line in scaffold("config").out.splitlines()]
     assert f"tiers.builder.agents 2 ({user_config_file()}:1)" in lines
     assert f"tiers.builder.threshold 8 ({folder}/builder.yaml:2)" in lines
-    assert "tiers.builder.iterations     5  (built-in)" in lines
+    assert "tiers.builder.iterations 5 (built-in)" in lines
 
 
 def test_a_section_of_the_configuration_defines_a_tier_too(folder):
