@@ -10,6 +10,7 @@ from builders import make_context, make_repository, make_run, with_settings
 from scaffold.cli.render.cost_terms import billing_note, planning_terms, run_terms
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, sandbox_summary
+from scaffold.core.run_settings import AssignedModel, AssignedModels
 from scaffold.core.spending import PastCost
 from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
@@ -65,9 +66,27 @@ def test_it_shows_goals_and_a_tree_of_actions_with_their_effects(context):
     assert "at most $2.50" in rest
 
 
-def test_it_gives_no_advice_for_a_limit_other_than_the_runs(context):
-    """SC-22: the user sets the number of agents of a goal."""
-    assert "worth" not in offered(context, goal_agents=5).text(Layout())
+def test_the_advice_keeps_to_the_limit_of_a_goal(context):
+    """SC-22, SC-15: the user sets the number of agents of a goal."""
+    names = "abcdef"
+    actions = "".join(f"      - {{key: {name}, effects: [{name}_done], files: [{name}]}}\n" for name in names)
+    wanted = ", ".join(f"{name}_done" for name in names)
+    text = f"version: 1\ngoals:\n  - name: g\n    goal_state: [{wanted}]\n    actions:\n{actions}"
+    assert "2 agents recommended" in offered(context, text, agents=8, goal_agents=2).text(Layout())
+    assert "6 agents recommended" in offered(context, text, agents=8, goal_agents=6).text(Layout())
+
+
+def test_the_estimate_counts_each_action_for_the_model_that_does_it(context):
+    """SC-8, AL-2: tasks of the type SETUP have a smaller model here."""
+    offer = priced(offered(context), "anthropic:claude-opus-4-1")
+    small = AssignedModel(name="anthropic:claude-haiku-4-5")
+    settings = msgspec.structs.replace(offer.run.settings, assigned=AssignedModels(by_task={"boilerplate": small}))
+    actions = [msgspec.structs.replace(each, type="SETUP") for each in offer.plan.actions]
+    dear, cheap = (
+        float(re.findall(r"roughly \$([\d.]+)", "\n".join(run_terms(settings, each, offer.run.created_at)))[0])
+        for each in (offer.plan.actions, actions)
+    )
+    assert 0 < cheap < dear / 5
 
 
 def test_a_long_plan_is_shortened_and_says_so(context):

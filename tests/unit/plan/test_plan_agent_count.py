@@ -56,6 +56,13 @@ def test_no_more_agents_are_advised_than_the_limit():
     assert advice.why.endswith("no more than 2 may work at once")
 
 
+@pytest.mark.parametrize(("goal_agents", "advised"), [(1, 1), (2, 2), (6, 6)])
+def test_the_advice_keeps_to_the_limit_of_a_goal(goal_agents, advised):
+    """BX-18, SC-15."""
+    advice = advise_agent_count(plan_of(*map(action, "abcdef")), limit=8, goal_agents=goal_agents)
+    assert advice.agents == advised
+
+
 def test_only_what_is_left_to_do_counts():
     """BX-18: a plan that is almost done needs few agents."""
     plan = plan_of(*map(action, "abc"), action("d", "a_there"), action("e", "d_there"))

@@ -1,6 +1,7 @@
 """What work will cost, who pays, and which budget holds: told before the first request."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from scaffold.core.model import Usage
@@ -31,7 +32,7 @@ def planning_terms(settings: RunSettings, now: datetime) -> str:
     """Return two lines: the model that plans, its prices, an estimate of the plan's cost, and the budget."""
     model = settings.agent_model("planner").name
     text = f"planning with {model} ({billing_note(model, now)})\n"
-    estimate = _estimated(model, _by_rule(model, REQUESTS_PER_PLAN, now))
+    estimate = _estimated((model,), _by_rule({model: 1}, REQUESTS_PER_PLAN, now))
     return printable(f"{text}  {estimate} for the plan; {budget_note(settings)}")
 
 
@@ -42,12 +43,12 @@ def run_terms(
 
     `past` is what an action cost in each earlier run of the repository with this model.
     """
-    model, number = settings.model.name, _estimated_actions(actions)
+    model, work = settings.model.name, _work_by_model(settings, actions)
     others = "".join(f", else {each} ({billing_note(each, now)})" for each in settings.model.others)
     yield f"model {model} ({billing_note(model, now)}){others}"
-    costs = _by_history(past, number) if past else _by_rule(model, REQUESTS_PER_ACTION * number, now)
+    costs = _by_history(past, work.total()) if past else _by_rule(work, REQUESTS_PER_ACTION, now)
     source = f"as {count_of(len(past), 'earlier run')} here" if past else "by a rule of thumb"
-    yield f"  {_estimated(model, costs)}, {source}; {budget_note(settings)}"
+    yield f"  {_estimated(work, costs)}, {source}; {budget_note(settings)}"
     yield from _assigned(settings, now)
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
@@ -103,11 +104,24 @@ def _of_tier(settings: RunSettings) -> str:
     return f" (tier {settings.tier.name}: {limits.action_tokens:,} for each of {counted})"
 
 
-def _by_rule(model: str, requests: int, now: datetime) -> tuple[PastCost, PastCost]:
-    """Return the least and the most that so many typical requests may cost; dollars are None if unknown."""
+def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[PastCost, PastCost]:
+    """Return the least and the most that the work of each model may cost, so many typical requests for each piece.
+
+    Dollars are None if the price of a model is unknown.
+    """
+    known = {model: _request_usd(model, now) for model in work}
+    dollars = [None if (usd := known[model]) is None else usd * requests * count for model, count in work.items()]
+    unpriced = any(each is None for each in dollars)
+    tokens = TYPICAL_REQUEST.counted_tokens * requests * sum(work.values())
+    return _around(PastCost(tokens, None if unpriced else sum(each for each in dollars if each is not None)))
+
+
+def _request_usd(model: str, now: datetime) -> float | None:
+    """Return what a typical request costs the user; None if its price is unknown."""
+    if _is_free(model):
+        return 0.0
     prices = model_card(parse_model(model)).prices
-    usd = None if prices is None else prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date()) * requests
-    return _around(PastCost(TYPICAL_REQUEST.counted_tokens * requests, usd))
+    return None if prices is None else prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date())
 
 
 def _by_history(past: Sequence[PastCost], actions: int) -> tuple[PastCost, PastCost]:
@@ -129,16 +143,20 @@ def _around(cost: PastCost) -> tuple[PastCost, PastCost]:
     return _times(cost, 1 / UNSURE), _times(cost, UNSURE)
 
 
-def _estimated(model: str, costs: tuple[PastCost, PastCost]) -> str:
+def _estimated(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
     """Return an estimate in words, tokens with two digits that count."""
     low, high = costs
     tokens = f"{_rounded(low.tokens):,} to {_rounded(high.tokens):,} tokens"
-    free = parse_model(model).provider in {"cassette", "local", "codex"}
-    if not high.usd and free:
+    if not high.usd and all(map(_is_free, models)):
         return f"no cost, roughly {tokens}"
     if low.usd is None or high.usd is None:
         return f"cost unknown, roughly {tokens}"
     return f"roughly {format_usd(low.usd)} to {format_usd(high.usd)}, {tokens}"
+
+
+def _is_free(model: str) -> bool:
+    """Return whether the user pays nothing for each request."""
+    return parse_model(model).provider in {"cassette", "local", "codex"}
 
 
 def _rounded(tokens: float) -> int:
@@ -150,8 +168,12 @@ def _rates(prices: Prices, now: datetime) -> str:
     return f"{format_usd(rate.input)} in and {format_usd(rate.output)} out per million tokens"
 
 
-def _estimated_actions(actions: Sequence[ActionSpec]) -> int:
-    """Return how many primitive actions the plan is estimated to have."""
-    parents = {action.parent for action in actions}
-    open_ended = sum(action.kind == "compound" and action.key not in parents for action in actions)
-    return sum(action.kind == "primitive" for action in actions) + ASSUMED_CHILDREN * open_ended
+def _work_by_model(settings: RunSettings, actions: Sequence[ActionSpec]) -> Counter[str]:
+    """Return how many primitive actions the plan is estimated to have for each model."""
+    parents, work = {action.parent for action in actions}, Counter[str]()
+    for action in actions:
+        if action.kind == "primitive":
+            work[settings.worker_model(action.role, action.type).name] += 1
+        elif action.key not in parents:
+            work[settings.worker_model("", None).name] += ASSUMED_CHILDREN
+    return work

@@ -19,7 +19,6 @@ from scaffold.host.sandbox.level import DetectedLevel, level_limits
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.plan.analysis.agent_count import advise_agent_count
 from scaffold.plan.analysis.lint import lint
-from scaffold.plan.simulation.simulated_goal import WORKER_CAP
 from scaffold.store.database import Store
 
 MAX_ACTIONS = 40
@@ -67,8 +66,8 @@ class RunPreview(Struct, frozen=True):
         run = self.run
         if run.advice and not run.settings.choice.fixed_agents:
             yield from layout.prose("  ", f"{count_of(run.agents, 'agent')}: {run.advice}", hang=4)
-        elif run.settings.limits.goal_agents == WORKER_CAP:
-            advice = advise_agent_count(self.plan)
+        else:
+            advice = advise_agent_count(self.plan, goal_agents=run.settings.limits.goal_agents)
             yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 
     def _terms(self, layout: Layout) -> Iterator[str]:

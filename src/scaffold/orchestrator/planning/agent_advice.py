@@ -8,7 +8,6 @@ from scaffold.core.run_settings import RunLimits
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
 from scaffold.plan.progress import PlanProgress
-from scaffold.plan.simulation.simulated_goal import WORKER_CAP
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 
@@ -16,13 +15,10 @@ from scaffold.run.lease import owner_transaction
 def advice_for(
     plan: Plan, agents: int, limits: RunLimits, *, fixed: bool, progress: PlanProgress | None = None
 ) -> AgentCountAdvice | None:
-    """Return how many agents to use, `agents` at most; None if that number is `fixed`, or if there is no plan.
-
-    With another cap for a goal than predictions assume, there is no advice either.
-    """
-    if fixed or not plan.goals or limits.goal_agents != WORKER_CAP:
+    """Return how many agents to use, `agents` at most; None if that number is `fixed`, or if there is no plan."""
+    if fixed or not plan.goals:
         return None
-    return advise_agent_count(plan, limit=agents, progress=progress)
+    return advise_agent_count(plan, limit=agents, goal_agents=limits.goal_agents, progress=progress)
 
 
 class AgentAdvisor:

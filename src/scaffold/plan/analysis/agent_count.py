@@ -50,14 +50,16 @@ class AgentCountAdvice(Struct, frozen=True, kw_only=True):
 
 
 def advise_agent_count(
-    plan: Plan, *, limit: int = MAX_AGENTS, progress: PlanProgress | None = None
+    plan: Plan, *, limit: int = MAX_AGENTS, goal_agents: int = WORKER_CAP, progress: PlanProgress | None = None
 ) -> AgentCountAdvice:
     """Return how many agents, of `limit` at most, to use for what is left to do of `plan`.
 
+    At most `goal_agents` of them may work on one goal.
+
     The plan must be valid according to lint. The advice depends on the arguments only.
     """
-    work = _Work(plan, progress or PlanProgress())
-    most = max(1, min(work.count, WORKER_CAP * work.goals, limit, MAX_AGENTS)) if work.width > 1 else 1
+    work = _Work(plan, progress or PlanProgress(), goal_agents)
+    most = max(1, min(work.count, goal_agents * work.goals, limit, MAX_AGENTS)) if work.width > 1 else 1
     predictions = _predictions(work, most)
     # There is always one: the largest number has no larger one to compare with.
     best = next(each for each in predictions if _enough(each, predictions))
@@ -90,7 +92,8 @@ def _predictions(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
 class _Work:
     """What is left to do of a plan, and how it can be spread."""
 
-    def __init__(self, plan: Plan, progress: PlanProgress) -> None:
+    def __init__(self, plan: Plan, progress: PlanProgress, goal_agents: int) -> None:
+        self.goal_agents = goal_agents
         self._plan = _left_of(plan, progress)
         self._progress = PlanProgress(facts=progress.facts)
         graphs = [DependencyGraph(goal, progress.held(goal.name)) for goal in self._plan.goals]
@@ -118,7 +121,7 @@ class _Work:
         return round(sum(self._simulated_s(agents, seed) for seed in SEEDS[:seeds]) / seeds, 1)
 
     def _simulated_s(self, agents: int, seed: int) -> int:
-        run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress)
+        run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
         # Whoever works on the same files waits, however many agents there are.
         return max(run.makespan_s, self._alone_s[seed])
 
@@ -134,8 +137,8 @@ class _Work:
 
     def bound_s(self, agents: int) -> float:
         """Return about how long it takes at least: by the critical path, the work of each agent, and shared files."""
-        workers = min(agents, WORKER_CAP * max(1, self.goals))
-        shares = [self.count / workers, *(count / min(agents, WORKER_CAP) for count in self._by_goal)]
+        workers = min(agents, self.goal_agents * max(1, self.goals))
+        shares = [self.count / workers, *(count / min(agents, self.goal_agents) for count in self._by_goal)]
         alone_s = self._shared.seconds if self._shared else 0.0
         return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
 
@@ -182,7 +185,8 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wo
     elif best.agents == limit < MAX_AGENTS:
         reasons.append(f"no more than {limit} may work at once")
     else:
-        reasons.append(f"no more than {WORKER_CAP} may work on one goal, and no more than {MAX_AGENTS} were tried")
+        most = f"no more than {work.goal_agents} may work on one goal"
+        reasons.append(f"{most}, and no more than {MAX_AGENTS} were tried")
     return "; ".join(reasons)
 
 

@@ -77,16 +77,19 @@ def simulate(
     failure_rate: float = 0.0,
     pace: AttemptTiming | None = None,
     progress: PlanProgress | None = None,
+    goal_agents: int = WORKER_CAP,
 ) -> Simulation:
     """Simulate `plan` from its current `progress` (None: not started) and return the result.
 
-    `agents` workers (at least 1) serve all goals, at most 3 of them the same goal. An attempt fails with probability
-    `failure_rate`; an action's third failure is final. Actions in progress start again. There is no planner: a compound
-    without children runs like a primitive, a dead end fails the goal. Actions that may change the same files do not run
-    at the same time. Action keys must be unique, as `lint` checks.
+    `agents` workers (at least 1) serve all goals, at most `goal_agents` of them the same goal. An attempt fails with
+    probability `failure_rate`; an action's third failure is final. Actions in progress start again. There is no
+    planner: a compound without children runs like a primitive, a dead end fails the goal. Actions that may change the
+    same files do not run at the same time. Action keys must be unique, as `lint` checks.
     """
     drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
-    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, progress or PlanProgress())
+    running, before = Running(), progress or PlanProgress()
+    goals = [GoalSimulator(goal, before, running, goal_agents) for goal in plan.goals]
+    simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, goals)
     simulator.run()
     worked_s = {key: sum(each.end_s - each.start_s for each in made) for key, made in simulator.attempts.items()}
     makespan_s = simulator.now
@@ -95,7 +98,7 @@ def simulate(
         seed=seed,
         failure_rate=failure_rate,
         makespan_s=makespan_s,
-        bound_s=makespan_bound(plan, min(agents, WORKER_CAP * max(1, len(plan.goals))), worked_s),
+        bound_s=makespan_bound(plan, min(agents, goal_agents * max(1, len(plan.goals))), worked_s),
         utilization=round(sum(worked_s.values()) / (agents * makespan_s), 4) if makespan_s else 0.0,
         goals=tuple(simulator.ends),
         actions=simulator.actions(),
@@ -112,14 +115,13 @@ class _Simulator:
         agents: int,
         drawn: Mapping[ActionKey, Sequence[DrawnAttempt]],
         landing_s: int,
-        progress: PlanProgress,
+        goals: Sequence[GoalSimulator],
     ) -> None:
         self.now = 0
         self.attempts: dict[ActionKey, list[SimulatedAttempt]] = {}
         self.landed_s: dict[ActionKey, int] = {}
         self._plan = plan
-        running = Running()
-        self._goals = [GoalSimulator(goal, progress, running) for goal in plan.goals]
+        self._goals = goals
         self._free = agents
         self._drawn = drawn
         self._landing_s = landing_s

@@ -30,7 +30,7 @@ from scaffold.plan.graph.ready_queue import ReadyQueue
 from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
 
 WORKER_CAP = 3
-"""How many agents may work on one goal, as in a real run."""
+"""How many agents may work on one goal, as in a real run without a setting."""
 
 
 class Running:
@@ -45,10 +45,12 @@ class Running:
 class GoalSimulator:
     """A goal without a planner: compounds without children run like primitives."""
 
-    def __init__(self, goal: GoalSpec, progress: PlanProgress, running: Running | None = None) -> None:
+    def __init__(
+        self, goal: GoalSpec, progress: PlanProgress, running: Running | None = None, cap: int = WORKER_CAP
+    ) -> None:
         """Start from the current `progress`; actions in progress are pending again.
 
-        `running` has those of all goals; None for those of this one.
+        `running` has those of all goals; None for those of this one. At most `cap` agents work on it.
         """
         self.goal = goal
         self.status = "active"
@@ -65,6 +67,7 @@ class GoalSimulator:
         self._working = 0
         self._landing = 0
         self._running = running or Running()
+        self._cap = cap
         specs = {action.key: action for action in goal.actions}
         self._units = {ActionId(action.key): _work_unit(action, specs) for action in goal.actions}
         self._groups = {key: unit.files or (key,) for key, unit in self._units.items()}
@@ -89,7 +92,7 @@ class GoalSimulator:
 
         Returns empty without deciding again if nothing changed since the last empty result.
         """
-        slots = max(0, min(free, WORKER_CAP - self._working))
+        slots = max(0, min(free, self._cap - self._working))
         if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()
         view = self._view(slots)
