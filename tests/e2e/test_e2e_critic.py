@@ -114,7 +114,7 @@ def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
 
 @pytest.mark.slow
 def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario):
-    """AL-6: at the maximum, whatever its critic says."""
+    """AL-6, AL-19: at the maximum, whatever its critic says; then a human decides."""
     cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])
     content = yaml.safe_load(cassette.read_text())
     entries = [text_entry("critic", "Total: 9/9\nDONE"), text_entry("supervisor", "there is no other way")]
@@ -125,12 +125,15 @@ def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("tiers: {builder: {iterations: 2}}\n")
     done = scenario.scaffold("run", "a text", "--model", model, "--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout + done.stderr
     lines = [line.partition("  ")[2] for line in done.stdout.splitlines() if "not proven after" in line]
     why = "The check `grep -q three never.txt` failed. Expected exit code 0, but got exit code 1."
     why += " (more: `scaffold contract never`)"
     assert lines == [f"failed   never: not proven after 2 iterations: {why}"] * 3
     assert "critic " not in done.stdout
+    (asked,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    assert scenario.scaffold("answer", asked["id"], "fail").returncode == 0
+    assert scenario.scaffold("resume").returncode == 1
     status = scenario.status()
     assert [each["status"] for each in status["actions"]] == ["failed"]
     assert "never.txt" not in scenario.git("ls-tree", "--name-only", status["run"]["session_branch"]).split()
