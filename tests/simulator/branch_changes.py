@@ -13,6 +13,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
+from simulator.focus import Focus
 from simulator.plans import SHARED
 
 Files = Mapping[str, str]
@@ -22,9 +23,10 @@ NUMBERS = (0, 0, 0, 1, 2, 4)
 class BranchChanges:
     """How often, when and of what; drawn apart from all else, so that other runs of a seed stay as they are."""
 
-    def __init__(self, rng: Random) -> None:
+    def __init__(self, rng: Random, focus: Focus) -> None:
         self._rng = rng
-        self._left = rng.choice(NUMBERS)
+        self._repeated = focus.repeated
+        self._left = rng.choice(NUMBERS) if focus.branch_changes is None else focus.branch_changes
 
     def may_follow(self, store: Store, run: Run) -> bool:
         """Return whether the run has ended and its user may still undo something of it, or has to finish that."""
@@ -41,7 +43,7 @@ class BranchChanges:
 
         A user whose command died repeats it, unless someone resumes the run first.
         """
-        if (move := _interrupted(store, run)) and self._rng.random() < 0.5:
+        if (move := _interrupted(store, run)) and self._rng.random() < self._repeated:
             return (move.action_id and store.actions.get(move.action_id)) or {}
         if self._left == 0 or isinstance(run.state, Cancelled | Saved) or self._rng.random() < 0.6:
             return None

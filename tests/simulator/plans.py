@@ -8,6 +8,7 @@ from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.collisions.layout import SourceLayout
+from simulator.focus import NO_FOCUS
 
 MOST_GOALS = 3
 MOST_ACTIONS = 12
@@ -29,17 +30,17 @@ def file_of(key: str) -> str:
     return f"{key}.txt"
 
 
-def primitive(rng: Random, key: str, **fields: object) -> ActionSpec:
+def primitive(rng: Random, key: str, shared_files: float = NO_FOCUS.shared_files, **fields: object) -> ActionSpec:
     """Return an action that writes its own file, and maybe one that others write, too."""
-    shared = (rng.choice(SHARED),) if rng.random() < 0.35 else ()
+    shared = (rng.choice(SHARED),) if rng.random() < shared_files else ()
     contract = Contract(must_exist=(file_of(key),)) if rng.random() < 0.7 else None
     given = {"effects": (effect_of(key),), "files": (file_of(key), *shared), "contract": contract} | fields
     return ActionSpec(key=ActionKey(key), description=f"Make {key}", **given)
 
 
-def plan_at_random(rng: Random) -> Plan:
+def plan_at_random(rng: Random, shared_files: float) -> Plan:
     """Return one to three goals of up to twelve actions each, all of which can be reached as the plan is written."""
-    return Plan(goals=tuple(_goal(rng, f"g{number}") for number in range(rng.randint(1, MOST_GOALS))))
+    return Plan(goals=tuple(_goal(rng, f"g{number}", shared_files) for number in range(rng.randint(1, MOST_GOALS))))
 
 
 def without_some_files(plan: Plan, rng: Random) -> tuple[Plan, dict[str, tuple[str, ...]]]:
@@ -59,7 +60,7 @@ def without_some_files(plan: Plan, rng: Random) -> tuple[Plan, dict[str, tuple[s
     return Plan(goals=tuple(goals)), undeclared
 
 
-def _goal(rng: Random, name: str) -> GoalSpec:
+def _goal(rng: Random, name: str, shared_files: float) -> GoalSpec:
     size = min(rng.randint(1, MOST_ACTIONS), rng.randint(1, MOST_ACTIONS))
     actions: list[ActionSpec] = []
     while len(actions) < size:
@@ -68,9 +69,9 @@ def _goal(rng: Random, name: str) -> GoalSpec:
         if shape < 0.1:
             actions.append(_compound(key, needs, effect_of(key)))
         elif shape < 0.25 and len(actions) + 2 <= size:
-            actions += _family(rng, key, needs)
+            actions += _family(rng, key, needs, shared_files)
         else:
-            actions.append(primitive(rng, key, preconditions=needs))
+            actions.append(primitive(rng, key, shared_files, preconditions=needs))
     effects = [effect for action in actions for effect in action.effects]
     wanted = effects if rng.random() < 0.7 else rng.sample(effects, rng.randint(1, len(effects)))
     return GoalSpec(
@@ -89,7 +90,9 @@ def _compound(key: str, needs: tuple[Assertion, ...], *effects: Assertion) -> Ac
     )
 
 
-def _family(rng: Random, key: str, needs: tuple[Assertion, ...]) -> list[ActionSpec]:
+def _family(rng: Random, key: str, needs: tuple[Assertion, ...], shared_files: float) -> list[ActionSpec]:
     """Return a compound with children that are part of the plan."""
-    children = [primitive(rng, f"{key}c{number}", parent=ActionKey(key)) for number in range(rng.randint(1, 3))]
+    children = [
+        primitive(rng, f"{key}c{number}", shared_files, parent=ActionKey(key)) for number in range(rng.randint(1, 3))
+    ]
     return [_compound(key, needs, effect_of(children[-1].key)), *children]

@@ -45,7 +45,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 Behaviour = Literal[
     "good", "slow", "twice", "fails", "lies", "idles", "finds", "breaks", "dies", "early", "hangs", "mute", "asks"
 ]
-BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
+OTHER_BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
     ("good", 60),
     ("slow", 8),
     ("twice", 4),
@@ -58,11 +58,15 @@ BEHAVIOURS: tuple[tuple[Behaviour, float], ...] = (
     ("early", 3),
     ("hangs", 0.4),
     ("mute", 0.4),
-    ("asks", 12),
 )
 """Works | takes a long time | submits twice | fails its contract | submits work that violates it | changes nothing |
 finds the work done | has no model | is killed while it works | exits before it starts | never ends | never ends, and
-sends no heartbeat | asks a human."""
+sends no heartbeat; or, besides, asks a human."""
+
+
+def behaviours(questions: float) -> tuple[tuple[Behaviour, float], ...]:
+    """Return what workers do, and how often."""
+    return *OTHER_BEHAVIOURS, ("asks", questions)
 
 
 class SimulatedWorktrees:

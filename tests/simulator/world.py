@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random  # noqa: TID251 - seeded
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from builders import make_settings, with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError, StaleFence
@@ -27,6 +27,7 @@ from simulator.branch_changes import BranchChanges, change_branch
 from simulator.database import Database
 from simulator.engine import Ended, Main, SimulatedEngine
 from simulator.faults import NO_FAULTS, FaultInjector, FaultRates
+from simulator.focus import NO_FOCUS, Focus
 from simulator.invariants import FinalState, InvariantChecker
 from simulator.loop import VirtualClock, VirtualLoop
 from simulator.memory_git import MemoryGit, Objects
@@ -60,16 +61,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
 class Simulation:
     """The environment of the processes: machine, repository, users."""
 
-    def __init__(self, seed: int, folder: Path, loop: VirtualLoop) -> None:
+    def __init__(self, seed: int, folder: Path, loop: VirtualLoop, focus: Focus) -> None:
         self.rng = Random(seed)
-        self.branch_changes = BranchChanges(Random(f"reverts {seed}"))
+        self.focus = focus
+        self.branch_changes = BranchChanges(Random(f"reverts {seed}"), focus)
         self.stories = Stories(seed)
         self._files_rng = Random(f"files {seed}")
         self._undeclared: dict[str, tuple[str, ...]] = {}
         """The files of actions whose plan names none."""
         self.loop = loop
         self.clock = VirtualClock(loop)
-        self.faults = FaultInjector(self.rng, _fault_rates(self.rng), self._on_death)
+        self.faults = FaultInjector(self.rng, _fault_rates(self.rng, focus), self._on_death)
         loop.wake_delays = self.faults.wake_delays
         self.database = Database()
         self.objects = Objects()
@@ -156,8 +158,10 @@ class Simulation:
             collisions=self._files_rng.random() < 0.7,
             directory_agents=self._files_rng.randint(1, 3),
         )
-        plan, self._undeclared = without_some_files(plan_at_random(self.rng), self._files_rng)
+        plan, self._undeclared = without_some_files(plan_at_random(self.rng, self.focus.shared_files), self._files_rng)
         plan, store = self.stories.added_to(plan), self.context.store
+        if self.focus.agents is not None:
+            settings = with_settings(settings, agents=self.focus.agents)
         survey = CheckoutStatus(Commit(base), "main", dirty=False)
         work = RunInput(request="simulated", source="", plan=plan)
         run = open_run(store, work, survey=survey, settings=settings, now=self.clock.now())
@@ -215,7 +219,9 @@ class Simulation:
         return True
 
     async def _change_branch(self, process: Process, action: Action | None) -> int:
-        run_context = self._context_of(process)
+        dies = self.focus.deaths_in_branch_changes
+        rates = None if dies is None or not self.under_faults else FaultRates(crash=dies)
+        run_context = self._context_of(process, rates)
         take_over_run(run_context, self.run_id)
         await self._end_leftovers()
         await change_branch(run_context, self.run_id, action)
@@ -298,7 +304,7 @@ class Simulation:
             return self.faults.draw((("fails", 2), ("idles", 1), ("breaks", 1)))
         if self._always_dies[action.key] and self.under_faults:
             return "dies"
-        return self.faults.draw(worker.BEHAVIOURS) if self.under_faults else "good"
+        return self.faults.draw(worker.behaviours(self.focus.questions)) if self.under_faults else "good"
 
     def _planner_behaviour(self) -> planner.Behaviour:
         return self.faults.draw(planner.BEHAVIOURS) if self.under_faults else "good"
@@ -383,9 +389,9 @@ def _expected(error: BaseException) -> bool:
     )
 
 
-def _fault_rates(rng: Random) -> FaultRates:
+def _fault_rates(rng: Random, focus: Focus) -> FaultRates:
     """Return the fault rates of a run: some are high for one kind only."""
-    return FaultRates(
+    rates = FaultRates(
         crash=rng.choice((0.0, 0.005, 0.02, 0.05)),
         locked=rng.choice((0.0, 0.0, 0.005)),
         lost_wakeup=rng.choice((0.0, 0.2, 0.6)),
@@ -393,14 +399,15 @@ def _fault_rates(rng: Random) -> FaultRates:
         slow_landing=rng.choice((0.0, 0.3, 0.9)),
         no_process=rng.choice((0.0, 0.0, 0.02)),
     )
+    return rates if focus.slow_git is None else structs.replace(rates, slow_git=focus.slow_git)
 
 
-def simulate(seed: int, folder: Path) -> Outcome:
+def simulate(seed: int, folder: Path, focus: Focus = NO_FOCUS) -> Outcome:
     """Simulate one run on virtual time, with all faults of the seed, and return its outcome."""
     (folder / ".git").mkdir(parents=True)
     loop = VirtualLoop()
     try:
-        simulation = loop.run_until_complete(_simulated(seed, folder, loop))
+        simulation = loop.run_until_complete(_simulated(seed, folder, loop, focus))
     finally:
         loop.close()
     return Outcome(
@@ -411,8 +418,8 @@ def simulate(seed: int, folder: Path) -> Outcome:
     )
 
 
-async def _simulated(seed: int, folder: Path, loop: VirtualLoop) -> Simulation:
-    simulation = Simulation(seed, folder, loop)
+async def _simulated(seed: int, folder: Path, loop: VirtualLoop, focus: Focus) -> Simulation:
+    simulation = Simulation(seed, folder, loop, focus)
     await simulation.run_to_end()
     return simulation
 
