@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,9 @@ from scaffold.host.startup import gc_paused
 from support.docker import FakeDocker, free_port
 from support.postgres import private_server
 from support.property_examples import up_to
+
+TURNS = 4
+"""After so many runs of CI, each case of a rotating suite has had its turn."""
 
 settings.register_profile(
     "untimed", deadline=None, max_examples=up_to(100), suppress_health_check=[HealthCheck.too_slow]
@@ -27,6 +31,19 @@ def pytest_configure() -> None:
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With a number in `SCAFFOLD_TURN`, leave out the cases of rotating suites whose turn it is not."""
+    if (turn := os.environ.get("SCAFFOLD_TURN")) is None:
+        return
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("rotates") and crc32(item.name.encode()) % TURNS != int(turn) % TURNS
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.hookimpl(wrapper=True)

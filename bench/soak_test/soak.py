@@ -216,12 +216,20 @@ class Soak:
             # A killed process is dead at once; a process that starts has no row yet.
             quiet = 0.0 if self._place.processes() else quiet + POLL_S
             if quiet >= 5 * POLL_S:
-                self._resumed += 1
-                commands.start("resume", "--detach")
+                self._go_on(commands)
                 quiet = -10 * POLL_S
             if now >= shown:
                 self._show(now, run)
                 shown = now + SHOWN_EVERY_S
+
+    def _go_on(self, commands: Commands) -> None:
+        """Give up what cannot land, if that is what the run waits for; else resume it."""
+        asked = self._place.rows("SELECT id FROM inbox WHERE state = 'open' AND kind = 'question'")
+        for (item,) in asked:
+            commands.start("answer", item, "fail")
+        if not asked:
+            self._resumed += 1
+            commands.start("resume", "--detach")
 
     def _show(self, now: float, run: Mapping[str, Any]) -> None:
         counts = dict(self._place.rows("SELECT status, COUNT(*) FROM action GROUP BY status"))
