@@ -41,13 +41,16 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     """The commit that the attempt's work, and that of earlier steps, is a change of."""
     start: Commit
     """The commit at which the attempt begins."""
-    folder: tuple[int, int]
-    """Device and inode of `path`: another folder there is not the one that was checked out."""
+    opened: tuple[tuple[int, int], tuple[int, int, int]]
+    """Which folder `path` is, and which file its `.git`: others there are not those that were checked out."""
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the worktree was removed, or its `.git`, which no agent in a sandbox can remove."""
-        return _folder_id(self.path) != self.folder or not (self.path / ".git").exists()
+        """Return whether the worktree was removed, or its `.git`, which no agent in a sandbox can remove.
+
+        Also if they are there again: git's commands write a `.git` that is missing.
+        """
+        return _opened(self.path) != self.opened
 
 
 async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
@@ -63,9 +66,7 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
     path = slot.git.cwd
-    return AttemptWorkspace(
-        path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, folder=_folder_id(path)
-    )
+    return AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=_opened(path))
 
 
 @contextlib.asynccontextmanager
@@ -206,6 +207,15 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
         return None
     tracked = frozenset(await commits.listed_paths(context.git, base))
     return commits.KeptOut(base, {name: source for name, source in files.items() if name not in tracked})
+
+
+def _opened(path: Path) -> tuple[tuple[int, int], tuple[int, int, int]]:
+    """Return which folder this is, and which file its `.git`: a new file may have the inode of the one it replaces."""
+    try:
+        pointer = (path / ".git").stat()
+    except OSError:
+        return _folder_id(path), (0, 0, 0)
+    return _folder_id(path), (pointer.st_dev, pointer.st_ino, pointer.st_mtime_ns)
 
 
 def _folder_id(path: Path) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """Worktrees that are reused by the next attempt."""
 
+import shutil
+
 import pytest
 
 from scaffold.core.events import NoticeRaised
@@ -41,6 +43,20 @@ async def test_the_next_attempt_gets_the_same_worktree_without_anything_of_the_l
     assert (await harness.sh(f"git diff --name-only {run.base_sha} {attempt.head_sha}")).split() == ["c"]
     assert inodes(harness, run) == slot
     assert await harness.worktrees() == 1
+
+
+async def test_a_worktree_that_was_removed_is_known_to_be_gone_although_it_is_there_again(harness):
+    """AL-27: git's commands write a `.git` that is missing, and a new folder may have the old one's inode."""
+    run = await harness.own(goal("g", act("a")))
+    workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
+    assert not workspace.is_gone
+    pointer = workspace.path / ".git"
+    was = pointer.read_bytes()
+    shutil.rmtree(workspace.path)
+    assert workspace.is_gone
+    workspace.path.mkdir()
+    pointer.write_bytes(was)
+    assert workspace.is_gone
 
 
 async def test_a_warning_contains_no_secret(harness):
