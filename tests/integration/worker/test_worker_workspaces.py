@@ -1,11 +1,10 @@
 """Worktrees that are reused by the next attempt."""
 
-import shutil
-
 import pytest
 
 from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
+from scaffold.host.files import delete_path
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.ignored_archive import archived_files
 from scaffold.worker.workspace import open_workspace, rescue_and_remove
@@ -52,7 +51,7 @@ async def test_a_worktree_that_was_removed_is_known_to_be_gone_although_it_is_th
     assert not workspace.is_gone
     pointer = workspace.path / ".git"
     was = pointer.read_bytes()
-    shutil.rmtree(workspace.path)
+    delete_path(workspace.path)
     assert workspace.is_gone
     workspace.path.mkdir()
     pointer.write_bytes(was)
