@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -37,13 +36,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With a number in `SCAFFOLD_TURN`, leave out the cases of rotating suites whose turn it is not."""
     if (turn := os.environ.get("SCAFFOLD_TURN")) is None:
         return
-    left_out = [
-        item
-        for item in items
-        if item.get_closest_marker("rotates") and crc32(item.name.encode()) % TURNS != int(turn) % TURNS
-    ]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    rotating = sorted(item.nodeid for item in items if item.get_closest_marker("rotates"))
+    in_turn = {node: place for place, node in enumerate(rotating)}
+    left_out = {item for item in items if in_turn.get(item.nodeid, int(turn)) % TURNS != int(turn) % TURNS}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -98,6 +98,7 @@ def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(tmp_path, 
     expect_invariants(scenario, said)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SHARES)
@@ -140,6 +141,7 @@ def tried_elsewhere(tmp_path_factory):
     return known
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", HALVES)

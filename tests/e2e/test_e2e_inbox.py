@@ -338,6 +338,7 @@ def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
     expect_asked_once_and_landed(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SAMPLE)

@@ -142,6 +142,7 @@ def test_any_process_may_be_killed(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_random_kills_of_random_processes(scenario, seed):

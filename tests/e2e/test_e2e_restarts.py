@@ -131,6 +131,7 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
     assert scenario.checkout() == before
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", SAMPLE)

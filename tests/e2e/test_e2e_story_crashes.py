@@ -91,6 +91,7 @@ def test_a_kill_in_a_later_step_does_not_change_the_result(tmp_path, number):
     assert len(killed_at(two_stories(tmp_path), number)) >= number, "the point was never passed"
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SAMPLE)

@@ -246,6 +246,7 @@ def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(sce
     expect_the_end(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_kills_do_not_change_the_outcome(scenario, seed):

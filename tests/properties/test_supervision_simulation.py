@@ -58,6 +58,7 @@ def test_seeds_that_failed_once_pass(seed, tmp_path):
     expect_no_violations(range(seed, seed + 1), tmp_path)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
@@ -66,6 +67,7 @@ def test_many_faulty_runs_pass_too(seeds, tmp_path):
     expect_no_violations(seeds, tmp_path)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("focus", [name for name in FOCUSES if name])
@@ -264,6 +266,7 @@ def test_a_bug_can_still_be_planted(bug):
     assert text != (ROOT / "src" / "scaffold" / file).read_text()
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", PLANTED)
