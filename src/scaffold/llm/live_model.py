@@ -275,8 +275,8 @@ class LiveModel:
 
 
 def _plausible(usage: Usage) -> Usage:
-    """Return the usage with no more cached tokens than input: a wrong number must not lower what was spent."""
-    cached = min(max(usage.cached_input_tokens, 0), usage.input_tokens)
+    """Return the usage without cached tokens that cannot be: a wrong number must not lower what was spent."""
+    cached = usage.cached_input_tokens if 0 <= usage.cached_input_tokens <= usage.input_tokens else 0
     written = min(max(usage.cache_write_tokens, 0), usage.input_tokens - cached)
     return msgspec.structs.replace(usage, cached_input_tokens=cached, cache_write_tokens=written)
 

@@ -266,6 +266,15 @@ async def test_a_server_that_counts_wrongly_does_not_lower_what_was_spent(wire):
         assert usage.cost_usd > 0
 
 
+@pytest.mark.parametrize("wire", WIRES)
+async def test_more_cached_tokens_than_input_count_as_none(wire):
+    """BX-11, AL-21: otherwise such a server would be free."""
+    wrong = Used(input=1_000, cached=5_000, output=10)
+    async with serve(wire, [Turn(text="a", usage=wrong)]) as server, open_client(server) as asked:
+        usage = (await asked.reply()).usage
+    assert (usage.cached_input_tokens, usage.counted_tokens) == (0, 1_010)
+
+
 async def test_a_web_page_instead_of_a_reply_is_reported_as_such():
     asked = await reply_after("chat", Turn(body="<html>log in to this hotel</html>", content_type="text/html"))
     assert any("a web page" in delta.reason for delta in asked.heard)

@@ -102,6 +102,17 @@ def test_text_thinking_and_calls_are_streamed_and_returned_as_a_whole():
     assert whole.stop == "tool_calls"
 
 
+@pytest.mark.parametrize("usage", ["much", [1], 7, {"input_tokens": "a lot"}])
+def test_usage_may_be_unreadable(usage):
+    """AL-21: the reply is good; its usage is estimated."""
+    message = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage}
+    assert AnthropicCodec().whole(body(**message), TARGET).usage == Usage(cost_usd=None, requests=1)
+    started = event("message_start", message=message)
+    assert heard(started, *stops("end_turn")).usage == Usage(output_tokens=9, cost_usd=None, requests=1)
+    end = event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
+    assert heard(start(), end, event("message_stop")).usage.input_tokens == 3
+
+
 def test_usage_is_counted_once_with_all_input():
     """Trap (b): the numbers are totals, however often they come."""
     whole = heard(

@@ -233,12 +233,16 @@ def test_repeated_usage_counts_once():
 def test_no_input_counts_as_cached_unless_the_server_says_so():
     assert heard(ended(usage={"input_tokens": 9})).usage.cached_input_tokens == 0
     assert heard(ended(usage={"input_tokens": 9, "input_tokens_details": {"cached_tokens": 20}})).usage == Usage(
-        input_tokens=9, cached_input_tokens=9, cost_usd=None, requests=1
-    )
+        input_tokens=9, cached_input_tokens=20, cost_usd=None, requests=1
+    ), "judged in one place"
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None, "input_tokens_details": None}])
-def test_usage_may_be_missing(usage):
+UNREADABLE = ["much", [1], 7, {"input_tokens": "a lot"}, {"input_tokens": 5, "input_tokens_details": 3}]
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None, "input_tokens_details": None}, *UNREADABLE])
+def test_usage_may_be_missing_or_unreadable(usage):
+    """AL-21: the reply is good; its usage is estimated."""
     assert heard(ended(usage=usage)).usage == Usage(cost_usd=None, requests=1)
 
 

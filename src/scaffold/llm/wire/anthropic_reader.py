@@ -20,7 +20,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json
+from scaffold.llm.wire.format import decode_json, read_usage
 from scaffold.llm.wire.provider_errors import reported_error, truncated_stream, unreadable_reply
 from scaffold.llm.wire.tool_arguments import parse_arguments
 
@@ -99,7 +99,8 @@ class _AnthropicMessage(Struct):
     type: str = ""
     content: list[_ContentBlock] = []
     stop_reason: str | None = None
-    usage: _AnthropicUsage | None = None
+    usage: Any = None
+    """An `_AnthropicUsage`, if it can be read."""
     error: _AnthropicError | None = None
 
 
@@ -111,7 +112,7 @@ class _AnthropicEvent(Struct):
     message: _AnthropicMessage | None = None
     content_block: _ContentBlock | None = None
     delta: _BlockDelta | None = None
-    usage: _AnthropicUsage | None = None
+    usage: Any = None
     error: _AnthropicError | None = None
 
 
@@ -172,7 +173,7 @@ class AnthropicReader:
     def _start(self, message: _AnthropicMessage) -> None:
         if self._counts is not None:
             raise unreadable_reply("it has two `message_start` events")
-        self._counts = message.usage or _AnthropicUsage()
+        self._counts = read_usage(_AnthropicUsage, message.usage) or _AnthropicUsage()
 
     def _open(self, index: int, block: _ContentBlock) -> Sequence[Delta]:
         if index in self._blocks:
@@ -205,8 +206,8 @@ class AnthropicReader:
     def _correct(self, wire: _AnthropicEvent) -> None:
         if wire.delta is not None:
             self._stop_reason = wire.delta.stop_reason or self._stop_reason
-        if self._counts is not None and wire.usage is not None:
-            self._counts.correct(wire.usage)
+        if self._counts is not None and (later := read_usage(_AnthropicUsage, wire.usage)) is not None:
+            self._counts.correct(later)
 
 
 def read_message(body: bytes, target: ModelTarget) -> WireReply:
@@ -214,7 +215,8 @@ def read_message(body: bytes, target: ModelTarget) -> WireReply:
     message = decode_json(_MESSAGE, body)
     if message.error is not None:
         raise _stream_error(message.error)
-    return _wire_reply([(block, "") for block in message.content], message.stop_reason, message.usage, target)
+    counts = read_usage(_AnthropicUsage, message.usage)
+    return _wire_reply([(block, "") for block in message.content], message.stop_reason, counts, target)
 
 
 def _read(event: ServerSentEvent) -> _AnthropicEvent | None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.core.conversation import AssistantMessage, Delta, StopReason, Text, Thinking, ToolCallDelta
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json
+from scaffold.llm.wire.format import decode_json, read_usage
 from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls, error_in_stream
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 from scaffold.llm.wire.think_tags import ThinkTagSplitter
@@ -71,7 +71,8 @@ class _ChatChunk(Struct):
     id: str | None = None
     object: str | None = None
     choices: list[_ChatChoice] | None = None
-    usage: _ChatUsage | None = None
+    usage: Any = None
+    """A `_ChatUsage`, if it can be read."""
     error: Any = None
     message: Any = None
     type: Any = None
@@ -165,8 +166,8 @@ class ChatReader:
         if chunk.object == "error":
             raise error_in_stream({"message": chunk.message, "type": chunk.type, "code": chunk.code})
         self._reply = self._reply or chunk.id or ""
-        if chunk.usage:
-            self._usage = chunk.usage  # a running total, in any chunk
+        # A running total, in any chunk.
+        self._usage = read_usage(_ChatUsage, chunk.usage) or self._usage
         deltas: list[Delta] = []
         for choice in chunk.choices or ():
             # Only one choice is requested; servers that leave out its index mean the first.
@@ -220,7 +221,7 @@ class ChatReader:
         output_tokens = max(self._usage.completion_tokens or 0, (self._usage.total_tokens or 0) - input_tokens)
         return Usage(
             input_tokens=input_tokens,
-            cached_input_tokens=min(details.cached_tokens or 0, input_tokens),
+            cached_input_tokens=details.cached_tokens or 0,
             output_tokens=output_tokens,
             cost_usd=None,
             requests=1,

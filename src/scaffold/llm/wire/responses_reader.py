@@ -20,7 +20,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json
+from scaffold.llm.wire.format import decode_json, read_usage
 from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls, error_in_stream
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 
@@ -63,7 +63,8 @@ class _ResponseBodyJson(Struct):
     id: str | None = None
     status: str | None = None
     output: list[_OutputItem] | None = None
-    usage: _ResponsesUsage | None = None
+    usage: Any = None
+    """A `_ResponsesUsage`, if it can be read."""
     incomplete_details: _IncompleteDetails | None = None
     error: Any = None
 
@@ -269,13 +270,13 @@ def _stop(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, calling:
     return "refused" if any(part.refusal for item in items for part in item.content or ()) else "end"
 
 
-def _spent(usage: _ResponsesUsage | None) -> Usage:
-    usage = usage or _ResponsesUsage()
+def _spent(reported: object) -> Usage:
+    usage = read_usage(_ResponsesUsage, reported) or _ResponsesUsage()
     details = usage.input_tokens_details or _InputTokenDetails()
     input_tokens = usage.input_tokens or 0
     return Usage(
         input_tokens=input_tokens,
-        cached_input_tokens=min(details.cached_tokens or 0, input_tokens),
+        cached_input_tokens=details.cached_tokens or 0,
         output_tokens=usage.output_tokens or 0,
         cost_usd=None,
         requests=1,
