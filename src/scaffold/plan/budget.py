@@ -56,6 +56,8 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     totals: AccountTotals = AccountTotals()
     reserved: Amount = Amount()
     """Set aside for requests that are under way."""
+    is_cost_known: bool = True
+    """Whether the dollars spent are all that was spent; what is unknown counts against no limit in dollars."""
 
     @property
     def spent(self) -> Amount:
@@ -74,10 +76,17 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
         if self.share is None:
             return ""
         usd, tokens = self.limits.usd, self.limits.tokens
-        parts = [] if usd is None else [f"{format_usd(self.spent.usd)} of {format_usd(usd)}"]
+        parts = [] if usd is None else [f"{self._spent_usd_in_words} of {format_usd(usd)}"]
         parts += [] if tokens is None else [f"{self.spent.tokens:,} of {tokens:,} uncached tokens"]
         share = f"{self.share:.0%}" if self.share < MAX_SHOWN_SHARE else f"more than {MAX_SHOWN_SHARE:.0%}"
         return f"{share} of the budget is used: {' and '.join(parts)}"
+
+    @property
+    def _spent_usd_in_words(self) -> str:
+        known = format_usd(self.spent.usd)
+        if self.is_cost_known:
+            return known
+        return f"{known} and an unknown amount" if self.spent.usd else "an unknown amount"
 
     @property
     def consequence(self) -> str:

@@ -113,6 +113,17 @@ def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
         assert f"\n  {words}, roughly " in priced(offer, model).text(Layout())
 
 
+def test_a_cassette_with_prices_is_estimated_at_them(context, tmp_path):
+    """AL-21: its replies are counted at them, so that budgets can be tried; the estimate says the same."""
+    cassette = tmp_path / "cassette.yaml"
+    cassette.write_text("version: 1\nreplies: []\nprices: {input_per_mtok: 3.0, output_per_mtok: 15.0}\n")
+    text = priced(offered(context), f"cassette:{cassette}").text(Layout())
+    assert "(replayed from a file, free; counted at its prices, $3.00 in and $15.00 out per million tokens)" in (
+        " ".join(text.split())
+    )
+    assert "\n  roughly $" in text
+
+
 def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
     """SC-8: planning costs money, too."""
     run = priced(offered(context), "anthropic:claude-sonnet-4-5").run

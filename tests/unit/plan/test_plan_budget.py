@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from scaffold.core.plan import ActionSpec
 from scaffold.core.run_settings import BUILDER, PlanningSettings, RunLimits
@@ -76,6 +77,14 @@ def test_the_nearer_limit_is_shown_and_reached_first():
     assert (dollars.more_flag, dollars.more) == ("--budget-usd", "--budget-usd 3.00")
     assert use(usd=0.0).share == 1.0
     assert "more than 1000% of" in use(tokens=1, spent=Amount(0.0, 99)).in_words
+
+
+def test_an_unknown_cost_is_never_shown_as_nothing():
+    """AL-21: the price of a local model is unknown, so a limit in dollars says nothing about it."""
+    unknown = structs.replace(use(usd=1.0), is_cost_known=False)
+    assert unknown.in_words == "0% of the budget is used: an unknown amount of $1.00"
+    partly = structs.replace(use(usd=1.0, spent=Amount(0.4, 9)), is_cost_known=False)
+    assert partly.in_words == "40% of the budget is used: $0.40 and an unknown amount of $1.00"
 
 
 def test_without_a_limit_nothing_is_reached():

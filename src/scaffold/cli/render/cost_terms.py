@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from scaffold.core.model import Usage
 from scaffold.core.plan import ActionSpec
@@ -10,6 +11,7 @@ from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.spending import PastCost
 from scaffold.host.wall_clock import WallClock
+from scaffold.llm.cassette.file import cassette_prices
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.prices import Prices
@@ -71,13 +73,15 @@ def billing_note(model: str, now: datetime) -> str:
     """Return in words who pays for the model, and its prices if the user is billed by them."""
     match parse_model(model).provider:
         case "cassette":
-            return "replayed from a file, free"
+            prices = _prices(model)
+            counted = "" if prices is None else f"; counted at its prices, {_rates(prices, now)}"
+            return f"replayed from a file, free{counted}"
         case "local":
             return "your own server, free"
         case "codex":
             return "covered by your subscription"
         case _:
-            prices = model_card(parse_model(model)).prices
+            prices = _prices(model)
             rates = "price unknown" if prices is None else _rates(prices, now)
             return f"billed to your API key, {rates}"
 
@@ -117,10 +121,10 @@ def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[Pas
 
 
 def _request_usd(model: str, now: datetime) -> float | None:
-    """Return what a typical request costs the user; None if its price is unknown."""
+    """Return what a typical request is counted as; None if its price is unknown."""
     if _is_free(model):
         return 0.0
-    prices = model_card(parse_model(model)).prices
+    prices = _prices(model)
     return None if prices is None else prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date())
 
 
@@ -155,8 +159,14 @@ def _estimated(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
 
 
 def _is_free(model: str) -> bool:
-    """Return whether the user pays nothing for each request."""
-    return parse_model(model).provider in {"cassette", "local", "codex"}
+    """Return whether no dollars are counted for a request."""
+    return parse_model(model).provider in {"cassette", "local", "codex"} and _prices(model) is None
+
+
+def _prices(model: str) -> Prices | None:
+    """Return what a request is counted at; None if its price is unknown, or nothing is charged for it."""
+    name = parse_model(model)
+    return cassette_prices(Path(name.name).expanduser()) if name.provider == "cassette" else model_card(name).prices
 
 
 def _rounded(tokens: float) -> int:

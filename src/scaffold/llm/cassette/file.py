@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from msgspec import Struct, field
 
 from scaffold.core.errors import ModelError
 from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassettePrices
+from scaffold.llm.registry.prices import PricePeriod, Prices, TokenRate
 
 FORMAT_HINT = "Fix the file; a cassette has `version: 1`, `replies` and, if costs matter, `prices`."
 
@@ -44,6 +46,23 @@ def load_cassette(path: Path) -> Cassette:
         raise ModelError(f"the cassette {path} is not UTF-8 text: {error}", "Save the file as UTF-8.") from error
     file = _read_json(text, path) if path.suffix.lower() == ".json" else _read_yaml(text, path)
     return Cassette(path=path, digest=hashlib.sha256(data).hexdigest(), entries=file.replies, prices=file.prices)
+
+
+def cassette_prices(path: Path) -> Prices | None:
+    """Return the prices at which replies of the cassette are counted; None if they cost nothing or it is invalid."""
+    try:
+        return _prices(path, path.stat().st_mtime_ns)
+    except (ModelError, OSError):
+        return None
+
+
+@lru_cache(maxsize=8)
+def _prices(path: Path, _modified_ns: int) -> Prices | None:
+    prices = load_cassette(path).prices
+    if prices == CassettePrices():
+        return None
+    rate = TokenRate(0, prices.input_per_mtok, prices.cached_input_per_mtok, None, prices.output_per_mtok)
+    return Prices((PricePeriod(None, (rate,)),))
 
 
 def _read_json(text: str, path: Path) -> _CassetteFile:

@@ -58,6 +58,7 @@ def budget_use(store: Store, run: Run) -> BudgetUse:
         limits=spending_limits(run.settings.limits),
         totals=store.accounts.totals(run.id),
         reserved=store.reservations.held(run.id),
+        is_cost_known=store.runs.spent(run.id).cost_usd is not None,
     )
 
 
