@@ -29,6 +29,7 @@ def test_a_dry_run_says_which_tier_the_words_choose_and_how_sure_that_is(scenari
     run, said = dry_run(scenario, "rename the shelf")
     assert (run["tier"], run["tier_confidence"], run["agents"]) == ("quick", 0.95, 1)
     assert said == ("note: tier quick: the request has `rename` (confidence 0.95); `--tier` chooses another\n")
+    assert (run["budget"], run["budget_tokens"]) == (None, 60_000), "AL-21: the tier's limit, for one action"
     run, said = dry_run(scenario, "rename the shelf", "--tier", "scout")
     assert (run["tier"], run["tier_confidence"], said) == ("scout", 1.0, "")
     (scenario.home / "spec.md").write_text(

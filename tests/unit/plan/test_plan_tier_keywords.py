@@ -24,6 +24,8 @@ def test_each_word_of_the_table_calls_for_its_tier(tier, word):
         ("refactoring commentary, authored by checkers", "builder"),
         ("refactor the store, then find what is left", "architect"),
         ("rename the schema", "architect"),
+        ("find and rename the auth function", "architect"),
+        ("find the typo in docs and readme", "quick"),
         ("rename the docs folder", "quick"),
         ("fix typo in the readme", "quick"),
         ("", "builder"),
@@ -34,6 +36,13 @@ def test_each_word_of_the_table_calls_for_its_tier(tier, word):
 def test_architect_wins_a_conflict_then_quick_and_only_whole_words_count(request_text, tier):
     """AL-2."""
     assert guess_tier([request_text]).tier == tier
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
+def test_other_words_never_overturn_the_order_of_the_table(words):
+    """AL-2: on a conflict architect wins, then quick, however many words name another tier."""
+    expected = next(tier for tier, keywords in KEYWORDS.items() if set(words) & set(keywords))
+    assert guess_tier([" ".join(words)]).tier == expected
 
 
 def test_a_keyword_that_is_lost_in_a_long_request_decides_nothing():

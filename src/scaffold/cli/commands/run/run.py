@@ -20,7 +20,14 @@ from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, note_printer, print_json
 from scaffold.cli.wiring import open_context
 from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
-from scaffold.config.run_settings import RunFlags, resume_settings, run_limits, run_settings, setting_overrides
+from scaffold.config.planned_budget import planned_tokens
+from scaffold.config.run_settings import (
+    RunFlags,
+    resume_settings,
+    run_limits,
+    run_settings,
+    setting_overrides,
+)
 from scaffold.config.run_tier import SettingsInTier, TierQuestion, settings_in_tier
 from scaffold.config.settings import load_settings
 from scaffold.core.model import Run
@@ -105,7 +112,7 @@ async def _run(flags: RunFlags, work: RunInput, question: TierQuestion, *, repla
     if found.notice and (flags.dry_run or flags.detach):
         tell(found.notice)
     if flags.dry_run:
-        return await _dry_run(found, work)
+        return await _dry_run(found, flags, work)
     context = await open_context(create=True)
     try:
         return await _plan_and_execute(context, found, flags, work, replans=replans)
@@ -203,11 +210,12 @@ def _confirmed() -> bool:
     return is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)
 
 
-async def _dry_run(found: SettingsInTier, work: RunInput) -> int:
+async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput) -> int:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     where = await checkout_status(repository)
     require_sandbox(sandbox_settings(found.settings), await detect_sandbox_level())
     tier, fixed = found.settings.tier(), found.settings.values["agents"].value is not None
+    plan = work.plan if work.plan.goals or tier.decompose else single_action_plan(work.request)
     advice = advice_for(work.plan, tier.agents, run_limits(found.settings), fixed=fixed)
     run = {
         "tier": tier.name,
@@ -218,6 +226,7 @@ async def _dry_run(found: SettingsInTier, work: RunInput) -> int:
         "agents": advice.agents if advice else tier.agents,
         "agents_reason": advice.why if advice else None,
         "budget": found.settings.money("budget_usd"),
+        "budget_tokens": planned_tokens(found.settings, flags, plan),
     }
     print_json({"run": run})
     return 0
