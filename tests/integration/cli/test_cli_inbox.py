@@ -203,6 +203,8 @@ def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(
     before = context.store.inbox.get("abc123")
     again = scaffold("approve", "abc123", "--why", "again")
     assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was already approved")
+    assert "what you say now was not stored; `scaffold send ACTION TEXT` tells the agent" in again.out
+    assert "not stored" not in scaffold("approve", "abc123").out
     expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is already approved")
     assert context.store.inbox.get("abc123") == before
 

@@ -21,6 +21,7 @@ from scaffold.views.text_format import brief
 Command = TypeVar("Command", bound=Callable[..., object])
 
 MAX_HOURS = 24 * 365
+UNUSED_WORDS = "  what you say now was not stored; `scaffold send ACTION TEXT` tells the agent"
 
 ids_argument = click.argument("names", metavar="ID...", nargs=-1, required=True)
 why_option = click.option("--why", metavar="TEXT", help="Your reason; the agent reads it.")
@@ -99,7 +100,8 @@ def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDe
     decided = decide_items(reader.store, names, decision)
     layout = layout_for(sys.stdout)
     told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
-    click.echo("\n".join([*told, *_next(reader, decided)]))
+    unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
+    click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next(reader, decided)]))
 
 
 def _decided_text(decided: DecidedItem) -> str:

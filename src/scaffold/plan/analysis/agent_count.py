@@ -174,7 +174,7 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wo
     if larger:
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
-        reasons.append(f"more would save at most {saved}% of the time")
+        reasons.append(f"more would save at most {saved}% of the time" if saved else "more would save no time")
     elif len(predictions) == 1 and best.agents > 1:
         tried = work.load <= MAX_SIMULATED
         reasons.append(
