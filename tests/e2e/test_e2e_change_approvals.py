@@ -1,13 +1,15 @@
 """A human approves each change before it lands: by the real command, with rejection, rework, expiry and kills."""
 
 import json
+import os
+import signal
 import time
 
 import pytest
 
 from scaffold.cli.approval_answers import MIN_IDLE_S
 from support.crash_points import CrashPoint
-from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 from support.terminal import ENTER, Screen
 
 pytestmark = pytest.mark.slow
@@ -92,6 +94,58 @@ def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
     humans = [each["detail"] for each in goal["facts"][0]["evidence"] if each["kind"] == "human"]
     assert [detail.partition("\n")[0] for detail in humans] == [f"approved as {again['id']}: good"]
     assert scenario.git("for-each-ref", "refs/scaffold/review/") == ""
+
+
+def test_words_of_a_rejection_outlive_a_failed_rework_and_a_kill(scenario):
+    """AL-22, BX-15: each later attempt has them and the files, and nobody is asked about the same change again."""
+    scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
+    same = [write("a.py", "one = 1\n")]
+    told = "(?s)call it two.*Rework the change"
+    scenario.replies(
+        {"when": {"action": "a", "attempt": 2, "turn": 1, "contains": told}, "tool_calls": same},
+        {"when": {"action": "a", "attempt": 3, "turn": 1, "contains": told}, "text": "", "fault": {"kind": "hang"}},
+        {
+            "when": {"action": "a", "attempt": 4, "turn": 1, "contains": told},
+            "tool_calls": [write("b.py", "two = 2\n")],
+        },
+        {"when": {"action": "a", "attempt": 1, "turn": 1}, "tool_calls": same},
+        {"when": {"action": "a"}, "text": "done"},
+    )
+    assert scenario.run(*ARCHITECT, "--yolo").returncode == WAITS
+    (item,) = inbox(scenario)
+    assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
+    owner = scenario.start(scenario.command("resume"))
+    assert wait_until(lambda: len(attempts(scenario, "a")) == 3 and _agent_pids(scenario), 30), scenario.said()
+    for pid in _agent_pids(scenario):
+        os.kill(pid, signal.SIGKILL)
+    assert owner.wait(60) == WAITS, scenario.said()
+    assert attempts(scenario, "a") == ["rejected", "contract_failed", "lost", None]
+    (again,) = inbox(scenario)
+    assert {"+one = 1", "+two = 2"} <= {*again["change"]["diff"].splitlines()}
+
+
+def _agent_pids(scenario):
+    rows = json.loads(scenario.scaffold("agents", "--json").stdout)["agents"]
+    return [row["pid"] for row in rows if row["attempt"] == 3 and row["pid"]]
+
+
+def test_the_same_change_made_anew_is_refused_without_asking(scenario):
+    """AL-22: also by an attempt that started over."""
+    scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
+    scenario.replies(
+        {"when": {"action": "a", "attempt": 2, "turn": 1}, "tool_calls": [shell("rm a.py; echo two > b.py")]},
+        {"when": {"action": "a", "attempt": 2, "turn": 2}, "tool_calls": [shell("rm b.py; echo 'one = 1' > a.py")]},
+        {"when": {"action": "a", "turn": 1}, "tool_calls": [write("a.py", "one = 1\n")]},
+        {"when": {"action": "a"}, "text": "done"},
+    )
+    assert scenario.run(*ARCHITECT, "--yolo").returncode == WAITS
+    (item,) = inbox(scenario)
+    assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
+    done = scenario.scaffold("resume")
+    assert done.returncode == 1, done.stdout
+    assert attempts(scenario, "a") == ["rejected", *["contract_failed"] * 3]
+    assert "it is the same change again: a human rejected the change: call it two" in done.stdout
+    assert inbox(scenario) == []
 
 
 def test_an_approval_expires_once_what_would_land_has_changed(scenario):

@@ -61,6 +61,8 @@ class ChangeAnswers(Struct, frozen=True, kw_only=True):
     approved: InboxItem | None = None
     """The approval that holds for it; None if none does."""
     rejected: InboxItem | None = None
+    repeats: InboxItem | None = None
+    """The rejection of the same change by an earlier attempt."""
     open: InboxItem | None = None
     outdated: tuple[InboxItem, ...] = ()
     """Open items and approvals in force about other changes of the action: no answer to them matters any more."""
@@ -72,6 +74,7 @@ def answers_about(subject: ChangeSubject, items: Iterable[InboxItem], now: datet
     A rejection has no time limit: it is about one change, and the agent makes another one.
     """
     found: dict[str, InboxItem] = {}
+    repeats: InboxItem | None = None
     outdated = list[InboxItem]()
     for item in items:
         asked = subject_of(item)
@@ -80,11 +83,14 @@ def answers_about(subject: ChangeSubject, items: Iterable[InboxItem], now: datet
         in_force = item.state != "approved" or item.valid_until is None or item.valid_until > now
         if subject.is_covered_by(asked) and in_force:
             found[item.state] = item
+        elif item.state == "rejected" and asked.change == subject.change and asked.landing != subject.landing:
+            repeats = item
         elif item.state != "rejected" and in_force:
             outdated.append(item)
     return ChangeAnswers(
         approved=found.get("approved"),
         rejected=found.get("rejected"),
+        repeats=repeats,
         open=found.get("open"),
         outdated=tuple(outdated),
     )

@@ -242,9 +242,9 @@ class MergeQueue:
             case "later":
                 self._order.postpone(attempt.id, self._line.ids())
                 self._rearranged = True
-            case Rejected(why=why):
+            case Rejected(why=why, outcome=outcome):
                 await self.approvals.end(attempt.id)
-                return end_candidate(self._context, self._run, attempt, CandidateRefused("rejected", why))
+                return end_candidate(self._context, self._run, attempt, CandidateRefused(outcome, why))
         return None
 
     async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:

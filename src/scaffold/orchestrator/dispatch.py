@@ -1,7 +1,7 @@
 """Queue an attempt: its briefing about earlier attempts and its row in the store."""
 
 import functools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -33,6 +33,8 @@ MAX_PATHS = 20
 REASON_CHARS = FAILURES_CHARS + 1_000
 """Limit for why the last attempt ended."""
 EARLIER_CHARS = 2_000
+MAX_REJECTIONS = 5
+"""So many earlier rejections by a human are told, the latest ones."""
 """Limit for an ending that says little of the work, and for an earlier one that says more."""
 OUTCOMES: Mapping[AttemptOutcome, str] = {
     "landed": "it landed",
@@ -245,7 +247,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
             "valid, because files it depends on have changed since. Check the current state."
         )
-    parts = [*_endings(earlier)]
+    parts = [*_endings(earlier), *_rejections(earlier)]
     parts += [f"A human was asked about that, and said: {said}" for said in _answers(context.store, last)]
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
@@ -290,6 +292,17 @@ def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:
         yield f"Its work had been refused before that:\n{summarize_failures(last.verification)}"
     elif counted and (telling := most_telling(counted)) is not last:
         yield _ending(telling, EARLIER_CHARS)
+
+
+def _rejections(earlier: Sequence[Attempt]) -> Iterator[str]:
+    """Yield what humans said of changes before that of the last attempt, since the action landed last.
+
+    Whatever became of the attempts after it: their words hold for all that follows.
+    """
+    landed = [at for at, each in enumerate(earlier) if each.outcome in {"landed", "recorded"}]
+    since = earlier[landed[-1] + 1 if landed else 0 : -1]
+    for each in [each for each in since if each.outcome == "rejected"][-MAX_REJECTIONS:]:
+        yield _ending(each, EARLIER_CHARS)
 
 
 async def _conflicts(context: RunContext, last: Attempt, tip: Commit, head: Commit | None) -> tuple[str, ...]:

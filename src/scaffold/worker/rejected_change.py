@@ -1,4 +1,4 @@
-"""A change that a human rejected before it landed: the next attempt begins with it, and with their words."""
+"""A change that a human rejected before it landed: later attempts begin with it, and with their words."""
 
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Attempt
@@ -9,18 +9,19 @@ from scaffold.worker.continued_turn import Impossible, work_on_base
 
 REWORK = """\
 # Rework the change that was rejected
-A human read the change of the last attempt before it landed, and rejected it; what they said is above. Your files
+A human read the change of an earlier attempt before it landed, and rejected it; what they said is above. Your files
 already have that change: rework it as they ask, and leave the rest as it is. They are asked again about the result."""
 
 
 async def restore_rejected_change(context: AttemptContext) -> TreeId | None:
-    """Restore the files of the last attempt if a human rejected its change, and return their tree; else None.
+    """Restore the files of the change that a human rejected last, and return their tree; None if there is none.
 
-    On a base that has moved, they are merged with it; if that is not possible, the attempt starts over. HEAD does not
-    move.
+    Attempts that failed, were killed or stopped since then have not reworked it, but one that is to take another
+    approach starts over. On a base that has moved, the files are merged with it; if that is not possible, the attempt
+    starts over. HEAD does not move.
     """
-    git, before = context.workspace.git, _last_attempt(context)
-    if before is None or before.outcome != "rejected" or before.head_sha is None:
+    git, before = context.workspace.git, _rejected_attempt(context)
+    if before is None or before.head_sha is None or context.task.attempt.alternative:
         return None
     if await refs.resolve(context.run_context.git, before.head_sha) is None:
         return None
@@ -33,9 +34,11 @@ async def restore_rejected_change(context: AttemptContext) -> TreeId | None:
     return TreeId((await git("write-tree")).line)
 
 
-def _last_attempt(context: AttemptContext) -> Attempt | None:
+def _rejected_attempt(context: AttemptContext) -> Attempt | None:
+    """Return the last attempt that a human rejected, unless its action has landed since."""
     attempt = context.task.attempt
     earlier = context.run_context.store.attempts.of_action(attempt.action_id)
-    # One that ended before its agent began has changed nothing.
-    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
-    return begun[-1] if begun else None
+    for each in reversed(earlier):
+        if each.number < attempt.number and each.outcome in {"rejected", "landed", "recorded"}:
+            return each if each.outcome == "rejected" else None
+    return None

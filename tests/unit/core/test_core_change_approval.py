@@ -42,6 +42,15 @@ def test_an_answer_expires_with_any_change_of_what_it_was_about(other):
     assert why_outdated(OTHERS[other], CHANGE)
 
 
+def test_the_same_change_of_another_attempt_repeats_a_rejected_one():
+    """AL-22: nobody is asked about it twice."""
+    rejected = item(CHANGE, "rejected")
+    anew = structs.replace(CHANGE, landing="at3", attempt=3, base="3" * 40)
+    assert answers_about(anew, [rejected], NOW).repeats == rejected
+    assert answers_about(structs.replace(anew, change="c3"), [rejected], NOW).repeats is None
+    assert answers_about(CHANGE, [rejected], NOW).repeats is None
+
+
 def test_each_reason_is_told_in_words():
     """AL-22."""
     assert {other: why_outdated(OTHERS[other], CHANGE) for other in OTHERS} == {

@@ -13,6 +13,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
@@ -34,6 +35,8 @@ class Rejected(Struct, frozen=True):
     """A human wants the change reworked; `why` is for its agent."""
 
     why: str
+    outcome: AttemptOutcome = "rejected"
+    """`contract_failed` for the same change again: that is no rework, so it counts as a failure."""
 
 
 Verdict = Literal["approved", "waits", "later"] | Rejected
@@ -97,6 +100,8 @@ class ChangeApprovals:
             return Rejected(_rejection(answers.rejected))
         if answers.approved is not None:
             return "approved"
+        if answers.repeats is not None:
+            return Rejected(f"it is the same change again: {_rejection(answers.repeats)}", "contract_failed")
         if candidate.base != tip and not await self._is_as_handed_in(candidate, subject):
             return "later"
         new = await self._item(candidate, subject)
