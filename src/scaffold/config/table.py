@@ -4,7 +4,18 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from scaffold.config import parsers
-from scaffold.config.merge_rules import ADD, LOWER, NEVER, NO_ADDRESS, NOT_OFF, RAISE, SUBSET, MergeRule, stricter
+from scaffold.config.merge_rules import (
+    ADD,
+    LOWER,
+    NEVER,
+    NO_ADDRESS,
+    NOT_OFF,
+    RAISE,
+    SUBSET,
+    UNLESS_CHOSEN,
+    MergeRule,
+    stricter,
+)
 from scaffold.config.model_rows import MODEL_ROWS
 from scaffold.config.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.setting import Setting
@@ -85,6 +96,7 @@ _ROWS = (
         "`auto`: by the words of the request; `quick`, `scout`, `builder`, `architect`, or a tier of your own",
         parsers.tier,
         AUTO,
+        project=UNLESS_CHOSEN,
     ),
     *(row for tier in BUILT_IN_TIERS for row in tier_rows(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
@@ -96,6 +108,7 @@ _ROWS = (
         "whether an action is held back while another one that may change the same files has not landed: `on` or `off`",
         parsers.switch,
         "on",
+        project=stricter(("off", "on")),
     ),
     _most(
         "agents_per_directory",
