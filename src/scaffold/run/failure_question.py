@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from scaffold.core.ids import ActionId
+from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Attempt, InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.states import COUNTED_FAILURES, Failed, Pending, Skipped, blocked_on_inbox
@@ -59,6 +59,12 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
     # What was blocked by the failure waits again: the answer may be another try.
     store.actions.unblock(action.goal_id)
     block_unreachable_actions(store, action.goal_id)
+
+
+def given_up_actions(store: Store, goal_id: GoalId) -> tuple[ActionKey, ...]:
+    """Return the failed actions of a goal that a human has given up, in plan order."""
+    failed = ((each.key, each.state) for each in store.actions.of_goal(goal_id))
+    return tuple(key for key, state in failed if isinstance(state, Failed) and state.reason.startswith(GIVEN_UP))
 
 
 def is_about_failure(item: InboxItem) -> bool:

@@ -28,7 +28,8 @@ FROM booking JOIN (SELECT run_id, COUNT(DISTINCT action_id) AS actions FROM atte
                    WHERE model = :model AND requests > 0 GROUP BY run_id) AS worked ON worked.run_id = booking.run_id
              JOIN run ON run.id = booking.run_id
 WHERE booking.run_id <> :but
-GROUP BY booking.run_id ORDER BY MAX(run.position) DESC LIMIT :most
+GROUP BY booking.run_id HAVING SUM(input_tokens - cached_input_tokens + output_tokens) > 0
+ORDER BY MAX(run.position) DESC LIMIT :most
 """
 OF_RUN = "SELECT * FROM booking WHERE run_id = :run_id ORDER BY payer, role, model"
 
@@ -59,7 +60,10 @@ class Bookings:
         return tuple(map(_booking, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def past_costs(self, model: str, *, but: RunId, most: int = MAX_PAST_RUNS) -> tuple[PastCost, ...]:
-        """Return what an action cost in each of the latest runs whose work this model did, except in `but`."""
+        """Return what an action cost in each of the latest runs whose work this model did, except in `but`.
+
+        A run that used no tokens, as replayed ones may, says nothing.
+        """
         rows = self._connection.rows(PAST_COSTS, model=model, but=but, most=most)
         return tuple(
             PastCost(

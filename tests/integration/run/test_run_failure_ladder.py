@@ -10,7 +10,7 @@ from scaffold.orchestrator.owner.control import retry_action
 from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.plan.edit.draft import ChangeRejected, UpdateAction
-from scaffold.run.failure_question import ask_about_failure
+from scaffold.run.failure_question import ask_about_failure, given_up_actions
 from support.harness import act, goal
 
 
@@ -136,6 +136,8 @@ async def test_a_human_decides_at_the_end_of_the_ladder(harness, words, state):
     else:
         assert harness.statuses(run)["b"] == "blocked"
         assert not harness.store.actions.unhandled_failures(action.goal_id)
+    # The reason of a goal that fails for it names them.
+    assert given_up_actions(harness.store, action.goal_id) == (("a",) if words.startswith("fail") else ())
     with pytest.raises(IllegalTransition, match="already answered"):
         answer(harness, item, "fail")
 

@@ -473,3 +473,10 @@ async def test_what_an_action_cost_in_earlier_runs_is_known_for_each_model(run: 
     assert run.bookings.past_costs(model, but="run-2") == (PastCost(200.0, pytest.approx(0.1)),)
     assert run.bookings.past_costs(model, but="run-1") == ()
     assert run.bookings.past_costs("another", but="run-2") == ()
+
+
+async def test_a_run_that_used_no_tokens_says_nothing_of_costs(run: Store, clock: FakeClock) -> None:
+    """AL-21: otherwise the next estimate would be 0."""
+    budget = a_budget(run, clock, A)
+    budget.settle(await budget.reserve(used(1)), Usage(requests=1, cost_usd=0.0))
+    assert run.bookings.past_costs(run.attempts.get(A.id).model, but="run-2") == ()

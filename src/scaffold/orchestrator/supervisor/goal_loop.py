@@ -35,9 +35,10 @@ from scaffold.plan.decide import (
     StartCompound,
     decide,
 )
+from scaffold.plan.message_text import quoted_list
 from scaffold.run.attempt_end import block_unreachable_actions
 from scaffold.run.context import RunContext
-from scaffold.run.failure_question import ask_about_failure
+from scaffold.run.failure_question import ask_about_failure, given_up_actions
 from scaffold.run.lease import owner_transaction
 
 GOAL_COMPLETE = "goal_complete"
@@ -183,7 +184,7 @@ class Supervisor:
             case CompleteGoal():
                 self._complete()
             case FailGoal(reason=reason):
-                store.goals.move(self._goal_id, Failed(self._with_turn_error(reason)))
+                store.goals.move(self._goal_id, Failed(self._explained(reason)))
             case _:
                 assert_never(command)
 
@@ -196,8 +197,10 @@ class Supervisor:
         store.inbox.withdraw_unneeded(self._run.id)
         store.goals.move(self._goal_id, Completed())
 
-    def _with_turn_error(self, reason: str) -> str:
-        """Return `reason`, with the error of the goal's last turn if that failed."""
+    def _explained(self, reason: str) -> str:
+        """Return `reason`, with what a human gave up, or else the error of the goal's last turn if that failed."""
+        if given_up := given_up_actions(self._context.store, self._goal_id):
+            return f"{reason}, as a human gave up {quoted_list(given_up)}"
         turns = [turn for turn in self._context.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
         # The decision knows only that nothing is left to do; why planning did not help is in its last turn.
         if turns and turns[-1].outcome in {"refused", "failed"}:
