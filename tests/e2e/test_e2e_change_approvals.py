@@ -146,6 +146,10 @@ def test_the_same_change_made_anew_is_refused_without_asking(scenario):
     assert attempts(scenario, "a") == ["rejected", *["contract_failed"] * 3]
     assert "it is the same change again: a human rejected the change: call it two" in done.stdout
     assert inbox(scenario) == []
+    assert scenario.scaffold("retry", "a").returncode == 0
+    waits = scenario.scaffold("resume")
+    assert waits.returncode == WAITS, waits.stdout + "a human who grants new attempts may want it after all"
+    assert len(inbox(scenario)) == 1
 
 
 def test_an_approval_expires_once_what_would_land_has_changed(scenario):

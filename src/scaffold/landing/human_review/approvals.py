@@ -13,7 +13,7 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.core.states import AttemptOutcome
+from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate
@@ -100,7 +100,7 @@ class ChangeApprovals:
             return Rejected(_rejection(answers.rejected))
         if answers.approved is not None:
             return "approved"
-        if answers.repeats is not None:
+        if answers.repeats is not None and not self._is_retried_since(answers.repeats):
             return Rejected(f"it is the same change again: {_rejection(answers.repeats)}", "contract_failed")
         if candidate.base != tip and not await self._is_as_handed_in(candidate, subject):
             return "later"
@@ -119,6 +119,17 @@ class ChangeApprovals:
         since_s = before.since_s if before is not None and before.item == asked.id else now_s
         self._asked[attempt.id] = _Asked(asked.id, tip, since_s)
         return "waits"
+
+    def _is_retried_since(self, rejected: InboxItem) -> bool:
+        """Return whether a human has granted new attempts since: perhaps they want the change after all."""
+        asked = subject_of(rejected)
+        if asked is None or rejected.action_id is None:
+            return False
+        store = self._context.store
+        failed = [
+            each.number for each in store.attempts.of_action(rejected.action_id) if each.outcome in COUNTED_FAILURES
+        ]
+        return sum(number > asked.attempt for number in failed) > store.actions.failures(rejected.action_id)
 
     async def subject(self, candidate: Candidate, found: Iterable[Doubt] = ()) -> ChangeSubject:
         """Return what is asked about a candidate: what would land, and the doubts, also those `found` since."""
