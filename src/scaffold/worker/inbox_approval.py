@@ -41,8 +41,15 @@ SHUTDOWN_RESERVE_S = 0.5
 """Seconds of an attempt's time reserved to stop it, so that it does not time out while it waits for a human."""
 WORKTREE_PLACEHOLDER = "<worktree>"
 """Replaces the path of an attempt's worktree."""
+OPTIONS = "options"
+"""Key in the detail of a question that an agent asks; the value are the answers that it suggests."""
 SUBJECT_CHARS = 160
 """Characters of a command or path in an inbox item's text; its detail has all of it."""
+
+
+def is_asked_by_agent(item: InboxItem) -> bool:
+    """Return whether the item is a question of a worker's agent, not one of the run."""
+    return item.kind == "question" and OPTIONS in item.detail
 
 
 def worker_rules(permissions: PermissionSettings, *, confined: bool) -> RuleSet:
@@ -147,7 +154,7 @@ class InboxApprover:
         """Return the human's answer to the agent's question."""
         clean = self._context.redactor.clean
         asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
-        detail = {"question": asked, "options": suggested, "action": self._task.action.key, "kind": kind}
+        detail = {"question": asked, OPTIONS: suggested, "action": self._task.action.key, "kind": kind}
         return (await self._decided(self._item("question", asked, detail))).answer or ""
 
     async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:

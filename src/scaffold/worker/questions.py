@@ -11,6 +11,7 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.notices import inform
 from scaffold.tools.human_question import HumanQuestion
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.inbox_approval import is_asked_by_agent
 
 DECIDE = (
     "No human is asked: {why}. Decide it yourself, in the way that is easiest to change later. Then call `ask_human` "
@@ -37,8 +38,9 @@ class AgentQuestions:
 
     async def _why_not_asked(self, question: HumanQuestion) -> str:
         store, task = self._context.run_context.store, self._context.task
-        items = store.inbox.of_action(task.action.id)
-        asked = [item.detail["question"] for item in items if item.kind == "question" and "question" in item.detail]
+        # What the run asks by itself, e.g. after the last failure, is none of the agents' questions.
+        items = filter(is_asked_by_agent, store.inbox.of_action(task.action.id))
+        asked = [item.detail["question"] for item in items]
         # It was asked before this attempt, or its answer was not awaited: it costs nothing to hear that.
         if self._context.run_context.redactor.clean(utf8_safe(question.text)) in asked:
             return ""

@@ -4,7 +4,9 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, items
+from scaffold.core.model import InboxItem
 from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.run.failure_question import FAILED
 from support.harness import act, goal
 
 
@@ -46,6 +48,29 @@ async def test_in_a_protected_area_scout_asks(harness):
     _, _, ended = await heard(harness, "scout", ask("Which word?"), files=["auth/login.py"])
     assert ended.outcome == "waiting"
     assert [item.detail["kind"] for item in items(harness)] == ["clarifying"]
+
+
+async def test_what_the_run_asks_by_itself_is_no_question_of_an_agent(harness):
+    """AL-17: a human who decided how to go on after failures is asked as often as before."""
+    run = await harness.own(goal("g", act("a")), sandbox="off", inbox_wait_s=0.05, tier="builder", planner=True)
+    action = harness.action(run, "a")
+    for number in range(3):
+        made = InboxItem(
+            id=f"own{number}",
+            run_id=run.id,
+            goal_id=action.goal_id,
+            action_id=action.id,
+            kind="question",
+            text=f"How now {number}?",
+            detail={"question": f"How now {number}?", "action": "a", FAILED: 3},
+            created_at=harness.clock.now(),
+        )
+        with harness.store.transaction():
+            harness.store.inbox.ask(made)
+            harness.store.inbox.decide(made.id, "answered", answer="retry")
+    model = RecordingModel(cassette_model(call_entry(1, ask("Which word?")), CassetteEntry(text="done")))
+    ended = await carried_out(harness, await harness.queue(run, "a"), model)
+    assert ended.outcome == "waiting"
 
 
 @pytest.mark.parametrize(("tier", "outcome"), [("builder", None), ("architect", "waiting")])
