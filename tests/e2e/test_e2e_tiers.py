@@ -75,7 +75,8 @@ def sized_cassettes(scenario, *entries):
     """Write a cassette for each size, all with the same replies, and configure them."""
     for size in SIZES:
         scenario.replies(*entries, name=f"{size}.yaml")
-    scenario.configure(models={size: f"cassette:{scenario.home / size}.yaml" for size in SIZES})
+    models = {size: f"cassette:{scenario.home / size}.yaml" for size in SIZES}
+    scenario.configure(models=models, reviews={"human": "never"})
 
 
 def size_of(model):
