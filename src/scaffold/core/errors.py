@@ -133,6 +133,10 @@ class TurnLimitExceeded(ModelError):
     """The conversation reached its maximum number of requests."""
 
 
+class EmbeddingError(ScaffoldError):
+    """A text has no vector: the embedding model is missing or broken, its server refuses, or a vector is unusable."""
+
+
 class BudgetExceeded(ScaffoldError):
     """The budget is used up; no further request may start."""
 

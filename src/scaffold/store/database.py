@@ -9,6 +9,7 @@ from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
+from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learning_uses import LearningUses
 from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
@@ -72,6 +73,7 @@ class Store(BaseStore):
         self.refused_edits = RefusedEditsOfStories(connection)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.learnings = Learnings(connection, clock)
+        self.knowledge = KnowledgeTables(connection, clock)
         self.learning_uses = LearningUses(connection, clock)
         self.work_items = WorkItems(connection, clock)
         self.messages = Messages(connection, clock)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from scaffold.core.learning import Learning, Triple
 from scaffold.store.driver.columns import format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Row
+from scaffold.store.driver.full_text import any_of
 from scaffold.store.driver.gateway import TableGateway
 
 ADD = """
@@ -126,8 +127,7 @@ class Learnings(TableGateway):
 
     def search(self, words: Sequence[str], most: int = MOST_FOUND) -> tuple[Learning, ...]:
         """Return the learnings with any of the words, the best first; empty without words."""
-        # In quotes, nothing in a word is an operator.
-        query = " OR ".join(f'"{word}"' for word in words if word.isalnum())
+        query = any_of(words)
         if not query:
             return ()
         statement = self._connection.driver.text_search("learning_text")

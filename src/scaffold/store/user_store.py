@@ -7,6 +7,7 @@ from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.schema import SchemaSource, open_connection
 from scaffold.store.driver.sqlite import SqliteDriver
+from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
@@ -45,6 +46,7 @@ class UserStore(BaseStore):
         self.trust = FolderTrusts(connection, clock)
         self.learnings = Learnings(connection, clock)
         self.reviewers = Reviewers(connection, clock)
+        self.knowledge = KnowledgeTables(connection, clock)
 
     @classmethod
     def open(

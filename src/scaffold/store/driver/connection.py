@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from scaffold.core.errors import StoreUnavailable
 from scaffold.store.errors import not_found, stale_fence
 
-ColumnValue = str | int | float | None
+ColumnValue = str | int | float | bytes | None
 
 
 class Row(Protocol):
@@ -87,6 +87,17 @@ class DatabaseDriver(Protocol):
         """Return the statement that finds the `id`s in a table whose `words` fit `:query`, best first, at most `:most`.
 
         A query is words in double quotes with OR between them, which both databases read in the same way.
+        """
+        ...
+
+    def rewrite_words(self, table: str) -> None:
+        """Rewrite the full-text index, in which deleted words stay until then; needs a transaction."""
+        ...
+
+    def empty_log(self) -> bool:
+        """Remove what deleted rows have left in the write-ahead log; return False if other processes read it now.
+
+        Outside of a transaction. Does nothing for a server, whose administrator decides when space is reclaimed.
         """
         ...
 

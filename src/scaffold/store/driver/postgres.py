@@ -64,7 +64,8 @@ _EXPLANATIONS: Mapping[str, tuple[str, str]] = {
 _PASSING = frozenset({"08", "40P01", "53100", "53", "55P03", "57", "58"})
 """Those that may be over later."""
 
-_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b")
+_TYPES = {"TEXT": 'TEXT COLLATE "C"', "BLOB": "BYTEA"}
+_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b|\bBLOB\b")
 
 
 class PostgresDriver:
@@ -219,6 +220,13 @@ class PostgresDriver:
         ranked = f"ts_rank({found}, {asked}) DESC, id"
         return f"SELECT id FROM {table} WHERE {found} @@ {asked} ORDER BY {ranked} LIMIT :most"  # noqa: S608 - our table
 
+    def rewrite_words(self, table: str) -> None:
+        """Do nothing: the server reclaims space by itself."""
+
+    def empty_log(self) -> bool:
+        """Do nothing, and return True."""
+        return True
+
     def erase(self) -> None:
         """Drop the schema with all of its data; does nothing if it is missing."""
         self._script(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
@@ -264,12 +272,12 @@ def _public_address(server: PostgresLocation) -> str:
 def psycopg_style(statement: str) -> str:
     """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are.
 
-    TEXT columns get the collation "C": they sort by bytes, as in SQLite, whatever the server's locale.
+    TEXT columns get the collation "C": they sort by bytes, as in SQLite, whatever the server's locale. BLOB is BYTEA.
     """
 
     def piece(match: re.Match[str]) -> str:
         if match["name"]:
             return f"%({match['name']})s"
-        return 'TEXT COLLATE "C"' if match[0] == "TEXT" else match[0].replace("%", "%%")
+        return _TYPES.get(match[0]) or match[0].replace("%", "%%")
 
     return _PIECES.sub(piece, statement)

@@ -20,6 +20,14 @@ against a process that writes continuously and retakes the lock within a millise
 CACHE_KIB = 8192
 """Large enough for a plan of 10,000 actions, so that access to one action costs the same as in a small plan."""
 
+PRAGMAS = (
+    "busy_timeout = 1",
+    "foreign_keys = ON",
+    "synchronous = NORMAL",
+    f"cache_size = -{CACHE_KIB}",
+    "secure_delete = ON",  # what is deleted is overwritten, also in pages that become free
+)
+
 IN_MEMORY = Path(":memory:")
 """Path of a temporary database: private to this process and deleted when closed."""
 
@@ -82,7 +90,7 @@ class SqliteDriver:
         except sqlite3.Error as error:
             self._fail(error)
         # These hold for one connection only. A negative cache_size is a size in KiB, a positive one a number of pages.
-        for pragma in ("busy_timeout = 1", "foreign_keys = ON", "synchronous = NORMAL", f"cache_size = -{CACHE_KIB}"):
+        for pragma in PRAGMAS:
             self._execute(f"PRAGMA {pragma}")  # some read the file, which another process may be creating right now
 
     @property
@@ -167,6 +175,14 @@ class SqliteDriver:
     def text_search(self, table: str) -> str:
         """Return the statement for an FTS5 table."""
         return f"SELECT id FROM {table} WHERE {table} MATCH :query ORDER BY rank LIMIT :most"  # noqa: S608 - our table
+
+    def rewrite_words(self, table: str) -> None:
+        """Join the parts of an FTS5 index; a deleted word is in the older ones until then."""
+        self._execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - our table
+
+    def empty_log(self) -> bool:
+        """Write the log into the file, and cut it to nothing; return False if another process is reading it."""
+        return not self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]
 
     def erase(self) -> None:
         """Do nothing: the file is deleted with its folder."""

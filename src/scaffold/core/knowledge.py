@@ -1,0 +1,79 @@
+"""Knowledge: pieces of text that can be searched by words, by vector and by time, and where each of them comes from."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, NewType
+
+from msgspec import Struct
+
+ChunkId = NewType("ChunkId", str)
+DocumentId = NewType("DocumentId", str)
+CollectionName = NewType("CollectionName", str)
+
+MEMORIES = CollectionName("long_term_memory")
+"""The collection of what agents and people remember."""
+CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000}
+"""How many chunks a built-in collection holds."""
+
+ChunkState = Literal["unconfirmed", "active", "superseded"]
+"""Noted, but nothing has confirmed it yet | counts | another chunk has taken its place."""
+
+
+class Collection(Struct, frozen=True, kw_only=True):
+    """A set of chunks that is searched together; its vectors all have the same model and dimension."""
+
+    name: CollectionName
+    model: str = ""
+    """The embedding model; empty for a collection without vectors, or whose vectors the caller computes."""
+    dimension: int = 0
+    """How many numbers a vector has; 0 until the first vector is added."""
+    capacity: int
+    created_at: datetime
+
+
+class Span(Struct, frozen=True):
+    """Where a chunk is in its document: characters from `start` up to, not including, `end`."""
+
+    start: int = 0
+    end: int = 0
+    page: int = 0
+    """The page on which it starts, from 1; 0 for a document without pages."""
+
+
+class Chunk(Struct, frozen=True, kw_only=True):
+    """A piece of text that is found as a whole."""
+
+    id: ChunkId
+    collection: CollectionName
+    text: str
+    title: str = ""
+    """The headings above it, or the name of the function that it defines; searched with the text."""
+    sha256: str
+    """A hash in hex that is equal for texts of which a collection keeps one."""
+    document: DocumentId | None = None
+    span: Span = Span()
+    source: str = ""
+    """Who said so: `user`, `session:ID` or `file:NAME`."""
+    meta: Mapping[str, str] = {}
+    state: ChunkState = "active"
+    valid_from: datetime
+    valid_until: datetime | None = None
+    """When it was superseded; None as long as it counts."""
+    superseded_by: ChunkId | None = None
+    created_at: datetime
+    seq: int = 0
+    """The number of the change that stored it: later ones are larger. 0 before it is stored."""
+
+
+class ChunkFilter(Struct, frozen=True, kw_only=True):
+    """Which chunks of a collection a search looks at: those that fit all that is set."""
+
+    states: tuple[ChunkState, ...] = ("active", "unconfirmed")
+    document: DocumentId | None = None
+    source: str = ""
+    """The beginning of their source, e.g. `attempt:`."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Stored from `since` on, and before `until`."""
+    meta: Mapping[str, str] = {}
+    """Fields of `meta` that must have exactly these values."""

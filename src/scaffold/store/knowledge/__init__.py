@@ -1,0 +1,1 @@
+"""What is remembered, and documents: chunks, their words and vectors."""

@@ -1,0 +1,239 @@
+"""Chunks: stored once, found by their words, by time and by where they come from, and really deleted."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from scaffold.core.knowledge import Chunk, ChunkFilter, ChunkId, ChunkState, CollectionName, DocumentId, Span
+from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.full_text import any_of
+from scaffold.store.driver.gateway import TableGateway
+from scaffold.store.knowledge.changes import take_numbers
+from scaffold.store.knowledge.filters import EVERYTHING, conditions_of
+
+ADD = """
+INSERT INTO chunk (seq, id, collection, text, title, sha256, document_id, start_char, end_char, page, source, meta,
+                   state, valid_from, valid_until, superseded_by, created_at)
+VALUES (:seq, :id, :collection, :text, :title, :sha256, :document_id, :start_char, :end_char, :page, :source, :meta,
+        :state, :valid_from, :valid_until, :superseded_by, :created_at)
+ON CONFLICT DO NOTHING
+"""
+CHANGE = """
+UPDATE chunk SET text = :text, title = :title, sha256 = :sha256, meta = :meta, state = :state, source = :source,
+       valid_from = :valid_from, valid_until = :valid_until, superseded_by = :superseded_by WHERE id = :id
+"""
+ADD_META = "INSERT INTO chunk_meta (chunk_id, name, value) VALUES (:id, :name, :value)"
+FORGET_META = "DELETE FROM chunk_meta WHERE chunk_id = :id"
+GET = "SELECT * FROM chunk WHERE id = :id"
+BY_SEQ = "SELECT * FROM chunk WHERE seq = :seq"
+SAME = "SELECT * FROM chunk WHERE collection = :collection AND sha256 = :sha256 ORDER BY seq"
+BY_PREFIX = "SELECT * FROM chunk WHERE substr(id, 1, length(:text)) = :text ORDER BY id LIMIT :most"
+COUNT = "SELECT COUNT(*) AS chunks FROM chunk WHERE collection = :collection"
+COUNT_STATES = (
+    "SELECT state, COUNT(*) AS chunks FROM chunk WHERE collection = :collection GROUP BY state ORDER BY state"
+)
+NOTE_REMOVAL = """
+INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
+SELECT embedding.seq, embedding.chunk_seq, :seq, embedding.collection
+FROM embedding JOIN chunk ON chunk.seq = embedding.chunk_seq WHERE chunk.id = :id
+"""
+FORGET_EMBEDDING = "DELETE FROM embedding WHERE chunk_seq = (SELECT seq FROM chunk WHERE id = :id)"
+FORGET = "DELETE FROM chunk WHERE id = :id"
+SEARCH: Mapping[str, tuple[str, str]] = {
+    "sqlite": (
+        """SELECT chunk.seq AS seq FROM chunk_words JOIN chunk ON chunk.seq = chunk_words.rowid
+        WHERE chunk_words MATCH :query AND chunk.collection = :collection""",
+        "ORDER BY bm25(chunk_words, 2.0, 1.0), chunk.seq LIMIT :most",
+    ),
+    "postgres": (
+        """SELECT chunk.seq AS seq FROM chunk WHERE to_tsvector('english', title || ' ' || text)
+        @@ websearch_to_tsquery('english', :query) AND chunk.collection = :collection""",
+        """ORDER BY ts_rank_cd(to_tsvector('english', title || ' ' || text),
+        websearch_to_tsquery('english', :query), 1) DESC, chunk.seq LIMIT :most""",
+    ),
+}
+"""How chunks are found by their words, by dialect: what comes before the conditions of a filter, and what after."""
+
+
+POSITION: Mapping[str, str] = {"sqlite": "instr", "postgres": "strpos"}
+"""The function that finds a text in another one, by dialect."""
+
+
+class Chunks(TableGateway):
+    """The chunks of one database."""
+
+    def add(self, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+        """Store chunks and return them with their numbers; one whose text is stored already is returned as it is."""
+        numbers = take_numbers(self._connection, len(chunks)) if chunks else range(0)
+        self._connection.write_each(ADD, [_columns(each, seq) for each, seq in zip(chunks, numbers, strict=True)])
+        stored = [self._stored(chunk, seq) for chunk, seq in zip(chunks, numbers, strict=True)]
+        new = [each for each, seq in zip(stored, numbers, strict=True) if each.seq == seq]
+        self._connection.write_each(ADD_META, [row for each in new for row in _meta_rows(each)])
+        return tuple(stored)
+
+    def change(self, chunk: Chunk) -> None:
+        """Store a chunk in place of the one with its id; its vector is gone with another text, or when superseded."""
+        before = self.get(chunk.id)
+        is_other_text = before is not None and (before.text, before.title) != (chunk.text, chunk.title)
+        if is_other_text or chunk.state == "superseded":
+            self._drop_embeddings([chunk.id])
+        columns = _columns(chunk, 0)
+        for unchanged in ("seq", "collection", "document_id", "start_char", "end_char", "page", "created_at"):
+            del columns[unchanged]
+        self._connection.write(CHANGE, **columns)
+        self._connection.write(FORGET_META, id=chunk.id)
+        self._connection.write_each(ADD_META, _meta_rows(chunk))
+
+    def forget(self, chunks: Iterable[ChunkId]) -> None:
+        """Delete chunks with their words and vectors."""
+        ids = list(chunks)
+        self._drop_embeddings(ids)
+        self._connection.write_each(FORGET, [{"id": each} for each in ids])
+
+    def get(self, chunk: ChunkId) -> Chunk | None:
+        """Return the chunk; None if there is none."""
+        row = self._connection.row(GET, id=chunk)
+        return None if row is None else _chunk(row)
+
+    def with_numbers(self, numbers: Iterable[int]) -> tuple[Chunk, ...]:
+        """Return the chunks with these numbers, in that order, without those that are gone."""
+        rows = (self._connection.row(BY_SEQ, seq=each) for each in numbers)
+        return tuple(_chunk(row) for row in rows if row is not None)
+
+    def by_prefix(self, text: str, most: int = 10) -> tuple[Chunk, ...]:
+        """Return chunks whose id starts with `text`."""
+        return tuple(map(_chunk, self._connection.rows(BY_PREFIX, text=text, most=most)))
+
+    def same(self, collection: CollectionName, sha256: str) -> tuple[Chunk, ...]:
+        """Return the chunks of a collection that have the text with this hash."""
+        return tuple(map(_chunk, self._connection.rows(SAME, collection=collection, sha256=sha256)))
+
+    def count(self, collection: CollectionName) -> int:
+        """Return how many chunks a collection has."""
+        return int(self._connection.rows(COUNT, collection=collection)[0]["chunks"])
+
+    def counts_by_state(self, collection: CollectionName) -> dict[ChunkState, int]:
+        """Return how many chunks of a collection are in each state."""
+        rows = self._connection.rows(COUNT_STATES, collection=collection)
+        return {row["state"]: int(row["chunks"]) for row in rows}
+
+    def search(
+        self, collection: CollectionName, words: Sequence[str], wanted: ChunkFilter, *, most: int
+    ) -> tuple[int, ...]:
+        """Return the numbers of the chunks that have any of the words, the best first; empty without words."""
+        query = any_of(words)
+        if not query:
+            return ()
+        before, after = SEARCH[self._connection.driver.dialect]
+        conditions = conditions_of(wanted)
+        rows = self._connection.rows(
+            f"{before} {conditions.text} {after}", query=query, collection=collection, most=most, **conditions.values
+        )
+        return tuple(int(row["seq"]) for row in rows)
+
+    def containing(
+        self, collection: CollectionName, parts: Sequence[str], wanted: ChunkFilter, *, most: int
+    ) -> tuple[int, ...]:
+        """Return the numbers of the chunks whose text contains any of the parts, those with the most of them first.
+
+        For scripts that are written without spaces, in which full-text search takes a sentence for one word.
+        """
+        if not parts:
+            return ()
+        position = POSITION[self._connection.driver.dialect]
+        count = " + ".join(f"CASE WHEN {position}(text, :part{n}) > 0 THEN 1 ELSE 0 END" for n in range(len(parts)))
+        conditions = conditions_of(wanted)
+        statement = (
+            f"SELECT seq FROM (SELECT chunk.*, {count} AS parts FROM chunk WHERE collection = :collection) AS chunk "  # noqa: S608 - our names
+            f"WHERE parts > 0 {conditions.text} ORDER BY parts DESC, seq LIMIT :most"
+        )
+        values = {f"part{n}": part for n, part in enumerate(parts)}
+        rows = self._connection.rows(statement, collection=collection, most=most, **conditions.values, **values)
+        return tuple(int(row["seq"]) for row in rows)
+
+    def newest(
+        self, collection: CollectionName, wanted: ChunkFilter = EVERYTHING, *, most: int, before: int | None = None
+    ) -> tuple[Chunk, ...]:
+        """Return the chunks that were stored last, the newest first; `before`: only those with a smaller number."""
+        conditions = conditions_of(wanted)
+        older = "AND chunk.seq < :before" if before is not None else ""
+        values = {**conditions.values, **({} if before is None else {"before": before})}
+        rows = self._connection.rows(
+            f"SELECT * FROM chunk WHERE collection = :collection {conditions.text} {older} "  # noqa: S608 - our conditions
+            "ORDER BY created_at DESC, seq DESC LIMIT :most",
+            collection=collection,
+            most=most,
+            **values,
+        )
+        return tuple(map(_chunk, rows))
+
+    def numbers(self, collection: CollectionName, wanted: ChunkFilter) -> frozenset[int]:
+        """Return the numbers of all chunks that fit a filter."""
+        conditions = conditions_of(wanted)
+        statement = f"SELECT seq FROM chunk WHERE collection = :collection {conditions.text}"  # noqa: S608 - our conditions
+        rows = self._connection.rows(statement, collection=collection, **conditions.values)
+        return frozenset(int(row["seq"]) for row in rows)
+
+    def _stored(self, chunk: Chunk, seq: int) -> Chunk:
+        row = self._connection.row(BY_SEQ, seq=seq)
+        if row is not None:
+            return _chunk(row)
+        same = self.same(chunk.collection, chunk.sha256)
+        return next(each for each in same if each.valid_until is None and _place(each) == _place(chunk))
+
+    def _drop_embeddings(self, ids: Sequence[ChunkId]) -> None:
+        if not ids:
+            return
+        number = take_numbers(self._connection, 1)[0]
+        self._connection.write_each(NOTE_REMOVAL, [{"id": each, "seq": number} for each in ids])
+        self._connection.write_each(FORGET_EMBEDDING, [{"id": each} for each in ids])
+
+
+def _place(chunk: Chunk) -> tuple[DocumentId | None, int]:
+    """Return what a text may be stored once for: memories are not in a document, parts of one may be alike."""
+    return chunk.document, chunk.span.start
+
+
+def _columns(chunk: Chunk, seq: int) -> dict[str, ColumnValue]:
+    return {
+        "seq": seq,
+        "id": chunk.id,
+        "collection": chunk.collection,
+        "text": chunk.text,
+        "title": chunk.title,
+        "sha256": chunk.sha256,
+        "document_id": chunk.document,
+        "start_char": chunk.span.start,
+        "end_char": chunk.span.end,
+        "page": chunk.span.page,
+        "source": chunk.source,
+        "meta": OBJECT.write(chunk.meta),
+        "state": chunk.state,
+        "valid_from": format_time(chunk.valid_from),
+        "valid_until": format_time(chunk.valid_until),
+        "superseded_by": chunk.superseded_by,
+        "created_at": format_time(chunk.created_at),
+    }
+
+
+def _meta_rows(chunk: Chunk) -> Iterator[Mapping[str, ColumnValue]]:
+    return ({"id": chunk.id, "name": name, "value": value} for name, value in chunk.meta.items())
+
+
+def _chunk(row: Row) -> Chunk:
+    return Chunk(
+        id=row["id"],
+        collection=row["collection"],
+        text=row["text"],
+        title=row["title"],
+        sha256=row["sha256"],
+        document=row["document_id"],
+        span=Span(row["start_char"], row["end_char"], row["page"]),
+        source=row["source"],
+        meta=OBJECT.read(row["meta"]),
+        state=row["state"],
+        valid_from=parse_time(row["valid_from"]),
+        valid_until=parse_optional_time(row["valid_until"]),
+        superseded_by=row["superseded_by"],
+        created_at=parse_time(row["created_at"]),
+        seq=row["seq"],
+    )

@@ -1,0 +1,110 @@
+"""Embeddings: one vector for each chunk, stored with it or later."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.knowledge import Chunk, CollectionName
+from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
+from scaffold.store.knowledge.changes import last_number, take_numbers
+
+PUT = """
+INSERT INTO embedding (seq, chunk_seq, collection, model, vector)
+SELECT :seq, seq, collection, :model, :vector FROM chunk
+WHERE seq = :chunk AND sha256 = :sha256 AND state <> 'superseded'
+ON CONFLICT (chunk_seq) DO UPDATE SET seq = excluded.seq, model = excluded.model, vector = excluded.vector
+"""
+NOTE_REPLACED = """
+INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
+SELECT seq, chunk_seq, :seq, collection FROM embedding WHERE chunk_seq = :chunk
+"""
+AFTER = """
+SELECT seq, chunk_seq, vector FROM embedding WHERE collection = :collection AND seq > :after ORDER BY seq LIMIT :most
+"""
+REMOVED = "SELECT chunk_seq FROM embedding_removal WHERE collection = :collection AND seq > :after"
+COUNT_AT = """
+SELECT (SELECT COUNT(*) FROM embedding WHERE collection = :collection AND seq <= :number)
+     + (SELECT COUNT(*) FROM embedding_removal
+        WHERE collection = :collection AND embedding_seq <= :number AND seq > :number) AS vectors
+"""
+LAST_UNTIL = """
+SELECT seq, chunk_seq, vector FROM embedding WHERE collection = :collection AND seq <= :number
+ORDER BY seq DESC LIMIT :most
+"""
+OF_CHUNK = "SELECT vector FROM embedding WHERE chunk_seq = :chunk"
+COUNT = "SELECT COUNT(*) AS vectors FROM embedding WHERE collection = :collection"
+MISSING = """
+SELECT chunk.seq AS seq FROM chunk LEFT JOIN embedding ON embedding.chunk_seq = chunk.seq
+WHERE chunk.collection = :collection AND embedding.seq IS NULL AND chunk.state <> 'superseded'
+ORDER BY chunk.seq LIMIT :most
+"""
+PAGE = 2_000
+
+
+class StoredVector(Struct, frozen=True):
+    """A vector as it is stored."""
+
+    seq: int
+    """The number of the change that stored it."""
+    chunk: int
+    """The number of its chunk."""
+    vector: bytes
+
+
+class Embeddings(TableGateway):
+    """The vectors of one database."""
+
+    def put(self, model: str, vectors: Sequence[tuple[Chunk, bytes]]) -> None:
+        """Store the vector of each chunk, in place of an earlier one; not for a chunk whose text has changed since."""
+        numbers = take_numbers(self._connection, len(vectors)) if vectors else range(0)
+        rows = [(chunk, vector, seq) for (chunk, vector), seq in zip(vectors, numbers, strict=True)]
+        self._connection.write_each(NOTE_REPLACED, [{"chunk": chunk.seq, "seq": seq} for chunk, _, seq in rows])
+        self._connection.write_each(
+            PUT,
+            [
+                {"seq": seq, "chunk": chunk.seq, "sha256": chunk.sha256, "model": model, "vector": vector}
+                for chunk, vector, seq in rows
+            ],
+        )
+
+    def after(self, collection: CollectionName, number: int) -> Iterator[StoredVector]:
+        """Yield the vectors that were stored after the change with this number, in order."""
+        while rows := self._connection.rows(AFTER, collection=collection, after=number, most=PAGE):
+            yield from map(_stored_vector, rows)
+            number = rows[-1]["seq"]
+
+    def removed_after(self, collection: CollectionName, number: int) -> frozenset[int]:
+        """Return the numbers of the chunks whose vector was deleted or replaced after that change."""
+        rows = self._connection.rows(REMOVED, collection=collection, after=number)
+        return frozenset(int(row["chunk_seq"]) for row in rows)
+
+    def count_at(self, collection: CollectionName, number: int) -> int:
+        """Return how many vectors a collection had after the change with this number."""
+        return int(self._connection.rows(COUNT_AT, collection=collection, number=number)[0]["vectors"])
+
+    def last_until(self, collection: CollectionName, number: int, *, most: int) -> tuple[StoredVector, ...]:
+        """Return the last vectors of those that were stored up to that change and are still there."""
+        rows = self._connection.rows(LAST_UNTIL, collection=collection, number=number, most=most)
+        return tuple(map(_stored_vector, rows))
+
+    def of_chunk(self, chunk: Chunk) -> bytes | None:
+        """Return the chunk's vector; None if it has none."""
+        row = self._connection.row(OF_CHUNK, chunk=chunk.seq)
+        return None if row is None else bytes(row["vector"])
+
+    def count(self, collection: CollectionName) -> int:
+        """Return how many vectors a collection has."""
+        return int(self._connection.rows(COUNT, collection=collection)[0]["vectors"])
+
+    def missing(self, collection: CollectionName, *, most: int) -> tuple[int, ...]:
+        """Return the numbers of chunks that have no vector yet, the oldest first."""
+        return tuple(int(row["seq"]) for row in self._connection.rows(MISSING, collection=collection, most=most))
+
+    def last_change(self) -> int:
+        """Return the number of the last change of chunks and vectors."""
+        return last_number(self._connection)
+
+
+def _stored_vector(row: Row) -> StoredVector:
+    return StoredVector(row["seq"], row["chunk_seq"], bytes(row["vector"]))
