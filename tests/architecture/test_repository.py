@@ -98,10 +98,13 @@ def test_the_locks_satisfy_the_projects_dependencies() -> None:
     run, dev = declared()
     assert out_of_step(run, lock("run")) == []
     assert out_of_step([*run, *dev], lock("dev")) == []
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["memory"]
+    assert out_of_step([*run, *extra], lock("memory")) == []
 
 
 def test_development_and_run_time_locks_agree() -> None:
     assert lock("run").items() <= lock("dev").items()
+    assert lock("run").items() <= lock("memory").items()
 
 
 def test_a_requirement_without_a_hash_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""Texts split into chunks."""

@@ -1,0 +1,51 @@
+"""Split Markdown by its sections: each piece knows the headings above it."""
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from scaffold.memory.chunking.pieces import TextPiece, split_paragraphs
+
+_LINE = re.compile(r"[^\n]*\n?")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?\n?")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+PATH_SEPARATOR = " > "
+
+
+class _Section(Struct, frozen=True):
+    title: str
+    start: int
+    end: int
+
+
+def split_markdown(text: str) -> tuple[TextPiece, ...]:
+    """Return the pieces of a Markdown text, in order; a heading is in the first piece of its section."""
+    return tuple(
+        piece
+        for section in _sections(text)
+        for piece in split_paragraphs(text, section.start, section.end, title=section.title)
+    )
+
+
+def _sections(text: str) -> Iterator[_Section]:
+    path: list[tuple[int, str]] = []
+    start, fence = 0, ""
+    for line in _LINE.finditer(text):
+        if found := _FENCE.match(line[0]):
+            # A fence is closed by one of the same kind that is at least as long.
+            fence = "" if fence and found[1].startswith(fence) else fence or found[1]
+        heading = None if fence else _HEADING.fullmatch(line[0])
+        if heading is None or not line[0]:
+            continue
+        if line.start() > start:
+            yield _Section(_title(path), start, line.start())
+        level = len(heading[1])
+        path = [each for each in path if each[0] < level] + [(level, heading[2].strip())]
+        start = line.start()
+    if start < len(text):
+        yield _Section(_title(path), start, len(text))
+
+
+def _title(path: list[tuple[int, str]]) -> str:
+    return PATH_SEPARATOR.join(heading for _, heading in path if heading)

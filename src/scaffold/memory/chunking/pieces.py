@@ -1,0 +1,88 @@
+"""Split text into pieces at paragraphs, lines and sentences, so that none is longer than an embedding model reads."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+AIM_CHARS = 800
+"""Short paragraphs that follow each other are joined up to this length."""
+MAX_CHARS = 1_200
+"""No piece is longer: about 300 tokens of English."""
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*")
+_LINE_END = re.compile(r"\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|(?<=[。！？])")
+_WORD_END = re.compile(r"\s+")
+
+
+class TextPiece(Struct, frozen=True):
+    """A piece of a document: characters from `start` up to `end`, without white space around them."""
+
+    text: str
+    start: int
+    end: int
+    title: str = ""
+    """The headings above it, outermost first, or what it defines."""
+
+
+class _Range(Struct, frozen=True):
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+def split_paragraphs(text: str, start: int = 0, end: int | None = None, *, title: str = "") -> tuple[TextPiece, ...]:
+    """Return the pieces of a range of `text`, in order; they do not overlap, and only white space is between them."""
+    whole = _Range(start, len(text) if end is None else end)
+    short = (part for each in _cut(text, whole, _PARAGRAPH_END) for part in _shortened(text, each))
+    return tuple(filter(None, (_piece(text, each, title) for each in _joined(short))))
+
+
+def _shortened(text: str, part: _Range) -> Iterator[_Range]:
+    """Yield a range in parts that are short enough: cut at the largest boundaries that make them so."""
+    pending: list[tuple[_Range, Sequence[re.Pattern[str]]]] = [(part, (_LINE_END, _SENTENCE_END, _WORD_END))]
+    while pending:
+        each, boundaries = pending.pop()
+        if each.length <= MAX_CHARS:
+            yield each
+        elif boundaries:
+            joined = _joined(_cut(text, each, boundaries[0]))
+            pending += [(inner, boundaries[1:]) for inner in reversed(tuple(joined))]
+        else:
+            yield from (_Range(at, min(at + MAX_CHARS, each.end)) for at in range(each.start, each.end, MAX_CHARS))
+
+
+def _cut(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]:
+    start = part.start
+    for found in boundary.finditer(text, part.start, part.end):
+        if found.end() > start:
+            yield _Range(start, found.end())
+            start = found.end()
+    if start < part.end:
+        yield _Range(start, part.end)
+
+
+def _joined(parts: Iterable[_Range]) -> Iterator[_Range]:
+    """Yield neighbours as one, as long as they are no longer than pieces should be."""
+    current: _Range | None = None
+    for part in parts:
+        if current is not None and part.end - current.start <= AIM_CHARS:
+            current = _Range(current.start, part.end)
+            continue
+        if current is not None:
+            yield current
+        current = part
+    if current is not None:
+        yield current
+
+
+def _piece(text: str, part: _Range, title: str) -> TextPiece | None:
+    content = text[part.start : part.end]
+    if not content.strip():
+        return None
+    start = part.start + len(content) - len(content.lstrip())
+    content = content.strip()
+    return TextPiece(content, start, start + len(content), title)

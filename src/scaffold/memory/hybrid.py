@@ -1,0 +1,77 @@
+"""Search of one collection by words and by vector at once; by words alone where there is no embedder."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from scaffold.core.errors import EmbeddingError
+from scaffold.core.knowledge import Chunk, ChunkFilter, CollectionName
+from scaffold.memory.fusion import fuse
+from scaffold.memory.ports import Embedder, VectorSearches
+from scaffold.memory.search_words import search_parts, search_terms
+from scaffold.store.knowledge.tables import KnowledgeTables
+
+VALID = ChunkFilter()
+"""Only chunks that count have vectors, so this filter leaves none of these out."""
+LEAST_COSINE = 0.25
+"""Texts that are farther from the query have nothing to do with it."""
+LEG_RESULTS = 50
+"""How many results of each leg are joined at least."""
+LEG_FACTOR = 3
+"""How many times the wanted results each leg finds, where that is more."""
+
+
+class Hit(Struct, frozen=True):
+    """A chunk that was found."""
+
+    chunk: Chunk
+    cosine: float | None = None
+    """How near its vector is to that of the query, from -1 to 1; None if it was not found by its vector."""
+    by_words: bool = False
+    """Whether it has one of the words of the query, or a part of one in a script without spaces."""
+
+
+class VectorLeg(Struct, frozen=True):
+    """What search by vector needs."""
+
+    embedder: Embedder
+    vectors: VectorSearches
+
+
+class HybridSearch:
+    """Searches the collections of one database."""
+
+    def __init__(self, knowledge: KnowledgeTables, leg: VectorLeg | None = None) -> None:
+        """Without vectors, only words are searched."""
+        self._knowledge = knowledge
+        self._leg = leg
+
+    async def find(
+        self, collection: CollectionName, query: str, wanted: ChunkFilter = VALID, *, most: int = 10
+    ) -> Sequence[Hit]:
+        """Return the chunks that fit the query best, the best first.
+
+        Each leg ranks by itself, and the places are joined. If the embedder fails, words are searched alone.
+        """
+        depth = max(LEG_RESULTS, LEG_FACTOR * most)
+        chunks = self._knowledge.chunks
+        words = chunks.search(collection, search_terms(query), wanted, most=depth)
+        parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
+        nearest = await self._nearest(collection, query, wanted, depth)
+        cosines = {number: cosine for number, cosine in nearest if cosine >= LEAST_COSINE}
+        best = fuse(words, parts, tuple(cosines))[:most]
+        by_words = frozenset((*words, *parts))
+        return [Hit(chunk, cosines.get(chunk.seq), chunk.seq in by_words) for chunk in chunks.with_numbers(best)]
+
+    async def _nearest(
+        self, collection: CollectionName, query: str, wanted: ChunkFilter, most: int
+    ) -> Sequence[tuple[int, float]]:
+        vectors = self._leg.vectors.of(collection, self._leg.embedder.model) if self._leg is not None else None
+        if self._leg is None or vectors is None:
+            return ()
+        try:
+            (vector,) = await self._leg.embedder.embed([query])
+        except EmbeddingError:
+            return ()
+        among = None if wanted == VALID else self._knowledge.chunks.numbers(collection, wanted)
+        return vectors.search(vector, most=most, among=among)

@@ -1,0 +1,285 @@
+"""The memories of a repository and of its user: written, found and forgotten. No model is asked to remember."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, ChunkState, Collection
+from scaffold.host.random_ids import new_id
+from scaffold.memory.extra import fill_in_vectors, vector_leg
+from scaffold.memory.fusion import fuse
+from scaffold.memory.hybrid import VALID, Hit, HybridSearch, VectorLeg
+from scaffold.memory.index_place import delete_index, index_folder
+from scaffold.memory.notes import (
+    Memory,
+    MemoryScope,
+    MemoryType,
+    Remembered,
+    checked,
+    contradictions,
+    fingerprint,
+)
+from scaffold.memory.search_words import search_terms
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.database import Store
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.knowledge.filters import EVERYTHING
+from scaffold.store.user_store import UserStore
+
+COMPARED = 20
+"""How many memories with the same words a new one is compared with."""
+USER = "user"
+"""The source of what the user says: it counts at once."""
+FILLED_BY_SEARCH = 64
+"""How many memories get their vectors when something is looked for."""
+
+
+class MemoryDatabases(Struct, frozen=True):
+    """The databases; None for one that does not exist, or is not wanted."""
+
+    project: Store | None
+    user: UserStore | None
+    cache: Path
+    """The user's cache, for index files."""
+
+
+class FoundMemory(Struct, frozen=True):
+    """A memory that fits a query."""
+
+    memory: Memory
+    hit: Hit
+
+
+class IndexState(Struct, frozen=True, kw_only=True):
+    """How full a collection of one database is."""
+
+    scope: MemoryScope
+    collection: Collection
+    chunks: int
+    vectors: int
+    by_state: Mapping[ChunkState, int]
+
+
+class Memories:
+    """The memories of both databases. Each change is one transaction of its own."""
+
+    def __init__(self, databases: MemoryDatabases, *, clock: TimeSource, redactor: Redactor) -> None:
+        self._databases = databases
+        self._clock = clock
+        self._redactor = redactor
+        self._legs: dict[MemoryScope, VectorLeg | None] = {}
+
+    @property
+    def has_project(self) -> bool:
+        """Whether memories of a repository can be stored."""
+        return self._databases.project is not None
+
+    def remember(
+        self,
+        text: str,
+        *,
+        source: str,
+        scope: MemoryScope | None = None,
+        kind: MemoryType = "fact",
+        supersedes: Memory | None = None,
+    ) -> Remembered:
+        """Store a memory, by default in the repository's database; it takes the place of the one it `supersedes`.
+
+        One of the user counts at once, any other is unconfirmed. UsageError for a text that may not be stored.
+        """
+        content = checked(text, self._redactor)
+        known = self._known(content)
+        if known is not None:
+            memory = self._confirmed(known) if source == USER else known
+        else:
+            memory = self._add(content, source, scope or ("project" if self.has_project else "user"), kind)
+        if supersedes is not None and supersedes.id != memory.id:
+            self._supersede(supersedes, by=memory)
+        rivals = self.rivals(memory) if known is None else ()
+        return Remembered(memory=memory, is_new=known is None, contradicts=rivals, superseded=supersedes)
+
+    def edit(self, memory: Memory, **changes: Any) -> Memory:
+        """Change `text`, `type` or `state` of a memory; a former text is deleted for good."""
+        chunk = memory.chunk
+        if "text" in changes:
+            content = checked(changes["text"], self._redactor)
+            known = self._known(content)
+            if known is not None and known.id != memory.id:
+                raise UsageError(f"{known.id} says that already", f"Forget one of them: `forget {memory.id}`.")
+            chunk = structs.replace(chunk, text=content, sha256=fingerprint(content), source=USER, state="active")
+        if "type" in changes:
+            chunk = structs.replace(chunk, meta={**chunk.meta, "type": changes["type"]})
+        if "state" in changes:
+            chunk = structs.replace(chunk, state=changes["state"])
+        if chunk.state != "superseded" and memory.chunk.state == "superseded":
+            chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
+        database = self._database(memory.scope)
+        with database.transaction(durable=True):
+            if chunk.text == memory.chunk.text:
+                database.knowledge.chunks.change(chunk)
+            else:
+                database.knowledge.replace(chunk)
+        if chunk.text != memory.chunk.text:
+            self._wipe([memory.scope])
+        return Memory(chunk, memory.scope)
+
+    def forget(self, memories: Iterable[Memory]) -> bool:
+        """Delete memories: text, words, vectors and index; False if another process keeps old text in the log."""
+        ids: dict[MemoryScope, list[ChunkId]] = {}
+        for each in memories:
+            ids.setdefault(each.scope, []).append(each.chunk.id)
+        for scope, chunks in ids.items():
+            database = self._database(scope)
+            with database.transaction(durable=True):
+                database.knowledge.forget(chunks)
+        return self._wipe(ids)
+
+    def newest(self, wanted: ChunkFilter = EVERYTHING, *, most: int) -> tuple[Memory, ...]:
+        """Return the memories that were stored last, the newest first."""
+        found = [
+            Memory(chunk, scope)
+            for scope, database in self._open()
+            for chunk in database.knowledge.chunks.newest(MEMORIES, wanted, most=most)
+        ]
+        return tuple(sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most])
+
+    def by_prefix(self, text: str) -> tuple[Memory, ...]:
+        """Return the memories whose id starts with `text`."""
+        return tuple(
+            Memory(chunk, scope)
+            for scope, database in self._open()
+            for chunk in database.knowledge.chunks.by_prefix(text)
+            if chunk.collection == MEMORIES
+        )
+
+    async def find(self, query: str, *, most: int, wanted: ChunkFilter = VALID) -> Sequence[FoundMemory]:
+        """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
+        found: dict[str, FoundMemory] = {}
+        rankings = []
+        for scope, database in self._open():
+            if (leg := self._leg(scope)) is not None:
+                await fill_in_vectors(database, leg, MEMORIES, most=FILLED_BY_SEARCH)
+            hits = await HybridSearch(database.knowledge, leg).find(MEMORIES, query, wanted, most=most)
+            found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
+            rankings.append([hit.chunk.id for hit in hits])
+        return [found[each] for each in fuse(*rankings)[:most]]
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether memories are found by their meaning, too: the extra `memory` is installed."""
+        return all(self._leg(scope) is not None for scope, _ in self._open())
+
+    async def index(self) -> tuple[int, int]:
+        """Compute all vectors that are missing, and make the index files that are worth it; return both counts."""
+        filled, files = 0, 0
+        for scope, database in self._open():
+            if (leg := self._leg(scope)) is not None:
+                filled += await fill_in_vectors(database, leg, MEMORIES, most=sys.maxsize)
+                files += leg.vectors.make_index(MEMORIES, leg.embedder.model)
+        return filled, files
+
+    def rivals(self, memory: Memory) -> tuple[Memory, ...]:
+        """Return memories that seem to contradict this one."""
+        return contradictions(memory, self._alike(memory.chunk.text)) if memory.chunk.state != "superseded" else ()
+
+    def states(self) -> tuple[IndexState, ...]:
+        """Return how full each collection is."""
+        return tuple(
+            IndexState(
+                scope=scope,
+                collection=collection,
+                chunks=knowledge.chunks.count(collection.name),
+                vectors=knowledge.embeddings.count(collection.name),
+                by_state=knowledge.chunks.counts_by_state(collection.name),
+            )
+            for scope, database in self._open()
+            for knowledge in (database.knowledge,)
+            for collection in knowledge.collections.all()
+        )
+
+    def _add(self, content: str, source: str, scope: MemoryScope, kind: MemoryType) -> Memory:
+        database, now = self._database(scope), self._clock.now()
+        knowledge = database.knowledge
+        chunk = Chunk(
+            id=ChunkId(new_id()),
+            collection=MEMORIES,
+            text=content,
+            sha256=fingerprint(content),
+            source=source,
+            meta={"type": kind},
+            state="active" if source == USER else "unconfirmed",
+            valid_from=now,
+            created_at=now,
+        )
+        with database.transaction(durable=True):
+            capacity = knowledge.collections.ensure(MEMORIES).capacity
+            if knowledge.chunks.count(MEMORIES) >= capacity:
+                raise UsageError(
+                    f"there are {capacity:,} memories already, as many as are kept", "Forget some of them first."
+                )
+            (stored,) = knowledge.chunks.add([chunk])
+        return Memory(stored, scope)
+
+    def _supersede(self, former: Memory, *, by: Memory) -> None:
+        database, now = self._database(former.scope), self._clock.now()
+        with database.transaction(durable=True):
+            chunk = database.knowledge.chunks.get(former.chunk.id)
+            if chunk is not None and chunk.state != "superseded":
+                database.knowledge.chunks.change(
+                    structs.replace(chunk, state="superseded", valid_until=now, superseded_by=by.chunk.id)
+                )
+
+    def _confirmed(self, memory: Memory) -> Memory:
+        if memory.chunk.state != "unconfirmed":
+            return memory
+        return self.edit(memory, state="active")
+
+    def _known(self, content: str) -> Memory | None:
+        """Return the memory that says the same, but for white space and the end of the sentence."""
+        for scope, database in self._open():
+            for chunk in database.knowledge.chunks.same(MEMORIES, fingerprint(content)):
+                if chunk.state != "superseded":
+                    return Memory(chunk, scope)
+        return None
+
+    def _alike(self, content: str) -> list[Memory]:
+        found: list[Memory] = []
+        for scope, database in self._open():
+            chunks = database.knowledge.chunks
+            numbers = chunks.search(MEMORIES, search_terms(content), VALID, most=COMPARED)
+            found += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
+        return found
+
+    def _leg(self, scope: MemoryScope) -> VectorLeg | None:
+        if scope not in self._legs:
+            database = self._database(scope)
+            self._legs[scope] = vector_leg(database.knowledge, self._indices(database))
+        return self._legs[scope]
+
+    def _wipe(self, scopes: Iterable[MemoryScope]) -> bool:
+        emptied = []
+        for scope in scopes:
+            database = self._database(scope)
+            delete_index(self._indices(database), MEMORIES)
+            emptied.append(database.knowledge.empty_log())
+        return all(emptied)
+
+    def _indices(self, database: Store | UserStore) -> Path:
+        return index_folder(self._databases.cache, database.name)
+
+    def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
+        if self._databases.project is not None:
+            yield "project", self._databases.project
+        if self._databases.user is not None:
+            yield "user", self._databases.user
+
+    def _database(self, scope: MemoryScope) -> Store | UserStore:
+        for name, database in self._open():
+            if name == scope:
+                return database
+        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
+        raise UsageError(f"a memory of the {scope} cannot be stored: {where}", "Choose the other scope.")

@@ -1,0 +1,39 @@
+"""Open the databases of memories: that of the repository here, if there is one, beside the user's."""
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+
+from scaffold.core.errors import NotInRepository, StoreEmpty
+from scaffold.git.common_dir import find_common_dir
+from scaffold.host.user_dirs import user_dirs
+from scaffold.host.wall_clock import WallClock
+from scaffold.memory.memories import Memories, MemoryDatabases
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.database import Store
+from scaffold.store.driver.location import existing_state_location, state_location
+from scaffold.store.user_store import UserStore
+
+
+@contextmanager
+def open_memories(cwd: Path, user: UserStore | None, redactor: Redactor, *, create: bool = False) -> Iterator[Memories]:
+    """Open the memories of the repository around `cwd` and of the user; with `create`, its database is made."""
+    clock = WallClock()
+    store = _project_store(cwd, clock, create=create)
+    with nullcontext() if store is None else closing(store):
+        yield Memories(MemoryDatabases(store, user, user_dirs().cache), clock=clock, redactor=redactor)
+
+
+def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:
+    try:
+        common = find_common_dir(cwd)
+    except NotInRepository:
+        return None
+    if create:
+        return Store.open(state_location(common, os.environ), clock=clock)
+    place = existing_state_location(common, os.environ)
+    try:
+        return None if place is None else Store.open(place, clock=clock, create=False)
+    except StoreEmpty:
+        return None

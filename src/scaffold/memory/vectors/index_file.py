@@ -1,0 +1,178 @@
+"""An approximate index (HNSW) of a large collection in a file: a cache, which can be deleted at any time.
+
+The file is never changed in place. What was stored or deleted after it was made is searched exactly beside it, until
+a new one is made. A file that does not fit the database, or is not whole, is not used.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnxruntime  # noqa: F401 - the process crashes if it is loaded after usearch
+from msgspec import Struct
+from usearch.index import Index
+
+from scaffold.core.knowledge import Collection as KnowledgeCollection
+from scaffold.core.knowledge import CollectionName
+from scaffold.host.files import try_lock, write_atomic
+from scaffold.memory.index_place import delete_index, index_path
+from scaffold.memory.vectors.exact import Nearest, VectorTable, nearest
+from scaffold.memory.vectors.numbers import Matrix, unpacked
+from scaffold.store.knowledge.embeddings import Embeddings, StoredVector
+
+CONNECTIVITY = 16
+EXPANSION_ADD = 200
+EXPANSION_SEARCH = 128
+EXACT_UNTIL = 20_000
+"""Up to so many vectors, an exact search is fast enough: no index is made, nor asked for smaller selections."""
+SPARE = 2
+"""How many times the wanted number of neighbours the index is asked for, as some of them are gone or do not fit."""
+STALE_SHARE = 0.1
+"""The share of vectors stored since, above which a new index is made."""
+COMPARED = 64
+"""How many of the last vectors are compared with those in the database when a file is opened."""
+
+
+class IndexHeader(Struct, frozen=True, kw_only=True):
+    """What a file contains; written beside it, after it."""
+
+    seq: int
+    """The number of the last change that is in it."""
+    count: int
+    model: str
+    dimension: int
+    sha256: str
+    """Of the file."""
+
+
+class IndexFile:
+    """The index of one collection, opened."""
+
+    def __init__(self, header: IndexHeader, index: Index) -> None:
+        self.header = header
+        self._index = index
+
+    def search(self, query: bytes, *, most: int, among: Collection[int] | None, without: Collection[int]) -> Nearest:
+        """Return the nearest chunks among those that fit; exact if these are few."""
+        if among is not None and len(among) <= EXACT_UNTIL:
+            return self._exact(query, most, [each for each in among if each not in without])
+        wanted = unpacked([query])
+        share = 1.0 if among is None else max(len(among), 1) / max(len(self._index), 1)
+        asked = min(len(self._index), int(SPARE * most / share) + len(without))
+        if asked <= 0 or wanted.shape[1] != self._index.ndim:
+            return ()
+        found = self._index.search(wanted[0], asked)
+        pairs = ((int(key), 1 - float(distance)) for key, distance in zip(found.keys, found.distances, strict=True))
+        fits = [(key, near) for key, near in pairs if key not in without and (among is None or key in among)]
+        return tuple(fits[:most])
+
+    def vectors_of(self, chunks: Collection[int]) -> tuple[Matrix, list[int]]:
+        """Return the vectors of those chunks that are in the index, with their numbers."""
+        kept = [each for each in chunks if each in self._index]
+        if not kept:
+            return np.zeros((0, self._index.ndim), dtype=np.float32), []
+        return np.asarray(self._index.get(np.array(kept, dtype=np.uint64)), dtype=np.float32), kept
+
+    def _exact(self, query: bytes, most: int, chunks: Collection[int]) -> Nearest:
+        vectors, kept = self.vectors_of(chunks)
+        return nearest(unpacked([query]), vectors, np.array(kept, dtype=np.int64), most)
+
+
+class IndexFolder:
+    """Where the indices of one database are. Only one process makes them at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self, collection: KnowledgeCollection, embeddings: Embeddings) -> IndexFile | None:
+        """Return the collection's index; None if there is none that is whole and fits the database."""
+        path = self._path(collection.name)
+        try:
+            header = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=IndexHeader)
+            content = path.read_bytes()
+        except (OSError, msgspec.MsgspecError):
+            return None
+        if (header.model, header.dimension) != (collection.model, collection.dimension):
+            return None
+        if hashlib.sha256(content).hexdigest() != header.sha256 or header.seq > embeddings.last_change():
+            return None
+        index = Index.restore(content, expansion_search=EXPANSION_SEARCH)
+        if index is None or not _fits(index, header, collection.name, embeddings):
+            return None
+        return IndexFile(header, index)
+
+    def make(self, collection: KnowledgeCollection, embeddings: Embeddings) -> bool:
+        """Write a new index of all vectors; return False if another process is doing so, or there are too few."""
+        with self._only_writer() as only:
+            if not only:
+                return False
+            seq = embeddings.last_change()
+            table = VectorTable(collection.name)
+            table.refresh(embeddings)
+            if len(table) <= EXACT_UNTIL:
+                self.delete(collection.name)
+                return False
+            index = Index(
+                ndim=collection.dimension,
+                metric="cos",
+                dtype="f16",
+                connectivity=CONNECTIVITY,
+                expansion_add=EXPANSION_ADD,
+                expansion_search=EXPANSION_SEARCH,
+            )
+            index.add(table.chunks.astype(np.uint64), table.vectors)
+            self._write(collection, index, seq)
+            return True
+
+    def delete(self, collection: CollectionName) -> None:
+        """Delete the collection's index: the vectors in it may be of text that was forgotten."""
+        delete_index(self._folder, collection)
+
+    def _write(self, collection: KnowledgeCollection, index: Index, seq: int) -> None:
+        content = bytes(index.save() or b"")
+        header = IndexHeader(
+            seq=seq,
+            count=len(index),
+            model=collection.model,
+            dimension=collection.dimension,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+        path = self._path(collection.name)
+        # In this order: with a header of another file, or none, the file does not count.
+        write_atomic(path, content)
+        write_atomic(path.with_suffix(".json"), msgspec.json.encode(header))
+
+    def _path(self, collection: CollectionName) -> Path:
+        return index_path(self._folder, collection)
+
+    @contextmanager
+    def _only_writer(self) -> Iterator[bool]:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._folder / "writer.lock").open("w") as lock:
+            yield try_lock(lock.fileno())
+
+
+def is_stale(index: IndexFile | None, table: VectorTable) -> bool:
+    """Return whether a new index is worth making; `table` has what is not in the index."""
+    if index is None:
+        return len(table) > EXACT_UNTIL
+    return len(table) + len(table.removed) > STALE_SHARE * index.header.count
+
+
+def _fits(index: Index, header: IndexHeader, collection: CollectionName, embeddings: Embeddings) -> bool:
+    """Return whether the index has what the database had at that change: a backup may have been restored since."""
+    if len(index) != header.count or embeddings.count_at(collection, header.seq) != header.count:
+        return False
+    if index.ndim != header.dimension:
+        return False
+    last = embeddings.last_until(collection, header.seq, most=COMPARED)
+    return all(_is_equal(index, each) for each in last)
+
+
+def _is_equal(index: Index, stored: StoredVector) -> bool:
+    vector = index.get(stored.chunk)
+    expected = unpacked([stored.vector])[0]
+    return vector is not None and np.allclose(np.asarray(vector, dtype=np.float32), expected, atol=1e-3)

