@@ -36,14 +36,16 @@ class SessionEnvironment(Struct, frozen=True, kw_only=True):
 class SessionContext:
     """The context of a session. Implements `agent.ports.PromptContext`.
 
-    It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. The todo
-    list is the reminder, so it is never out of date.
+    It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. Memories
+    and the todo list are the reminder, so they are never out of date.
     """
 
     def __init__(self, environment: SessionEnvironment, modes: CurrentMode, todos: Todos) -> None:
         self._environment = environment
         self._modes = modes
         self._todos = todos
+        self.recalled = ""
+        """The memories that go with the last message: part of each request, never of the conversation."""
         self.renew()
 
     def text(self) -> str:
@@ -53,8 +55,8 @@ class SessionContext:
         return self._text
 
     def reminder(self) -> str:
-        """Return the todo list; empty while nothing on it is open."""
-        return todo_reminder(self._todos.entries)
+        """Return the memories for the last message and the todo list; empty without both."""
+        return "\n\n".join(filter(None, (self.recalled, todo_reminder(self._todos.entries))))
 
     def renew(self) -> None:
         """Update date, branch and mode."""

@@ -43,6 +43,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "scaffold learn tests hang",
         "scaffold learn --evaluate",
     ),
+    "memory": (
+        "scaffold memory search database tests",
+        "scaffold memory add 'The integration tests need Redis on port 6379'",
+        "scaffold memory export memories.md",
+    ),
     "item": (
         "scaffold item add 'the cache is never emptied' -p shop -l bug",
         "scaffold item ready",

@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "contract": "scaffold.cli.commands.contract:contract",
     "baseline": "scaffold.cli.commands.baseline:baseline",
     "learn": "scaffold.cli.commands.learning.learn:learn",
+    "memory": "scaffold.cli.commands.memory.memory:memory",
     "item": "scaffold.cli.commands.items.item:item",
     "approve": "scaffold.cli.commands.approvals:approve",
     "reject": "scaffold.cli.commands.approvals:reject",

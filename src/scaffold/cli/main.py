@@ -96,6 +96,7 @@ SUMMARIES: Mapping[str, str] = {
     "contract": "Show the checks that an action must pass.",
     "baseline": "Show the gate results before the work, or reset them.",
     "learn": "Show what earlier work showed, and what of it helped; add to it.",
+    "memory": "Show, search, correct and delete what `ralph` remembers; add to it.",
     "item": "Keep tasks and epics outside of any plan; agents file here what they find.",
     "approve": "Approve a request of an agent.",
     "reject": "Reject a request of an agent; the agent reads your reason.",

@@ -26,6 +26,7 @@ from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
@@ -53,6 +54,7 @@ from scaffold.session.conversation import (
     stored_todos,
 )
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
+from scaffold.session.memory.access import LazyMemories, memory_access
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import UsageCounter
@@ -131,6 +133,8 @@ class Session:
         self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
         """What its tools changed."""
         self._redactor = redactor_for(os.environ, options.cwd)
+        self._memories = LazyMemories(memory_access(options, conversation, self._redactor))
+        self._context: SessionContext
         self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
         """Its subagents and messages; not used in a subagent's session."""
@@ -156,7 +160,14 @@ class Session:
         Raises what `Agent.turn` raises.
         """
         self.file_history.begin_turn(words)
+        await self._recall(f"{words}\n{material}")
         return await self.agent.turn(self.user_content(words, material))
+
+    async def _recall(self, message: str) -> None:
+        found = await self._memories.context_for(message)
+        if isinstance(found, ScaffoldError):
+            self._notice(f"no memories go with this message: {found.what}")
+        self._context.recalled = "" if isinstance(found, ScaffoldError) else found
 
     def switch_effort(self, effort: Effort) -> None:
         """Let the model think so much from the next request on, also after the conversation is resumed."""
@@ -262,7 +273,10 @@ class Session:
                 sandbox=await self._sandbox(),
                 modes=self.modes,
                 todos=self.todos,
-                more=() if self._parent else self.peers.tools,
+                more=(
+                    *self._memories.tools(subagent=self._parent is not None),
+                    *(() if self._parent else self.peers.tools),
+                ),
                 history=self.file_history,
                 redactor=self._redactor,
                 commands=self._commands,
@@ -330,10 +344,11 @@ class Session:
             repository=self._redactor.clean(repository),
             elsewhere=self.open_conversation.elsewhere(options.cwd),
         )
+        self._context = SessionContext(environment, self.modes, self.todos)
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),
             system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
-            context=SessionContext(environment, self.modes, self.todos),
+            context=self._context,
             max_requests=options.max_turns,
             effort=self._first_effort(),
             compaction=options.compaction,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
@@ -13,11 +13,13 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.core.run_settings import Effort
 from scaffold.host.clock import SystemClock
+from scaffold.host.startup import lazy_import
 from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import change_stored, stored_effort
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
+from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_queries import (
     ConversationInfo,
@@ -37,6 +39,7 @@ from scaffold.session.slash_syntax import (
     Export,
     Help,
     InvalidCommand,
+    ManageMemory,
     QuitSession,
     Resume,
     ShowAgents,
@@ -56,6 +59,9 @@ from scaffold.session.slash_syntax import (
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
+
+MEMORY_COMMAND = "scaffold.session.memory.commands:run_memory_command"
+"""Takes the words of the command, the access to memories and the width; imported when it is first used."""
 
 
 class OneshotTarget(Struct, frozen=True):
@@ -102,14 +108,12 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             | ShowContext()
         ):
             return SlashReply(answer_query(command, _info(command, target, width, commands)))
+        case ManageMemory(words=words):
+            return SlashReply(await _memory(words, target, width))
         case ShowText(text=text):
             return SlashReply(text())
-        case SwitchModel(model=model):
-            return SlashReply(await _switch_model(target, model), "notice")
-        case SwitchMode(mode=mode):
-            return SlashReply(_switch_mode(target, parse_mode(mode)), "notice")
-        case SwitchEffort(effort=effort):
-            return SlashReply(_switch_effort(target, parse_effort(effort)), "notice")
+        case SwitchModel() | SwitchMode() | SwitchEffort():
+            return SlashReply(await _switch(command, target), "notice")
         case Resume(conversation=""):
             return SlashReply(_listing(target, width))
         case Export(file=file):
@@ -118,6 +122,14 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             return await _run_interactive(command, target)
         case _:
             assert_never(command)
+
+
+async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
+    options = target.options
+    access = MemoryAccess(cwd=options.cwd, store=target.store, redactor=redactor_for(os.environ, options.cwd))
+    answer: Any = await lazy_import(MEMORY_COMMAND)(words, access, width)
+    text: str = answer.text
+    return text
 
 
 def needs_idle_agent(command: Command) -> bool:
@@ -222,6 +234,18 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
 
 def _models() -> Sequence[str]:
     return [known.model for known in known_models()]
+
+
+async def _switch(command: SwitchModel | SwitchMode | SwitchEffort, target: SlashTarget) -> str:
+    match command:
+        case SwitchModel(model=model):
+            return await _switch_model(target, model)
+        case SwitchMode(mode=mode):
+            return _switch_mode(target, parse_mode(mode))
+        case SwitchEffort(effort=effort):
+            return _switch_effort(target, parse_effort(effort))
+        case _:
+            assert_never(command)
 
 
 async def _switch_model(target: SlashTarget, name: str) -> str:

@@ -66,6 +66,13 @@ class ShowAgents(Struct, frozen=True, tag="show_agents"):
     name: str = ""
 
 
+class ManageMemory(Struct, frozen=True, tag="memory"):
+    """Show memories, or change them."""
+
+    words: Sequence[str] = ()
+    """The arguments as typed."""
+
+
 class ShowCost(Struct, frozen=True, tag="show_cost"):
     """Show tokens and costs."""
 
@@ -137,6 +144,7 @@ Command = (
     | SwitchEffort
     | ShowTasks
     | ShowAgents
+    | ManageMemory
     | ShowCost
     | ShowTools
     | ShowContext
@@ -256,6 +264,14 @@ COMMANDS = (
         read=_agents,
         in_oneshot=True,
         completions=("show",),
+    ),
+    CommandSyntax(
+        name="memory",
+        words="[COMMAND ...]",
+        summary="what is remembered beyond this conversation",
+        read=ManageMemory,
+        in_oneshot=True,
+        completions=("help", "list", "search", "show", "edit", "forget", "add", "indices", "stats"),
     ),
     CommandSyntax(
         name="cost",

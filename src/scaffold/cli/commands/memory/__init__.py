@@ -1,0 +1,1 @@
+"""`memory`: what is remembered beyond a conversation."""

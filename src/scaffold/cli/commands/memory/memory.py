@@ -1,0 +1,159 @@
+"""`memory`: the group of its commands, which do what `/memory` does in a conversation."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from scaffold.agent.model_access import open_user_store
+from scaffold.cli.commands.memory.files import export_memories, import_memories
+from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.style import print_json
+from scaffold.core.knowledge import MEMORIES
+from scaffold.host.process.async_runner import run_async
+from scaffold.memory.memories import Memories
+from scaffold.memory.notes import MemoryScope, MemoryType
+from scaffold.memory.opening import open_memories
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.session.memory import commands
+from scaffold.session.memory.commands import MemoryAnswer
+
+
+@click.group()
+def memory() -> None:
+    """Show, search, correct and delete what `ralph` remembers beyond a conversation, and add to it.
+
+    Memories of this repository are in its database, those of yours for all folders in your own. The agent gets what
+    fits your message, as data that gives no orders.
+    """
+
+
+@memory.command("list")
+@click.argument("index", default=MEMORIES)
+@json_option
+@pageable
+def list_(index: str, *, as_json: bool) -> None:
+    """List the memories, the newest first."""
+    with _memories() as memories:
+        _print(commands.listed(memories, index, width=_width()), as_json=as_json)
+
+
+@memory.command()
+@click.argument("query", nargs=-1, required=True)
+@json_option
+def search(query: Sequence[str], *, as_json: bool) -> None:
+    """Show the memories that fit QUERY, by words and by meaning."""
+    with _memories() as memories:
+        _print(run_async(commands.searched(memories, " ".join(query), width=_width())), as_json=as_json)
+
+
+@memory.command()
+@click.argument("name", metavar="MEMORY")
+@json_option
+def show(name: str, *, as_json: bool) -> None:
+    """Show one memory: who said it, since when, and what contradicts it."""
+    with _memories() as memories:
+        _print(commands.shown(memories, name), as_json=as_json)
+
+
+@memory.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--scope", type=click.Choice(get_args(MemoryScope)), help="Default: this repository, if there is one.")
+@click.option("--type", "kind", type=click.Choice(get_args(MemoryType)), default="fact", show_default=True)
+@click.option("--supersedes", metavar="MEMORY", default="", help="The memory whose place it takes.")
+@json_option
+def add(text: Sequence[str], *, as_json: bool, **given: Any) -> None:
+    """Remember TEXT; it counts at once."""
+    with _memories(create=given["scope"] != "user") as memories:
+        _print(commands.added(memories, " ".join(text), **given), as_json=as_json)
+
+
+@memory.command()
+@click.argument("name", metavar="MEMORY")
+@click.argument("field", type=click.Choice(tuple(commands.FIELDS)))
+@click.argument("value", nargs=-1, required=True)
+@json_option
+def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
+    """Change the text, type or state of a memory; a former text is deleted for good."""
+    with _memories() as memories:
+        _print(commands.edited(memories, name, field, " ".join(value)), as_json=as_json)
+
+
+@memory.command()
+@click.argument("names", metavar="MEMORY...", nargs=-1, required=True)
+@json_option
+def forget(names: Sequence[str], *, as_json: bool) -> None:
+    """Delete memories for good: text, words and vectors."""
+    with _memories() as memories:
+        _print(commands.forgotten(memories, names), as_json=as_json)
+
+
+@memory.command()
+@json_option
+def indices(*, as_json: bool) -> None:
+    """List the indices, and how full they are."""
+    with _memories() as memories:
+        _print(commands.indices(memories), as_json=as_json)
+
+
+@memory.command()
+@click.argument("index", default=MEMORIES)
+@json_option
+def stats(index: str, *, as_json: bool) -> None:
+    """Show one index in numbers."""
+    with _memories() as memories:
+        _print(commands.stats(memories, index), as_json=as_json)
+
+
+@memory.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+def export(file: Path | None) -> None:
+    """Write all memories as Markdown to a new FILE, or to standard output."""
+    with _memories() as memories:
+        print_text(export_memories(memories, file))
+
+
+@memory.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--scope", type=click.Choice(get_args(MemoryScope)), help="Default: as exported, else this repository.")
+@click.option("--confirmed", is_flag=True, help="They count at once, as if you had said them.")
+@json_option
+def import_(file: Path, *, scope: MemoryScope | None, confirmed: bool, as_json: bool) -> None:
+    """Read memories from FILE: an export, or a text of which each section becomes one. They are unconfirmed."""
+    with _memories(create=scope != "user") as memories:
+        _print(import_memories(memories, file, scope=scope, confirmed=confirmed), as_json=as_json)
+
+
+@memory.command()
+@json_option
+def index(*, as_json: bool) -> None:
+    """Compute the vectors that are missing, and a new index file where there are very many."""
+    with _memories() as memories:
+        _print(run_async(commands.indexed(memories)), as_json=as_json)
+
+
+@contextmanager
+def _memories(*, create: bool = False) -> Iterator[Memories]:
+    store, cwd = open_user_store(), Path.cwd()
+    try:
+        with open_memories(cwd, store, redactor_for(os.environ, cwd), create=create) as memories:
+            yield memories
+    finally:
+        store.close()
+
+
+def _print(answer: MemoryAnswer, *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer.data)
+    else:
+        print_text(answer.text)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200

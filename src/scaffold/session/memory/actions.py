@@ -1,0 +1,88 @@
+"""What the agent's memory tools do, and what it is told of memories."""
+
+from contextlib import AbstractContextManager
+from typing import Any, get_args
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.tool import ToolOutput
+from scaffold.memory.memories import Memories
+from scaffold.memory.notes import Memory, MemoryScope, MemoryType, Remembered
+from scaffold.memory.opening import open_memories
+from scaffold.memory.recall import recalled_for, recalled_text
+from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.lookup import find_memory
+
+
+class OpenedMemories:
+    """Opens the databases for each call, so that a session holds no lock on them. Implements `SessionMemories`."""
+
+    def __init__(self, access: MemoryAccess) -> None:
+        self._access = access
+
+    def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
+        """Store a memory of the agent, which is unconfirmed."""
+        try:
+            with self._open(create=scope != "user") as memories:
+                done = memories.remember(
+                    content,
+                    source=self._access.source,
+                    scope=_one_of(MemoryScope, scope),
+                    kind=_one_of(MemoryType, kind) or "fact",
+                    supersedes=find_memory(memories, supersedes) if supersedes else None,
+                )
+        except ScaffoldError as error:
+            return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
+        return ToolOutput(self._clean(_remembered_text(done)))
+
+    async def recall(self, query: str, most: int) -> ToolOutput:
+        """Return the memories that fit a query, as data."""
+        try:
+            with self._open() as memories:
+                found = [each.memory for each in await memories.find(query, most=most)]
+        except ScaffoldError as error:
+            return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
+        return ToolOutput(self._clean(recalled_text(found)))
+
+    def forget(self, memory_id: str) -> ToolOutput:
+        """Delete a memory."""
+        try:
+            with self._open() as memories:
+                memory = find_memory(memories, memory_id)
+                memories.forget([memory])
+        except ScaffoldError as error:
+            return ToolOutput(f"Not forgotten: {error.in_full}", failed=True)
+        return ToolOutput(f"Forgot {memory.id}.")
+
+    async def context_for(self, message: str) -> str:
+        """Return the memories that go with a message."""
+        with self._open() as memories:
+            return await recalled_for(memories, message)
+
+    def _open(self, *, create: bool = False) -> AbstractContextManager[Memories]:
+        access = self._access
+        return open_memories(access.cwd, access.store, access.redactor, create=create)
+
+    def _clean(self, text: str) -> str:
+        return self._access.redactor.clean(text)
+
+
+def _one_of(choices: Any, word: str) -> Any:
+    """Return the word if it is one of a Literal's; None if it is empty, which the tool's schema allows alone."""
+    return word if word in get_args(choices) else None
+
+
+def _remembered_text(done: Remembered) -> str:
+    memory = done.memory
+    if not done.is_new:
+        return f"{memory.id} says that already."
+    lines = [f"Remembered as {memory.id}, {memory.chunk.state}, of the {memory.scope}."]
+    if done.superseded is not None:
+        lines.append(f"It takes the place of {done.superseded.id}.")
+    if done.contradicts:
+        lines.append("These seem to contradict it. If one is wrong, remember the right one again and supersede it:")
+        lines.append(recalled_text(_shown_rivals(done)))
+    return "\n".join(lines)
+
+
+def _shown_rivals(done: Remembered) -> list[Memory]:
+    return list(done.contradicts[:5])

@@ -1,0 +1,236 @@
+"""The user's commands about memories: the same for `/memory` and for `scaffold memory`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import MEMORIES, ChunkState, CollectionName
+from scaffold.core.printable_text import count_of, printable, utf8_safe
+from scaffold.memory.memories import Memories
+from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
+from scaffold.memory.opening import open_memories
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.lookup import find_memory
+
+MOST_LISTED = 50
+MOST_FOUND = 10
+FIELDS: Mapping[str, Sequence[str]] = {
+    "text": (),
+    "type": get_args(MemoryType),
+    "state": ("active", "unconfirmed"),
+}
+"""What can be edited, and the values that it takes; none for any text."""
+HELP = """/memory list [INDEX]            the memories, the newest first
+/memory search QUERY            those that fit, by words and by meaning
+/memory show ID                 one in full: who said it, since when, what contradicts it
+/memory edit ID FIELD VALUE     change its text, type or state (active, unconfirmed)
+/memory forget ID...            delete for good
+/memory add TEXT                remember something yourself
+/memory indices                 the indices, and how full they are
+/memory stats [INDEX]           one of them in numbers"""
+
+
+class MemoryAnswer(Struct, frozen=True):
+    """What a command says, as text and as JSON."""
+
+    text: str
+    data: Mapping[str, Any]
+
+
+async def run_memory_command(  # noqa: PLR0911 - one for each
+    words: Sequence[str], access: MemoryAccess, width: int
+) -> MemoryAnswer:
+    """Execute `/memory WORDS`; UsageError if it is no command."""
+    name, rest = (words[0].lower(), words[1:]) if words else ("list", ())
+    with open_memories(access.cwd, access.store, access.redactor, create=name == "add") as memories:
+        match name, rest:
+            case "help", []:
+                return MemoryAnswer(HELP, {})
+            case ("list", [] | [_]):
+                return listed(memories, *rest, width=width)
+            case "search", [_, *_]:
+                return await searched(memories, " ".join(rest), width=width)
+            case "show", [memory]:
+                return shown(memories, memory)
+            case "edit", [memory, field, _, *_]:
+                return edited(memories, memory, field, " ".join(rest[2:]))
+            case "forget", [_, *_]:
+                return forgotten(memories, rest)
+            case "add", [_, *_]:
+                return added(memories, " ".join(rest))
+            case "indices", []:
+                return indices(memories)
+            case ("stats", [] | [_]):
+                return stats(memories, *rest)
+    raise UsageError(f"`/memory {printable(' '.join(words))[:60]}` is not a command", "`/memory help` lists them.")
+
+
+def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int = MOST_LISTED) -> MemoryAnswer:
+    """Return the memories that were stored last; UsageError for an index that does not exist."""
+    _require_index(memories, index)
+    found = memories.newest(most=most + 1) if index == MEMORIES else ()
+    lines = _lines(found[:most], width)
+    if len(found) > most:
+        lines.append(f"{most} are shown; search for the others.")
+    nothing = "Nothing is remembered yet. `memory add TEXT` remembers something."
+    return MemoryAnswer("\n".join(lines) or nothing, {"memories": [memory_json(each) for each in found[:most]]})
+
+
+async def searched(memories: Memories, query: str, *, width: int, most: int = MOST_FOUND) -> MemoryAnswer:
+    """Return the memories that fit a query, the best first."""
+    found = await memories.find(utf8_safe(query), most=most)
+    rows = [
+        {**memory_json(each.memory), "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4)}
+        for each in found
+    ]
+    lines = _lines([each.memory for each in found], width)
+    return MemoryAnswer("\n".join(lines) or f"No memory fits {quoted(query)}.", {"memories": rows})
+
+
+def shown(memories: Memories, name: str) -> MemoryAnswer:
+    """Return everything about one memory."""
+    memory = find_memory(memories, name)
+    chunk, rivals = memory.chunk, memories.rivals(memory)
+    fields = {
+        "state": chunk.state,
+        "type": memory.type,
+        "of": memory.scope,
+        "from": chunk.source,
+        "since": f"{chunk.valid_from:%Y-%m-%d %H:%M} UTC",
+        "until": f"{chunk.valid_until:%Y-%m-%d %H:%M} UTC" if chunk.valid_until else "",
+        "replaced by": chunk.superseded_by or "",
+    }
+    lines = [f"memory {memory.id}", *(f"  {name}: {printable(text)}" for name, text in fields.items() if text)]
+    lines += ["", *(f"  {line}" for line in printable(chunk.text).split("\n"))]
+    if rivals:
+        lines += ["", "These seem to contradict it:", *_lines(rivals, 100)]
+    return MemoryAnswer("\n".join(lines), memory_json(memory) | {"contradicted_by": [each.id for each in rivals]})
+
+
+def edited(memories: Memories, name: str, field: str, value: str) -> MemoryAnswer:
+    """Change one field of a memory."""
+    memory = find_memory(memories, name)
+    if field not in FIELDS:
+        raise UsageError(f"a memory has no field {quoted(field)} to edit", f"Use {quoted_list(list(FIELDS))}.")
+    if FIELDS[field] and value not in FIELDS[field]:
+        raise UsageError(f"{quoted(value)} is no {field}", f"Use {quoted_list(list(FIELDS[field]))}.")
+    after = memories.edit(memory, **{field: value})
+    return MemoryAnswer(_line(after, 100), memory_json(after))
+
+
+def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
+    """Delete memories for good; all are found before any is deleted."""
+    found = list({each.id: each for each in (find_memory(memories, name) for name in names)}.values())
+    emptied = memories.forget(found)
+    lines = [f"forgot {each.id}: {printable(first_line(each.chunk.text, 80))}" for each in found]
+    if not emptied:
+        lines.append("Their text is in the database's log until the processes that read it have ended.")
+    return MemoryAnswer("\n".join(lines), {"forgotten": [each.id for each in found], "log_emptied": emptied})
+
+
+def added(memories: Memories, text: str, *, source: str = "user", supersedes: str = "", **given: Any) -> MemoryAnswer:
+    """Remember what the user says; `given` are `scope` and `kind`."""
+    former = find_memory(memories, supersedes) if supersedes else None
+    done = memories.remember(text, source=source, supersedes=former, **given)
+    lines = [_line(done.memory, 100) if done.is_new else f"{done.memory.id} says that already"]
+    if done.contradicts:
+        lines += ["These seem to contradict it:", *_lines(done.contradicts, 100)]
+    data = memory_json(done.memory) | {"new": done.is_new, "contradicts": [each.id for each in done.contradicts]}
+    return MemoryAnswer("\n".join(lines), data)
+
+
+def indices(memories: Memories) -> MemoryAnswer:
+    """Return the indices and how full they are."""
+    found = memories.states()
+    lines = [
+        f"{each.collection.name}  {each.scope}  {each.chunks:,} of {each.collection.capacity:,}, "
+        f"{count_of(each.vectors, 'vector')}"
+        for each in found
+    ]
+    rows = [_index_json(each) for each in found]
+    return MemoryAnswer("\n".join(lines) or "There is no index yet; the first memory makes one.", {"indices": rows})
+
+
+def stats(memories: Memories, index: str = MEMORIES) -> MemoryAnswer:
+    """Return one index in numbers."""
+    _require_index(memories, index)
+    found = [each for each in memories.states() if each.collection.name == index]
+    lines = []
+    for each in found:
+        by_state = ", ".join(f"{count:,} {state}" for state, count in each.by_state.items()) or "none"
+        model = f"{each.collection.model}, {each.collection.dimension} numbers" if each.vectors else "none yet"
+        lines += [
+            f"{each.collection.name} of the {each.scope}",
+            f"  memories: {by_state}; at most {each.collection.capacity:,}",
+            f"  vectors: {each.vectors:,} ({model})",
+        ]
+    text = "\n".join(lines) or "Nothing is remembered yet."
+    return MemoryAnswer(text, {"index": index, "databases": [_index_json(each) for each in found]})
+
+
+async def indexed(memories: Memories) -> MemoryAnswer:
+    """Compute the vectors that are missing, and new index files where they are worth it."""
+    if not memories.has_vectors:
+        raise UsageError(
+            "memories are found by their words alone here", "Install the extra: `pip install 'ralph-scaffold[memory]'`."
+        )
+    filled, files = await memories.index()
+    text = f"{count_of(filled, 'vector')} added, {count_of(files, 'index file')} made"
+    return MemoryAnswer(text, {"vectors": filled, "files": files})
+
+
+def memory_json(memory: Memory) -> dict[str, Any]:
+    """Return everything known of a memory."""
+    chunk = memory.chunk
+    return {
+        "id": memory.id,
+        "text": chunk.text,
+        "type": memory.type,
+        "scope": memory.scope,
+        "source": chunk.source,
+        "state": chunk.state,
+        "valid_from": chunk.valid_from,
+        "valid_until": chunk.valid_until,
+        "superseded_by": chunk.superseded_by,
+        "created_at": chunk.created_at,
+    }
+
+
+def _index_json(each: Any) -> dict[str, Any]:
+    return {
+        "name": each.collection.name,
+        "scope": each.scope,
+        "memories": each.chunks,
+        "capacity": each.collection.capacity,
+        "by_state": each.by_state,
+        "vectors": each.vectors,
+        "model": each.collection.model or None,
+        "dimension": each.collection.dimension or None,
+    }
+
+
+def _require_index(memories: Memories, index: str) -> None:
+    known = {MEMORIES, *(each.collection.name for each in memories.states())}
+    if CollectionName(index) not in known:
+        raise UsageError(f"there is no index {quoted(index)}", f"There is {quoted_list(sorted(known))}.")
+
+
+def _lines(memories: Sequence[Memory], width: int) -> list[str]:
+    return [
+        _line(each, width, " (contradicted)" if contradictions(each, _valid(memories)) else "") for each in memories
+    ]
+
+
+def _valid(memories: Sequence[Memory]) -> list[Memory]:
+    return [each for each in memories if each.chunk.state != "superseded"]
+
+
+def _line(memory: Memory, width: int, mark: str = "") -> str:
+    marks: Mapping[ChunkState, str] = {"unconfirmed": " (unconfirmed)", "superseded": " (superseded)", "active": ""}
+    of_user = " (user)" if memory.scope == "user" else ""
+    end = f"{marks[memory.chunk.state]}{of_user}{mark}"
+    room = max(width - len(memory.id) - len(end) - 3, 20)
+    return f"{memory.id}  {printable(first_line(memory.chunk.text, room))}{end}"

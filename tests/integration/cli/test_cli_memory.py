@@ -1,0 +1,101 @@
+"""`memory`: what the user sees of memories, and files of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from scaffold.run.context import RunContext
+
+FACT = "The tests need Redis on port 6380"
+
+
+@pytest.fixture(autouse=True)
+def here(context: RunContext, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(context.repository.root)
+    return context.repository.root
+
+
+def add(scaffold, *args: str) -> str:
+    answer = scaffold("memory", "add", "--json", *args)
+    assert answer.code == 0, answer.err
+    return answer.json["id"]
+
+
+def test_a_memory_is_added_once_found_changed_and_forgotten(scaffold) -> None:
+    """RA-6, RA-18."""
+    assert "Nothing is remembered yet" in scaffold("memory", "list").out
+    name = add(scaffold, FACT)
+    assert scaffold("memory", "add", FACT, "--json").json["new"] is False
+    other = scaffold("memory", "add", "--json", "The tests need Redis on port 6379", "--scope", "user").json
+    assert other["contradicts"] == [name]
+    assert "(contradicted)" in scaffold("memory", "search", "redis").out
+    assert scaffold("memory", "show", name, "--json").json["contradicted_by"] == [other["id"]]
+    edited = scaffold("memory", "edit", name, "type", "procedure", "--json").json
+    assert (edited["type"], edited["text"]) == ("procedure", FACT)
+    newer = add(scaffold, "Redis is on port 6379 for tests", "--supersedes", name)
+    shown = scaffold("memory", "show", name).out
+    assert f"replaced by: {newer}" in shown
+    assert "state: superseded" in shown
+    assert f"forgot {name}" in scaffold("memory", "forget", name, newer).out
+    assert [each["id"] for each in scaffold("memory", "list", "--json").json["memories"]] == [other["id"]]
+    (row,) = [each for each in scaffold("memory", "indices", "--json").json["indices"] if each["scope"] == "user"]
+    assert (row["name"], row["memories"], row["capacity"]) == ("long_term_memory", 1, 100_000)
+
+
+def test_an_export_is_read_in_again_and_any_text_in_pieces(scaffold, here: Path) -> None:
+    """RA-6: unconfirmed, unless the user vouches for the file; again it adds nothing."""
+    name = add(scaffold, FACT)
+    add(scaffold, "I like tea", "--scope", "user", "--type", "preference")
+    assert "2 memories written" in scaffold("memory", "export", "m.md").out
+    assert scaffold("memory", "export", "m.md").code == 64, "a file is never overwritten"
+    assert FACT in scaffold("memory", "export").out
+    scaffold("memory", "forget", name)
+    assert scaffold("memory", "import", "m.md", "--json").json == {"added": 1, "known": 1, "refused": []}
+    found = scaffold("memory", "list", "--json").json["memories"]
+    assert {(each["text"], each["state"], each["source"], each["scope"]) for each in found} == {
+        (FACT, "unconfirmed", "file:m.md", "project"),
+        ("I like tea", "active", "user", "user"),
+    }
+    assert scaffold("memory", "import", "m.md", "--confirmed", "--json").json["known"] == 2
+    assert scaffold("memory", "show", found[0]["id"], "--json").json["state"] == "active"
+    Path("notes.md").write_text("# Notes\n\n## Deploying\n\nOnly on Fridays.\n\n## Key\n\nAKIAIOSFODNN7EXAMPLA is it\n")
+    imported = scaffold("memory", "import", "notes.md", "--json").json
+    assert (imported["added"], len(imported["refused"])) == (1, 1)
+    assert "AKIAIOSFODNN7EXAMPLA" not in str(imported)
+    assert "Only on Fridays." in scaffold("memory", "search", "deploying").out
+
+
+@pytest.mark.parametrize(
+    ("args", "what"),
+    [
+        (["add", " "], "no words"),
+        (["add", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"], "secret"),
+        (["show", "nobody"], "there is no memory `nobody`"),
+        (["show", ""], "there is no memory"),
+        (["forget", "a", "\x01"], "there is no memory"),
+        (["list", "another"], "there is no index `another`"),
+        (["stats", "another"], "there is no index `another`"),
+        (["import", "binary"], "is not a text"),
+        (["export", "missing/m.md"], "cannot be written"),
+        (["add", "x", "--supersedes", "nobody"], "there is no memory"),
+    ],
+)
+def test_what_is_wrong_is_said_in_two_lines(scaffold, args: list[str], what: str) -> None:
+    """RA-6: with exit code 64, and nothing is stored."""
+    Path("binary").write_bytes(b"\0\1" * 10)
+    answer = scaffold("memory", *args)
+    assert (answer.code, answer.out) == (64, "")
+    assert what in answer.err
+    assert answer.err.count("\n") == 2
+    assert scaffold("memory", "list", "--json").json["memories"] == []
+
+
+def test_outside_of_a_repository_there_are_the_users_memories(scaffold, tmp_path: Path, monkeypatch) -> None:
+    """RA-6."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", os.fspath(tmp_path))
+    assert scaffold("memory", "add", "I like tea", "--json").json["scope"] == "user"
+    answer = scaffold("memory", "add", "x y", "--scope", "project")
+    assert (answer.code, "not in a git repository" in answer.err) == (64, True)
