@@ -172,7 +172,7 @@ class Agent:
             WindowPart("system prompt", text_size(brief.system)),
             WindowPart("tool definitions", tools_size(self._toolbox.tools)),
             WindowPart("environment", text_size(brief.context.text())),
-            WindowPart("open todos", text_size(brief.context.reminder())),
+            WindowPart("todos and memories", text_size(brief.context.reminder())),
         )
         parts = (*fixed, *conversation_parts(self.conversation))
         return WindowUse([WindowPart(part.name, tokens(part.size)) for part in parts if part.size], self.window_tokens)

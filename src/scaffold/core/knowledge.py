@@ -18,6 +18,9 @@ CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000}
 ChunkState = Literal["unconfirmed", "active", "superseded"]
 """Noted, but nothing has confirmed it yet | counts | another chunk has taken its place."""
 
+DECIDED_BY = "decided_by"
+"""The field of `meta` that says who decided about the state; then no outcome changes it."""
+
 
 class Collection(Struct, frozen=True, kw_only=True):
     """A set of chunks that is searched together; its vectors all have the same model and dimension."""

@@ -22,6 +22,7 @@ from scaffold.landing.staleness import ran_where_it_holds, shown_before
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end, require_attempt
 from scaffold.run.context import RunContext
+from scaffold.run.landed_memories import confirm_memories
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
@@ -123,6 +124,7 @@ def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit,
             store.intents.settle(intent.id, done=intent.new == head)
     store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded", head_sha=landing.commit)
     store.attempts.end(attempt.id, outcome="landed")
+    confirm_memories(store, attempt.id)
     store.actions.move(action.id, Completed(), result=attempt.result or "")
     if attempt.verification.merged:
         store.events.append(run.id, CandidateMerged(action.key, attempt.verification.merged))

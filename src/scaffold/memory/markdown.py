@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import get_args
 
 from msgspec import Struct
 
 from scaffold.memory.chunking.pieces import TextPiece
 from scaffold.memory.chunking.split import kind_of, split_text
-from scaffold.memory.notes import Memory, MemoryScope, MemoryType
+from scaffold.memory.notes import Memory, MemoryScope, MemoryType, scope_of, type_of
 
 TITLE = "# Memories"
 NOTE = "Exported by scaffold. `scaffold memory import FILE` reads it in again."
@@ -67,6 +66,4 @@ def _read_section(section: str) -> ReadMemory | None:
     text = "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines if line.startswith(">")).strip()
     if not text or fields.get("state") == "superseded":
         return None
-    kind: MemoryType = next((each for each in get_args(MemoryType) if each == fields.get("type")), "fact")
-    scope: MemoryScope | None = next((each for each in get_args(MemoryScope) if each == fields.get("scope")), None)
-    return ReadMemory(text, kind, scope)
+    return ReadMemory(text, type_of(fields.get("type", "")), scope_of(fields.get("scope", "")))

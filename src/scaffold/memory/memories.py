@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, ChunkState, Collection
+from scaffold.core.knowledge import DECIDED_BY, MEMORIES, Chunk, ChunkFilter, ChunkId, ChunkState, Collection
 from scaffold.host.random_ids import new_id
 from scaffold.memory.extra import fill_in_vectors, vector_leg
 from scaffold.memory.fusion import fuse
@@ -45,6 +45,8 @@ class MemoryDatabases(Struct, frozen=True):
     user: UserStore | None
     cache: Path
     """The user's cache, for index files."""
+    by_meaning: bool = True
+    """Whether a search looks at vectors, too, which takes more memory."""
 
 
 class FoundMemory(Struct, frozen=True):
@@ -110,11 +112,14 @@ class Memories:
             known = self._known(content)
             if known is not None and known.id != memory.id:
                 raise UsageError(f"{known.id} says that already", f"Forget one of them: `forget {memory.id}`.")
-            chunk = structs.replace(chunk, text=content, sha256=fingerprint(content), source=USER, state="active")
+            meta = {**chunk.meta, DECIDED_BY: USER}
+            chunk = structs.replace(
+                chunk, text=content, sha256=fingerprint(content), source=USER, state="active", meta=meta
+            )
         if "type" in changes:
             chunk = structs.replace(chunk, meta={**chunk.meta, "type": changes["type"]})
         if "state" in changes:
-            chunk = structs.replace(chunk, state=changes["state"])
+            chunk = structs.replace(chunk, state=changes["state"], meta={**chunk.meta, DECIDED_BY: USER})
         if chunk.state != "superseded" and memory.chunk.state == "superseded":
             chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
         database = self._database(memory.scope)
@@ -257,7 +262,8 @@ class Memories:
     def _leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
             database = self._database(scope)
-            self._legs[scope] = vector_leg(database.knowledge, self._indices(database))
+            by_meaning = self._databases.by_meaning
+            self._legs[scope] = vector_leg(database.knowledge, self._indices(database)) if by_meaning else None
         return self._legs[scope]
 
     def _wipe(self, scopes: Iterable[MemoryScope]) -> bool:

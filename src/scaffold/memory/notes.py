@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from msgspec import Struct
 
@@ -18,6 +18,8 @@ MAX_CHARS = 2_000
 """A memory says one thing; what is longer is a document."""
 CONTRADICTING = 0.5
 """From which similarity on two memories are about the same thing."""
+DIFFERING = 0.7
+"""The same where only their numbers differ: they may as well be about two things that are counted."""
 RECALLED_KEY = "memory"
 """The name of the id in a recalled memory, by which the text is known when an agent wants it stored again."""
 
@@ -88,16 +90,29 @@ def contradict(one: str, other: str) -> bool:
 
     A guess from words: it is shown to who can tell, and changes nothing by itself.
     """
-    if similarity(_without_numbers(one), _without_numbers(other)) < CONTRADICTING:
+    alike = similarity(_without_numbers(one), _without_numbers(other))
+    if alike < CONTRADICTING:
         return False
     numbers = [frozenset(_NUMBER.findall(each)) for each in (one, other)]
-    return is_negative(one) != is_negative(other) or bool(all(numbers) and numbers[0] != numbers[1])
+    other_numbers = alike >= DIFFERING and all(numbers) and numbers[0] != numbers[1]
+    return is_negative(one) != is_negative(other) or other_numbers
 
 
 def contradictions(memory: Memory, others: Sequence[Memory]) -> tuple[Memory, ...]:
     """Return those of the other memories that seem to contradict this one."""
     text = memory.chunk.text
     return tuple(each for each in others if each.id != memory.id and contradict(text, each.chunk.text))
+
+
+def scope_of(word: str) -> MemoryScope | None:
+    """Return the scope of this name; None if there is none."""
+    return next((each for each in get_args(MemoryScope) if each == word), None)
+
+
+def type_of(word: str) -> MemoryType:
+    """Return the type of this name; a fact if there is none."""
+    kind: MemoryType = next((each for each in get_args(MemoryType) if each == word), "fact")
+    return kind
 
 
 def first_line(text: str, most: int) -> str:

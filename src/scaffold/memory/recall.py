@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from scaffold.core.knowledge import ChunkFilter
 from scaffold.memory.memories import FoundMemory, Memories
-from scaffold.memory.notes import RECALLED_KEY, Memory, contradictions
+from scaffold.memory.notes import RECALLED_KEY, Memory, Remembered, contradictions
 from scaffold.memory.search_words import MAX_CHARS
 from scaffold.plan.learning.words import words_of
 
@@ -13,6 +13,7 @@ CONTEXT_CHARS = 2_400
 """About 600 tokens of memories go with a message."""
 CONTEXT_MEMORIES = 6
 LOOKED_AT = 20
+MOST_RIVALS = 5
 SHARED_WORDS = 2
 """How many words a memory shares with a message at least, unless one of them has fewer."""
 NEAR = 0.45
@@ -40,6 +41,20 @@ def recalled_text(found: Sequence[Memory]) -> str:
     if not found:
         return "No memory fits."
     return "\n".join([DATA, *_block(found)])
+
+
+def remembered_text(done: Remembered) -> str:
+    """Return what became of a text as the answer of a tool."""
+    memory = done.memory
+    if not done.is_new:
+        return f"{memory.id} says that already."
+    lines = [f"Remembered as {memory.id}, {memory.chunk.state}, of the {memory.scope}."]
+    if done.superseded is not None:
+        lines.append(f"It takes the place of {done.superseded.id}.")
+    if done.contradicts:
+        lines.append("These seem to contradict it. If one is wrong, remember the right one again and supersede it:")
+        lines.append(recalled_text(done.contradicts[:MOST_RIVALS]))
+    return "\n".join(lines)
 
 
 def _fits(found: FoundMemory, message: str) -> bool:

@@ -11,8 +11,8 @@ RECALLED = 5
 """How many memories are recalled unless the agent says."""
 
 
-class MemoryActions(Protocol):
-    """What the tools do."""
+class NotedMemories(Protocol):
+    """Memories that can be written and found."""
 
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory; empty arguments are not given."""
@@ -21,6 +21,10 @@ class MemoryActions(Protocol):
     async def recall(self, query: str, most: int) -> ToolOutput:
         """Return the memories that fit a query."""
         ...
+
+
+class MemoryActions(NotedMemories, Protocol):
+    """Memories that can be deleted, too."""
 
     def forget(self, memory_id: str) -> ToolOutput:
         """Delete a memory."""
@@ -32,7 +36,7 @@ def memory_tools(actions: MemoryActions) -> tuple[Tool, ...]:
     return remember(actions), recall_memories(actions), forget_memory(actions)
 
 
-def remember(actions: MemoryActions) -> Tool:
+def remember(actions: NotedMemories) -> Tool:
     """Return the tool that stores a memory."""
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
@@ -62,7 +66,7 @@ def remember(actions: MemoryActions) -> Tool:
     )
 
 
-def recall_memories(actions: MemoryActions) -> Tool:
+def recall_memories(actions: NotedMemories) -> Tool:
     """Return the tool that finds memories."""
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:

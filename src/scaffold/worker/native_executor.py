@@ -27,6 +27,7 @@ from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.file_item import file_item
 from scaffold.tools.human_question import ask_human
+from scaffold.tools.memory import recall_memories, remember
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
 from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
@@ -38,6 +39,7 @@ from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.filed_items import FiledItems
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
 from scaffold.worker.incoming_messages import IncomingMessages
+from scaffold.worker.memories import AttemptMemories
 from scaffold.worker.questions import AgentQuestions
 from scaffold.worker.story.edit_tool import edit_workflow
 from scaffold.worker.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
@@ -170,6 +172,8 @@ def _tools(
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(AgentQuestions(context).answer)
     yield file_item(FiledItems(context).file)
+    memories = AttemptMemories(context)
+    yield from (remember(memories), recall_memories(memories))
     if (edits := edit_workflow(context)) is not None:
         yield edits
     if not reviews:

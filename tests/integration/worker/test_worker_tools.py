@@ -63,6 +63,8 @@ async def test_a_worker_has_files_commands_python_todos_and_a_human_and_no_netwo
             "TodoRead",
             "ask_human",
             "file_item",
+            "remember",
+            "recall_memories",
             "request_files",
         ),
     ]

@@ -20,6 +20,7 @@ from scaffold.landing.staleness import ProvenFacts
 from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.remake import CommitStyle, CommitText, read_text, remake
 from scaffold.run.context import RunContext
+from scaffold.run.landed_memories import doubt_memories
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
@@ -180,6 +181,7 @@ def record_reverted(store: Store, run: Run, move: BranchMove, changed: Sequence[
     groups = {each.action.id: each for each in affected_facts(store, run, changed, besides=(action.id,))}
     groups |= {each.action.id: each for each in dependent_facts(store, action)}
     undo_action(store, action)
+    doubt_memories(store, (each.id for each in store.attempts.of_action(action.id)))
     stale = tuple(each for each in groups.values() if each.recheck != "nothing")
     for group in stale:
         mark_stale(store, group)

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.errors import RunBusy
+from scaffold.core.knowledge import MEMORIES
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.git import refs
@@ -176,9 +177,11 @@ class Purge(Struct, frozen=True, kw_only=True):
         if self.context is None:
             return ""
         learnings, items = len(self.context.store.learnings.all()), len(self.context.store.work_items.all())
+        memories = self.context.store.knowledge.chunks.count(MEMORIES)
         found = [
             *([count_of(learnings, "learning")] if learnings else []),
             *([count_of(items, "item")] if items else []),
+            *([count_of(memories, "memory", "memories")] if memories else []),
         ]
         return f", with {' and '.join(found)}" if found else ""
 

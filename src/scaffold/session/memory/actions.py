@@ -1,16 +1,15 @@
 """What the agent's memory tools do, and what it is told of memories."""
 
 from contextlib import AbstractContextManager
-from typing import Any, get_args
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.tool import ToolOutput
+from scaffold.memory.lookup import find_memory
 from scaffold.memory.memories import Memories
-from scaffold.memory.notes import Memory, MemoryScope, MemoryType, Remembered
+from scaffold.memory.notes import scope_of, type_of
 from scaffold.memory.opening import open_memories
-from scaffold.memory.recall import recalled_for, recalled_text
+from scaffold.memory.recall import recalled_for, recalled_text, remembered_text
 from scaffold.session.memory.access import MemoryAccess
-from scaffold.session.memory.lookup import find_memory
 
 
 class OpenedMemories:
@@ -26,13 +25,13 @@ class OpenedMemories:
                 done = memories.remember(
                     content,
                     source=self._access.source,
-                    scope=_one_of(MemoryScope, scope),
-                    kind=_one_of(MemoryType, kind) or "fact",
+                    scope=scope_of(scope),
+                    kind=type_of(kind),
                     supersedes=find_memory(memories, supersedes) if supersedes else None,
                 )
         except ScaffoldError as error:
             return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
-        return ToolOutput(self._clean(_remembered_text(done)))
+        return ToolOutput(self._clean(remembered_text(done)))
 
     async def recall(self, query: str, most: int) -> ToolOutput:
         """Return the memories that fit a query, as data."""
@@ -64,25 +63,3 @@ class OpenedMemories:
 
     def _clean(self, text: str) -> str:
         return self._access.redactor.clean(text)
-
-
-def _one_of(choices: Any, word: str) -> Any:
-    """Return the word if it is one of a Literal's; None if it is empty, which the tool's schema allows alone."""
-    return word if word in get_args(choices) else None
-
-
-def _remembered_text(done: Remembered) -> str:
-    memory = done.memory
-    if not done.is_new:
-        return f"{memory.id} says that already."
-    lines = [f"Remembered as {memory.id}, {memory.chunk.state}, of the {memory.scope}."]
-    if done.superseded is not None:
-        lines.append(f"It takes the place of {done.superseded.id}.")
-    if done.contradicts:
-        lines.append("These seem to contradict it. If one is wrong, remember the right one again and supersede it:")
-        lines.append(recalled_text(_shown_rivals(done)))
-    return "\n".join(lines)
-
-
-def _shown_rivals(done: Remembered) -> list[Memory]:
-    return list(done.contradicts[:5])

@@ -8,12 +8,12 @@ from msgspec import Struct
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import MEMORIES, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
+from scaffold.memory.lookup import find_memory
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
-from scaffold.session.memory.lookup import find_memory
 
 MOST_LISTED = 50
 MOST_FOUND = 10

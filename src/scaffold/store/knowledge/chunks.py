@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from scaffold.core.knowledge import Chunk, ChunkFilter, ChunkId, ChunkState, CollectionName, DocumentId, Span
+from scaffold.core.knowledge import (
+    DECIDED_BY,
+    Chunk,
+    ChunkFilter,
+    ChunkId,
+    ChunkState,
+    CollectionName,
+    DocumentId,
+    Span,
+)
 from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.driver.full_text import any_of
@@ -31,6 +40,10 @@ COUNT = "SELECT COUNT(*) AS chunks FROM chunk WHERE collection = :collection"
 COUNT_STATES = (
     "SELECT state, COUNT(*) AS chunks FROM chunk WHERE collection = :collection GROUP BY state ORDER BY state"
 )
+MOVE_ALL_OF = """
+UPDATE chunk SET state = :after WHERE source = :source AND state = :before
+AND NOT EXISTS (SELECT 1 FROM chunk_meta WHERE chunk_meta.chunk_id = chunk.id AND chunk_meta.name = :decided_by)
+"""
 NOTE_REMOVAL = """
 INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
 SELECT embedding.seq, embedding.chunk_seq, :seq, embedding.collection
@@ -88,6 +101,10 @@ class Chunks(TableGateway):
         ids = list(chunks)
         self._drop_embeddings(ids)
         self._connection.write_each(FORGET, [{"id": each} for each in ids])
+
+    def move_all_of(self, source: str, *, before: ChunkState, after: ChunkState) -> None:
+        """Move the chunks of a source from one state to another, but for those about which someone decided."""
+        self._connection.write(MOVE_ALL_OF, source=source, before=before, after=after, decided_by=DECIDED_BY)
 
     def get(self, chunk: ChunkId) -> Chunk | None:
         """Return the chunk; None if there is none."""

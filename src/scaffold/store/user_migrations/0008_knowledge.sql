@@ -51,6 +51,7 @@ CREATE TABLE chunk (
 CREATE UNIQUE INDEX chunk_by_text ON chunk (collection, sha256, COALESCE(document_id, ''), start_char)
     WHERE valid_until IS NULL;
 CREATE INDEX chunk_by_document ON chunk (document_id, start_char) WHERE document_id IS NOT NULL;
+CREATE INDEX chunk_by_source ON chunk (source);
 CREATE INDEX chunk_by_time ON chunk (collection, created_at, seq);
 
 CREATE TABLE chunk_meta (
