@@ -30,9 +30,14 @@ def memories_as_markdown(memories: Sequence[Memory]) -> str:
     return "\n".join([TITLE, "", NOTE, *(line for each in memories for line in _section(each))]) + "\n"
 
 
+def is_export(text: str) -> bool:
+    """Return whether a text is what `memories_as_markdown` wrote."""
+    return text.lstrip("\ufeff").startswith(TITLE + "\n")
+
+
 def read_memories(text: str, path: PurePath) -> tuple[ReadMemory, ...]:
     """Return the memories of an export; of any other text, each section, paragraph or function."""
-    if not text.lstrip("\ufeff").startswith(TITLE + "\n"):
+    if not is_export(text):
         return tuple(filter(None, map(_read_piece, split_text(text, kind_of(path)))))
     return tuple(filter(None, map(_read_section, _HEADING.split(text)[1:])))
 

@@ -24,7 +24,8 @@ def add(scaffold, *args: str) -> str:
 
 def test_a_memory_is_added_once_found_changed_and_forgotten(scaffold) -> None:
     """RA-6, RA-18."""
-    assert "Nothing is remembered yet" in scaffold("memory", "list").out
+    assert scaffold("memory", "list").out == scaffold("memory").out
+    assert "Nothing is remembered yet" in scaffold("memory").out
     name = add(scaffold, FACT)
     assert scaffold("memory", "add", FACT, "--json").json["new"] is False
     other = scaffold("memory", "add", "--json", "The tests need Redis on port 6379", "--scope", "user").json
@@ -77,6 +78,7 @@ def test_an_export_is_read_in_again_and_any_text_in_pieces(scaffold, here: Path)
         (["list", "another"], "there is no index `another`"),
         (["stats", "another"], "there is no index `another`"),
         (["import", "binary"], "is not a text"),
+        (["import", "long"], "it is a document"),
         (["export", "missing/m.md"], "cannot be written"),
         (["add", "x", "--supersedes", "nobody"], "there is no memory"),
     ],
@@ -84,6 +86,7 @@ def test_an_export_is_read_in_again_and_any_text_in_pieces(scaffold, here: Path)
 def test_what_is_wrong_is_said_in_two_lines(scaffold, args: list[str], what: str) -> None:
     """RA-6: with exit code 64, and nothing is stored."""
     Path("binary").write_bytes(b"\0\1" * 10)
+    Path("long").write_text("word " * 60_000)
     answer = scaffold("memory", *args)
     assert (answer.code, answer.out) == (64, "")
     assert what in answer.err

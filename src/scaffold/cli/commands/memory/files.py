@@ -4,13 +4,15 @@ from pathlib import Path
 
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of, one_line
-from scaffold.memory.markdown import ReadMemory, memories_as_markdown, read_memories
+from scaffold.memory.markdown import ReadMemory, is_export, memories_as_markdown, read_memories
 from scaffold.memory.memories import USER, Memories
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.commands import MemoryAnswer
 
 MAX_BYTES = 4_000_000
 MOST_SHOWN = 10
+MOST_PARTS = 200
+"""Parts of a file that is not an export."""
 
 
 def export_memories(memories: Memories, file: Path | None) -> str:
@@ -33,7 +35,12 @@ def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None
     """Remember what a file says, piece by piece; what is refused is told, and the rest is stored. Safe to repeat."""
     source = USER if confirmed else f"file:{one_line(file.name)}"
     new, known, refused = 0, 0, []
-    for number, each in enumerate(read_memories(_read(file), file), 1):
+    text = _read(file)
+    parts = read_memories(text, file)
+    if len(parts) > MOST_PARTS and not is_export(text):
+        what = f"{file} has {len(parts):,} parts: it is a document, and at most {MOST_PARTS} become memories"
+        raise UsageError(what, "Write down in another file what is worth remembering of it.")
+    for number, each in enumerate(parts, 1):
         try:
             done = memories.remember(each.text, source=source, scope=_scope(memories, scope, each), kind=each.kind)
         except UsageError as error:

@@ -25,13 +25,16 @@ from scaffold.session.memory import commands
 from scaffold.session.memory.commands import MemoryAnswer
 
 
-@click.group()
-def memory() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def memory(ctx: click.Context) -> None:
     """Show, search, correct and delete what `ralph` remembers beyond a conversation, and add to it.
 
     Memories of this repository are in its database, those of yours for all folders in your own. The agent gets what
-    fits your message, as data that gives no orders.
+    fits your message, as data that gives no orders. Without a command, all are listed.
     """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, index=MEMORIES, as_json=False)
 
 
 @memory.command("list")
