@@ -3,13 +3,14 @@
 import pytest
 from msgspec import structs
 
-from builders import make_settings
+from builders import a_run, make_settings
 from scaffold.core.run_settings import (
     AssignedModel,
     AssignedModels,
     LandingSettings,
     ModelSettings,
     Tier,
+    TierChoice,
     WriteBack,
     task_kind,
 )
@@ -17,6 +18,20 @@ from scaffold.core.run_settings import (
 
 def test_an_attempts_time_is_set_in_minutes_and_used_in_seconds():
     assert Tier(name="mine", timeout_min=5).timeout_s == 300
+
+
+def test_how_a_tier_was_chosen_is_said_only_if_the_user_did_not_choose_it():
+    """AL-2."""
+    chosen = TierChoice(confidence=0.95, found_words=("typo",), reason="the request has `typo`")
+    assert chosen.text("quick") == ("tier quick: the request has `typo` (confidence 0.95); `--tier` chooses another")
+    assert TierChoice().text("quick") == ""
+
+
+@pytest.mark.parametrize(("advised", "fixed", "agents"), [(None, False, 3), (2, False, 2), (9, False, 3), (2, True, 3)])
+def test_a_run_has_as_many_agents_as_advised_and_at_most_those_of_its_tier(advised, fixed, agents):
+    """BX-18: a number that was given is obeyed."""
+    settings = make_settings(agents=3, fixed_agents=fixed)
+    assert structs.replace(a_run("a"), settings=settings, advised_agents=advised).agents == agents
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """The recommended number of agents: shared files, progress, limits and large plans."""
 
-import time
-
 import pytest
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
+from scaffold.plan.analysis.agent_count import MAX_AGENTS, MAX_SIMULATED, advise_agent_count
 from scaffold.plan.analysis.shared_files import busiest_path
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.simulate import simulate
@@ -47,6 +45,7 @@ def test_the_busiest_path_is_the_one_with_the_most_work_on_it(files, path, keys)
     actions = [action(str(at), files=each) for at, each in enumerate(files)]
     found = busiest_path(actions, {each.key: 10.0 for each in actions})
     assert (found and (found.path, found.actions, found.seconds)) == (path and (path, keys, 10.0 * len(keys)))
+    assert busiest_path(actions, {}) is None, "what takes no time is in nobody's way"
 
 
 def test_no_more_agents_are_advised_than_the_limit():
@@ -76,16 +75,15 @@ def test_only_what_is_left_to_do_counts():
 
 
 @pytest.mark.parametrize("goals", [1, 10, 90])
-def test_a_thousand_actions_are_judged_in_half_a_second(goals):
-    """BX-18."""
+def test_of_a_thousand_actions_few_numbers_are_simulated(goals):
+    """BX-18: it would take long otherwise, before each start of a run."""
     each = [
         tuple(action(f"{goal}-{at}", *([f"{goal}-{at // 2}_there"] if at > 1 else [])) for at in range(1_000 // goals))
         for goal in range(goals)
     ]
     plan = Plan(goals=tuple(plan_of(*actions, name=str(at)).goals[0] for at, actions in enumerate(each)))
-    before = time.process_time()
     advice = advise_agent_count(plan)
-    assert time.process_time() - before < 0.5
+    assert 1_000 * len(advice.predictions) <= MAX_SIMULATED
     assert advice.agents <= min(3 * goals, MAX_AGENTS)
 
 
