@@ -69,12 +69,6 @@ def _not_off(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     return MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted)
 
 
-def _unless_chosen(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    if held in {AUTO, wanted}:
-        return MergeResult(wanted)
-    return MergeResult(held, f"your own configuration has chosen `{held}`")
-
-
 def stricter(order: tuple[str, ...], *, default: str = "") -> MergeRule:
     """Return the rule for words in `order`, from loose to strict; `default` applies while the setting has no value."""
 
@@ -94,7 +88,6 @@ ADD = MergeRule("add to it", _add)
 SUBSET = MergeRule("leave some out", _subset)
 LOWER = MergeRule("lower it", _at_most)
 RAISE = MergeRule("raise it", _at_least)
-UNLESS_CHOSEN = MergeRule("choose it if you have not", _unless_chosen)
 NOT_OFF = MergeRule("name a command", _not_off)
 
 

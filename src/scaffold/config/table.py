@@ -12,7 +12,6 @@ from scaffold.config.merge_rules import (
     NOT_OFF,
     RAISE,
     SUBSET,
-    UNLESS_CHOSEN,
     MergeRule,
     stricter,
 )
@@ -96,7 +95,6 @@ _ROWS = (
         "`auto`: by the words of the request; `quick`, `scout`, `builder`, `architect`, or a tier of your own",
         parsers.tier,
         AUTO,
-        project=UNLESS_CHOSEN,
     ),
     *(row for tier in BUILT_IN_TIERS for row in tier_rows(tier)),
     _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
