@@ -14,6 +14,7 @@ def added(name):
     return f"printf '\\n\\ndef {name}():\\n    return 3\\n' >> shop.py"
 
 
+@pytest.mark.slow
 async def test_functions_of_both_sides_land_and_the_evidence_says_that_they_were_merged(harness):
     """AL-13: without a model; what lands is proven, and its files are told."""
     checks = PYTHON.format("rent"), PYTHON.format("give")
@@ -79,6 +80,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "files", "why"), CASES.values(), ids=CASES)
 async def test_what_contents_do_not_decide_is_refused_and_told(harness, command, files, why):
     """AL-13: links, deletions, other kinds of files: no merge is guessed."""
@@ -133,6 +135,7 @@ BUY, SELL = "sed -i 's/return 1/return 1 + 2/' shop.py", "sed -i 's/sell()/sell(
 APART_MERGED = APART.replace("return 1", "return 1 + 2").replace("sell()", "sell(n=0)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "lands"),
     [

@@ -273,6 +273,7 @@ async def test_no_candidate_sees_the_caches_of_another_ones_checks(harness, sett
     await queue.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ruin", ["rm .git; git init -q; git commit -q --allow-empty -m x", "echo gitdir: /nowhere > .git"]
 )

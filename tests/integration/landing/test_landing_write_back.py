@@ -97,6 +97,7 @@ async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harnes
     assert notices(harness, run) == []
 
 
+@pytest.mark.slow
 async def test_what_agents_mark_themselves_does_no_harm_and_does_not_count(harness, run):
     """DR-1: neither for a task that has not landed, nor as a change, nor as a conflict with another's mark."""
     claim = "sed -i 's/\\[.\\] T/[X] T/' 'specs/my list.md'"
@@ -145,6 +146,7 @@ async def test_work_lands_without_its_mark_if_the_list_is_none_any_more(harness,
     assert [why in text for text in notices(harness, run)] == [True]
 
 
+@pytest.mark.slow
 async def test_a_revert_takes_the_mark_back_and_leaves_those_beside_it(harness, run):
     """BX-1: with the mark that the task had before; the list is no change of the revert."""
     await candidates(harness, run, **{key: f"echo x > {key}" for key in ("T002", "T003", "T004")})
@@ -167,6 +169,7 @@ async def test_work_is_carried_over_to_a_base_on_which_the_list_was_edited(harne
     assert await listed(harness, run, move.new) == marked("T001", "T003", text=theirs)
 
 
+@pytest.mark.slow
 async def test_an_action_is_taken_alone_with_its_own_mark(harness, run):
     """AL-22: a list in which each landing marks its task makes no action need another."""
     await candidates(harness, run, **{key: f"echo x > {key}" for key in ("T001", "T002", "T003")})

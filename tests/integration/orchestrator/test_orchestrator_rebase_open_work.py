@@ -126,6 +126,7 @@ async def test_work_that_waited_for_a_human_continues_on_the_new_base(harness):
     assert await changed_paths(harness.context.git, last.base_sha, last.head_sha) == ("a",)
 
 
+@pytest.mark.slow
 async def test_forecasts_compare_changes_and_not_bases(harness):
     """AL-4: work of both bases conflicts only where the changes do."""
     run = await with_candidate(harness, *actions(), act("c"))
@@ -188,6 +189,7 @@ async def test_a_candidate_whose_change_the_new_base_has_is_done_once_its_checks
     assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("a",)
 
 
+@pytest.mark.slow
 async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harness):
     """DR-10, BX-2: steps that are done stay done, and what else the former base had is no part of their work."""
     run = await harness.own(goal("g", act("a", check="test -f a"), *story()), **UNSANDBOXED)

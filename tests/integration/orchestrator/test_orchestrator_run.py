@@ -340,6 +340,7 @@ async def test_a_run_owned_by_a_living_process_is_busy(harness):
         take_over_run(harness.context, run.id)
 
 
+@pytest.mark.slow
 async def test_taking_over_discards_requests_to_the_previous_owner(harness):
     run = await harness.open_run(goal("g", act("a")))
     harness.orphan(run)

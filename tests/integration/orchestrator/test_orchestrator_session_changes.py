@@ -69,6 +69,7 @@ async def test_work_that_the_new_base_has_already_has_no_commit_of_its_own(harne
     assert [each.action for each in (await prepare(harness.context, run, WISH)).commits] == ["a"]
 
 
+@pytest.mark.slow
 async def test_work_that_other_work_has_already_is_not_told_as_part_of_the_base(harness):
     """BX-2: what removed it conflicts and is left out, so that it changes nothing; the base never had it."""
     three = goal("g", *(act(each, check=CHECKED) for each in "abc"))
@@ -97,6 +98,7 @@ async def test_a_part_that_the_base_has_already_is_not_listed_as_taken(harness):
     assert (await prepare(harness.context, run, only)).is_taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["revert", "rebase"])
 async def test_a_failed_run_can_be_resumed_after_its_branch_was_changed(harness, change):
     """BX-1: its failed goals and actions are open again, as after `retry`."""

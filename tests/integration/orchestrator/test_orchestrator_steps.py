@@ -136,6 +136,7 @@ async def test_the_work_of_a_step_that_was_stopped_is_pinned_before_the_next_one
     assert await harness.sh(f"git show refs/scaffold/rescue/{stopped.id}:half") == "half"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["look", "write", "finish"])
 async def test_a_step_whose_worker_died_begins_again_where_it_began(harness, key):
     """DR-12: its own work is pinned and not in the worktree; never past it."""

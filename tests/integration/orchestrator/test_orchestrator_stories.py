@@ -131,6 +131,7 @@ async def test_the_file_is_that_of_the_newest_run_with_stories(harness):
     assert state(harness, "US-9")["status"] == "failed"
 
 
+@pytest.mark.slow
 async def test_agents_add_skip_reorder_and_split_steps(harness):
     """DR-5, DR-6: applied when the step ends; later steps run as the edited workflow says."""
     edits = edit(
@@ -158,6 +159,7 @@ async def test_agents_add_skip_reorder_and_split_steps(harness):
     assert begun == [*done, "step-010"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -276,6 +278,7 @@ async def test_agents_share_notes_and_each_story_has_its_own(harness):
     assert "for all from US-1" in log
 
 
+@pytest.mark.slow
 async def test_a_failed_step_fails_its_story_and_the_others_go_on(harness):
     """DR-9, DR-10, DR-13: at the first failure; its patch is kept, all agents read of it, what needs it is blocked."""
     stories = [story(), story("US-2", depends_on=("US-1",)), story("US-3")]

@@ -142,6 +142,7 @@ async def test_workers_that_are_answered_at_once_go_on_one_after_another(harness
     assert most_slots_held(harness, run) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", ["stopped", "cancelled", "paused"])
 async def test_a_run_that_ends_while_a_worker_waits_leaves_no_attempt_open(harness, cause):
     """SC-17, BX-13: its work is pinned; a pause waits no longer than a worker whom no terminal asks."""

@@ -74,6 +74,7 @@ async def test_three_different_failures_are_all_that_an_action_has(harness):
     assert harness.statuses(run) == {"a": "failed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "rung"), [("ZeroDivisionError divided", "learning"), ("a deployment hangs", "failed")]
 )
@@ -106,6 +107,7 @@ async def test_crashes_between_failures_change_nothing(harness):
     assert lost.alternative
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "state"),
     [
