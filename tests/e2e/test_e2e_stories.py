@@ -176,10 +176,10 @@ def test_one_request_is_worked_as_a_story_without_a_prd(scenario):
         {"when": {"action": "US-001/step-005", "turn": 1}, "tool_calls": [code]},
         *({"when": {"role": each}, "text": "done\n\nSUMMARY\nx"} for each in STEP_TYPES),
     )
-    done = scenario.call([*scenario.request_command("--one-shot", "Add two\n\nTo the list.", "--yes")])
+    done = scenario.call([*scenario.request_command("--one-shot", "Add two\n\nTo the numbers.", "--yes")])
     assert done.returncode == 0, done.stderr
     shown = scenario.status()
-    assert (shown["run"]["request"], shown["run"]["tier"]) == ("Add two\n\nTo the list.", "builder")
+    assert (shown["run"]["request"], shown["run"]["tier"]) == ("Add two\n\nTo the numbers.", "builder")
     assert [each["name"] for each in shown["goals"]] == ["one-shot"]
     subjects = scenario.git("log", "--format=%s", f"main..{shown['run']['session_branch']}").splitlines()
     assert subjects == ["feat(ralph): US-001 - Add two"]
