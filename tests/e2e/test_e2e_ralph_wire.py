@@ -109,7 +109,7 @@ async def test_the_model_thinks_by_default_and_as_much_as_the_user_wants(scenari
 
 
 @pytest.mark.slow
-async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
+async def test_what_a_session_says_of_itself_fits_into_18_kilobytes(scenario):
     """RA-3, RA-4, RA-20: prompt, mode and descriptions; what the repository adds comes on top."""
     (scenario.repo / "AGENTS.md").write_text("Use tabs.")
     (scenario.repo / "new.py").write_text("")
@@ -124,7 +124,7 @@ async def test_what_a_session_says_of_itself_fits_into_16_kilobytes(scenario):
     assert "Latest commits at the start:\n" in context["text"]
     found = context["text"].partition("Git status at the start")[2]
     said = context["text"].replace(found, mode_instructions("plan"))
-    assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 16_000
+    assert len(base["text"]) + len(said) + len(json.dumps(tools, separators=(",", ":"))) <= 18_000
 
 
 @pytest.mark.slow

@@ -183,7 +183,7 @@ def test_one_request_is_worked_as_a_story_without_a_prd(scenario):
     assert [each["name"] for each in shown["goals"]] == ["one-shot"]
     subjects = scenario.git("log", "--format=%s", f"main..{shown['run']['session_branch']}").splitlines()
     assert subjects == ["feat(ralph): US-001 - Add two"]
-    assert "To the list." in (scenario.repo / ".scaffold/logs/US-001/step-001.jsonl").read_text()
+    assert "To the numbers." in (scenario.repo / ".scaffold/logs/US-001/step-001.jsonl").read_text()
     assert not (scenario.repo / ".scaffold" / "workflow_state.json").exists(), "that is the state of a PRD"
     assert scenario.git("status", "--porcelain") == ""
 

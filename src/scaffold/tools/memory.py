@@ -47,19 +47,19 @@ def remember(actions: NotedMemories) -> Tool:
     return Tool(
         name="remember",
         description=(
-            "Remember something beyond this conversation: a fact about the project that was hard to find, what the "
-            "user prefers, a correction, how something is done here. One statement at a time that can be understood "
-            "alone. Not: what is in the files anyway, the state of your task, secrets."
+            "Remember something beyond this conversation: a fact that was hard to find, what the user prefers, a "
+            "correction, how something is done here. One statement that can be understood alone. Not: what files say, "
+            "the state of your task, secrets."
         ),
         schema=object_schema(
-            {"content": {"type": "string", "description": "What to remember, in a sentence or two."}},
+            {"content": {"type": "string"}},
             type={"type": "string", "enum": ["fact", "preference", "correction", "procedure"]},
             scope={
                 "type": "string",
                 "enum": ["project", "user"],
-                "description": "Of this repository (default), or of the user in all folders.",
+                "description": "Of this repository (default), or of the user everywhere.",
             },
-            supersedes={"type": "string", "description": "The id of the memory whose place it takes."},
+            supersedes={"type": "string", "description": "Id of the memory whose place it takes."},
         ),
         category="memory",
         run=run,
@@ -74,10 +74,10 @@ def recall_memories(actions: NotedMemories) -> Tool:
 
     return Tool(
         name="recall_memories",
-        description="Find what was remembered in earlier conversations, by words and by meaning.",
+        description="Find what was remembered in earlier conversations.",
         schema=object_schema(
-            {"query": {"type": "string", "description": "What it is about."}},
-            k={"type": "integer", "minimum": 1, "description": f"How many at most; {RECALLED} by default."},
+            {"query": {"type": "string"}},
+            k={"type": "integer", "minimum": 1, "description": f"At most; {RECALLED} by default."},
         ),
         category="memory",
         run=run,
@@ -94,10 +94,10 @@ def forget_memory(actions: MemoryActions) -> Tool:
     return Tool(
         name="forget_memory",
         description=(
-            "Delete a memory for good: one that the user wants forgotten. One that has become wrong is rather "
-            "superseded, with `remember`."
+            "Delete a memory for good that the user wants forgotten. Supersede one that has become wrong, with "
+            "`remember`."
         ),
-        schema=object_schema({"memory_id": {"type": "string", "description": "The id, as recalled."}}),
+        schema=object_schema({"memory_id": {"type": "string"}}),
         category="memory",
         run=run,
     )
