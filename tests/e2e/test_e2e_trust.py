@@ -40,8 +40,10 @@ def test_a_run_in_an_untrusted_folder_works_and_reports_what_it_ignores(scenario
 @pytest.mark.slow
 def test_a_folders_configuration_counts_when_trusted_once_or_until_it_changes(scenario):
     """RA-13: --trust-once stores nothing."""
-    ready(scenario)
-    assert agents(scenario)[0] == 3
+    pages = [action(page, effects=[f"{page}_written"], check=f"test -s {page}") for page in ("guide", "tour", "index")]
+    scenario.plan(plan_of(docs=pages))
+    scenario.cassette()
+    assert agents(scenario)[0] == 3, "as many as the plan deserves"
     assert agents(scenario, "--trust-once") == (1, "")
     assert agents(scenario)[0] == 3
     assert scenario.scaffold("trust", "--yes").returncode == 0
