@@ -42,7 +42,7 @@ def with_more(run: RunSettings, *, usd: float | None, tokens: int | None) -> Run
 
 
 def with_tier_tokens(limits: RunLimits, tier: Tier) -> RunLimits:
-    """Return the limits of a run that goes on with another tier; one without a default limit gets none."""
+    """Return the limits of a run after a change of its tier; a run without a default limit stays without one."""
     return structs.replace(limits, action_tokens=tier.tokens) if limits.action_tokens else limits
 
 

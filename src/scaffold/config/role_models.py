@@ -33,7 +33,7 @@ class RunModels(Struct, frozen=True):
 
 
 def run_models(settings: Settings, tier: Tier, *, notice: Notice) -> RunModels:
-    """Return the models of a run in this tier; `notice` is told once of each size that is not configured.
+    """Return the models of a run in this tier; `notice` receives a line for each size without a model.
 
     Model strings become independent of the current directory. A model that the user chose for the run does everything
     that no role has a model for, and a cassette does everything. Raises UsageError if no model is configured, or if one

@@ -19,7 +19,7 @@ class SettingsInTier(Struct, frozen=True):
 
     @property
     def notice(self) -> str:
-        """What the user is told about the tier; empty if the user chose it."""
+        """The note about the tier for the user; empty if the user chose it."""
         return self.choice.text(self.settings.tier().name)
 
 

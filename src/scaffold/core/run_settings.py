@@ -68,7 +68,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
 Size = Literal["small", "medium", "large"]
 """Names for models that the user's configuration fills in: `models.small` and so on."""
 ReviewMode = Literal["none", "second", "human"]
-"""Who judges what no program can decide: nobody | a second reviewer | a second reviewer, and a human after it."""
+"""Who reviews what no check can decide: no one | a second reviewer | a second reviewer, then a human."""
 
 
 class AssignedModel(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class AssignedModel(Struct, frozen=True, kw_only=True):
 
 
 TaskKind = Literal["boilerplate", "feature", "architecture", "review"]
-"""What an action is, as far as its model is concerned."""
+"""The kind of an action, which may choose its model."""
 KIND_BY_TYPE: Mapping[TaskType, TaskKind] = {
     "SETUP": "boilerplate",
     "FEATURE": "feature",

@@ -21,7 +21,7 @@ LEG_FACTOR = 3
 """How many times the wanted results each leg finds, where that is more."""
 
 
-class Hit(Struct, frozen=True):
+class FoundChunk(Struct, frozen=True):
     """A chunk that was found."""
 
     chunk: Chunk
@@ -48,7 +48,7 @@ class HybridSearch:
 
     async def find(
         self, collection: CollectionName, query: str, wanted: ChunkFilter = VALID, *, most: int = 10
-    ) -> Sequence[Hit]:
+    ) -> Sequence[FoundChunk]:
         """Return the chunks that fit the query best, the best first.
 
         Each leg ranks by itself, and the places are joined. If the embedder fails, words are searched alone.
@@ -61,7 +61,7 @@ class HybridSearch:
         cosines = {number: cosine for number, cosine in nearest if cosine >= LEAST_COSINE}
         best = fuse(words, parts, tuple(cosines))[:most]
         by_words = frozenset((*words, *parts))
-        return [Hit(chunk, cosines.get(chunk.seq), chunk.seq in by_words) for chunk in chunks.with_numbers(best)]
+        return [FoundChunk(chunk, cosines.get(chunk.seq), chunk.seq in by_words) for chunk in chunks.with_numbers(best)]
 
     async def _nearest(
         self, collection: CollectionName, query: str, wanted: ChunkFilter, most: int

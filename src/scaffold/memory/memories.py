@@ -12,7 +12,7 @@ from scaffold.core.knowledge import DECIDED_BY, MEMORIES, Chunk, ChunkFilter, Ch
 from scaffold.host.random_ids import new_id
 from scaffold.memory.extra import fill_in_vectors, vector_leg
 from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import VALID, Hit, HybridSearch, VectorLeg
+from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, VectorLeg
 from scaffold.memory.index_place import delete_index, index_folder
 from scaffold.memory.notes import (
     Memory,
@@ -53,7 +53,7 @@ class FoundMemory(Struct, frozen=True):
     """A memory that fits a query."""
 
     memory: Memory
-    hit: Hit
+    hit: FoundChunk
 
 
 class IndexState(Struct, frozen=True, kw_only=True):

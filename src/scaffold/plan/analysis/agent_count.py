@@ -122,7 +122,7 @@ class _Work:
 
     def _simulated_s(self, agents: int, seed: int) -> int:
         run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
-        # Whoever works on the same files waits, however many agents there are.
+        # Actions on the same files run one after another, however many agents there are.
         return max(run.makespan_s, self._alone_s[seed])
 
     @cached_property

@@ -32,7 +32,7 @@ def export_memories(memories: Memories, file: Path | None) -> str:
 
 
 def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None, confirmed: bool) -> MemoryAnswer:
-    """Remember what a file says, piece by piece; what is refused is told, and the rest is stored. Safe to repeat."""
+    """Store each piece of a file as a memory, and report the pieces that were refused. Safe to repeat."""
     source = USER if confirmed else f"file:{one_line(file.name)}"
     new, known, refused = 0, 0, []
     text = _read(file)
