@@ -3,9 +3,10 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
@@ -61,6 +62,8 @@ RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
 """Delay before each retry; up to doubled at random so that two colliding processes do not retry in step."""
 FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 """Delay before each retry after the system refused to read or write, or to give memory."""
+MAX_MADE = 5
+"""How often something is made of which a collection deletes a part."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
 
 GitLocation = tuple[Path | None, str | None]
@@ -68,6 +71,8 @@ GitLocation = tuple[Path | None, str | None]
 
 LIST_CONFIG = ("config", "--list", "--show-origin", "--includes", "-z")
 _SUCCESS = frozenset({0})
+
+T = TypeVar("T")
 
 
 class Git:
@@ -147,12 +152,30 @@ class Git:
             raise git_failure(args, self.cwd, finished)
         return GitResult(finished.exit_code or 0, finished.stdout, finished.stderr)
 
+    async def made_whole(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Return what `make` returns; call it again if it fails while a collection may have deleted what it made.
+
+        It has to be safe to repeat. At most MAX_MADE times; then its last GitError is raised.
+        """
+        for _ in range(MAX_MADE - 1):
+            try:
+                return await make()
+            except GitError:
+                if not self.met_collection():
+                    raise
+                await self._collections.end()
+        return await make()
+
+    def met_collection(self) -> bool:
+        """Return whether a collection of the user's runs, or has run since `still_has` last found everything there."""
+        return self._collections.has_run()
+
     async def still_has(self, new: Commit, *, known: Commit) -> bool:
         """Return whether all objects of `new` are there that those of `known` are not; ask once a ref leads to `new`.
 
         A collection of the user's may have deleted some that were made before the ref was there.
         """
-        if not self._collections.has_run():
+        if not self.met_collection():
             return True
         mark = await self._collections.end()
         if await self.has_all(new, known=known):

@@ -14,6 +14,7 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
 from scaffold.git.answers import GitResult
 from scaffold.git.command import Git
+from scaffold.git.errors import objects_collected
 from scaffold.git.submodule import (
     GITLINK_MODE,
     Gitlink,
@@ -42,8 +43,6 @@ WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/i
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 READ_COMMIT = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options")
 
-MAX_COLLECTED = 5
-"""How often a commit is made again of which a collection has deleted a part."""
 NUMSTAT_TABS = 2
 """The tabs in a line of `--numstat`: added, deleted, path."""
 
@@ -473,27 +472,41 @@ async def _commit_all(
     moved = await commit_submodules(git, links, message, author=author, committer=committer)
     # Before the add, which would turn a nested repository into a pointer and leave out its files.
     await _refuse_nested(git, links)
-    for _ in range(MAX_COLLECTED):
+    before = await read_head(git)
+
+    async def make() -> CommitInfo:
         await stage_all(git, links, moved, kept_out=kept_out)
-        # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
+        try:
+            return await _commit_staged(git, before, message, author=author, committer=committer)
+        except GitError:
+            if git.met_collection():
+                # All is added anew: of a file that the index knows, git would not look whether its object is there.
+                await git("update-ref", "--no-deref", "HEAD", before.commit)
+                await git("read-tree", before.commit)
+            raise
+
+    return before, await git.made_whole(make)
+
+
+async def _commit_staged(
+    git: Git, before: CommitInfo, message: str, *, author: Signature, committer: Signature
+) -> CommitInfo:
+    """Commit the index on top of `before`, which is at HEAD; return the commit at HEAD, `before` if nothing changed."""
+    # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
+    tree = (await git("write-tree")).line
+    if tree == before.tree:
+        return before
+    parents = (before.commit,)
+    commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
+    if await unstage_untouched(git, await modified_files(git, before.commit, commit)):
         tree = (await git("write-tree")).line
-        before = await read_head(git)
         if tree == before.tree:
-            return before, before
-        parents = (before.commit,)
+            return before
         commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
-        if await unstage_untouched(git, await modified_files(git, before.commit, commit)):
-            tree = (await git("write-tree")).line
-            if tree == before.tree:
-                return before, before
-            commit = await commit_tree(git, tree, parents=parents, message=message, author=author, committer=committer)
-        await git("update-ref", "--no-deref", "HEAD", commit)
-        if await git.still_has(commit, known=before.commit):
-            return before, CommitInfo(commit, tree, parents)
-        # Everything is added anew: of a file that the index knows, git would not look whether its object is there.
-        await git("update-ref", "--no-deref", "HEAD", before.commit)
-        await git("read-tree", before.commit)
-    raise GitError(f"objects of a commit in {git.cwd} were deleted by `git gc` each time", "let it finish, then retry")
+    await git("update-ref", "--no-deref", "HEAD", commit)
+    if not await git.still_has(commit, known=before.commit):
+        raise objects_collected(commit)
+    return CommitInfo(commit, tree, parents)
 
 
 async def _differences(git: Git, old: Commit, new: Commit) -> GitResult:

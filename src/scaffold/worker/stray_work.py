@@ -63,16 +63,20 @@ async def _pinned(
     """Set the keep ref to a new commit on top of the one `before` and the commits that were `left`; return it."""
     parents = (*([before] if before else []), *left) or (attempt.start,)
     identity = run.settings.identity
-    tip = await commits.commit_tree(
-        context.git,
-        tree or await commits.tree_of(context.git, parents[0]),
-        parents=parents,
-        message=f"Commits and staged files of attempt {attempt.id} that are not in its worktree\n",
-        author=identity.author,
-        committer=identity.committer,
-    )
-    await refs.pin(context.git, refs.keep_ref(attempt.id), tip, known=attempt.start)
-    return tip
+
+    async def make() -> Commit:
+        tip = await commits.commit_tree(
+            context.git,
+            tree or await commits.tree_of(context.git, parents[0]),
+            parents=parents,
+            message=f"Commits and staged files of attempt {attempt.id} that are not in its worktree\n",
+            author=identity.author,
+            committer=identity.committer,
+        )
+        await refs.pin(context.git, refs.keep_ref(attempt.id), tip, known=attempt.start)
+        return tip
+
+    return await context.git.made_whole(make)
 
 
 def _seen(git: Git, known: Collection[Commit]) -> list[str]:

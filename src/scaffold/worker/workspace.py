@@ -16,7 +16,6 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase
 from scaffold.git import commits, refs, submodule, worktree
 from scaffold.git.command import Git
-from scaffold.git.errors import ObjectsCollected, objects_collected
 from scaffold.git.untouched_files import unstage_untouched
 from scaffold.git.worktree_pool import WorktreePool
 from scaffold.host.process.child import kill_orphan
@@ -182,16 +181,16 @@ async def _pinned(context: RunContext, run: Run, attempt: Attempt, aside: Commit
     None if nothing changed. The work is taken again if the user's `git gc` deletes a part of it meanwhile.
     """
     ref, known = refs.rescue_ref(attempt.id), attempt.start
-    for _ in range(commits.MAX_COLLECTED):
-        work = aside or await _snapshot(context, run, attempt, path)
-        try:
-            if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):
-                return work
-        except ObjectsCollected:
-            aside = None  # the worktree still has its files, or those of a later step
-            continue
+
+    async def make() -> Commit | None:
+        # If a part of what was put aside is gone, the worktree still has its files, or those of a later step.
+        is_whole = aside is not None and await context.git.has_all(aside, known=known)
+        work = aside if is_whole else await _snapshot(context, run, attempt, path)
+        if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):
+            return work
         return await refs.resolve(context.git, ref)  # another process was faster
-    raise objects_collected(known)
+
+    return await context.git.made_whole(make)
 
 
 async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> commits.KeptOut | None:

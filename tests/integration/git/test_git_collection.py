@@ -54,6 +54,28 @@ async def place(repo, head, tmp_path, environ, collecting):
     return place
 
 
+@pytest.mark.parametrize("moment", ["add --all", "write-tree", "commit-tree"])
+async def test_what_is_collected_before_a_ref_leads_to_it_is_made_again(collecting, place, sh, repo, people, moment):
+    """BX-2, BX-10: the next command of git fails then, and the work is not to blame."""
+    left = collecting(moment, f"cd {repo.common_dir}/objects; ls -t ??/* | head -1 | tr -d /")
+    git = await place()
+    (git.cwd / "a").write_text("new\n")
+    commit = await commit_all(git, "work", **people)
+    assert left.read_text() == "0\n"
+    assert await sh(f"git show {commit}:a") == "new\n"
+    assert await sh("git fsck --no-dangling --no-reflogs", cwd=git.cwd) == ""
+
+
+async def test_a_lasting_failure_after_a_collection_is_told_as_it_is(place, sh, repo, people):
+    git = await place()
+    await sh("git pack-refs --all")
+    (git.cwd / "nested").mkdir()
+    (git.cwd / "a").write_text("new\n")
+    (git.registration / "HEAD").write_text(f"{'1' * 40}\n")
+    with pytest.raises(GitError, match="1111"):
+        await commit_all(git, "work", **people)
+
+
 @pytest.mark.parametrize(
     "lost", ["git rev-parse HEAD", "git rev-parse HEAD^{tree}", "git rev-parse HEAD:a"], ids=["commit", "tree", "file"]
 )
@@ -75,7 +97,7 @@ async def test_a_commit_that_is_collected_each_time_is_an_error_and_leaves_head_
     collecting("--no-deref HEAD", f"git rev-parse HEAD | grep -v {head}", times=99)
     git = await place()
     (git.cwd / "a").write_text("new\n")
-    with pytest.raises(GitError, match="were deleted by `git gc` each time"):
+    with pytest.raises(GitError, match="were deleted by `git gc` as they were made"):
         await commit_all(git, "work", **people)
     assert await refs.resolve(git, "HEAD") == head
     assert (git.cwd / "a").read_text() == "new\n"
