@@ -48,6 +48,7 @@ def _printed(*args: str) -> list[Row]:
     return [msgspec.json.decode(line, type=Row) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_every_benchmark_prints_rows_of_the_promised_shape() -> None:
     rows = _printed()

@@ -213,6 +213,7 @@ def killed_at(folder, number):
     return point.passed()
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_kill_changes_nothing_about_the_rounds(tmp_path):
     """AL-30: the next call goes on in the round that was interrupted; each goal and landing is there once."""

@@ -166,6 +166,7 @@ def test_a_question_is_answered_and_asked_once(scenario):
     assert len(inbox(scenario, "--all")) == 1
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_it_works_the_same_on_a_server(scenario, postgres_url):
@@ -257,6 +258,7 @@ def test_a_cancelled_run_has_no_open_items(scenario):
     assert "withdrawn" in done.stderr
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["run", "worker"])
 def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):

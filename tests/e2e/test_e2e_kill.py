@@ -112,6 +112,7 @@ def children_of(pid):
     return []
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 def test_a_killed_zygote_does_not_stop_the_run(scenario):
@@ -128,6 +129,7 @@ def test_a_killed_zygote_does_not_stop_the_run(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
     """SC-16, AL-27, BX-2, BX-8, BX-15: crash and resume, nothing twice, nothing lost."""
@@ -135,6 +137,7 @@ def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
     expect_the_end(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_any_process_may_be_killed(scenario):
     """BX-15, BX-17: owner, worker, reaper or command."""
@@ -151,6 +154,7 @@ def test_random_kills_of_random_processes(scenario, seed):
     expect_the_end(scenario)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     busy_plan(scenario)
@@ -218,6 +222,7 @@ def stored_settings(scenario):
         return database.execute("SELECT settings FROM run").fetchall()
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_an_interrupted_run_is_shown_as_such(scenario):
     busy_plan(scenario)

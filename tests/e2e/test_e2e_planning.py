@@ -122,6 +122,7 @@ def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
     assert scenario.status()["run"]["request"] == spec.read_text()
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "args", [(), ("run",), pytest.param(("run", "-"), marks=SLOW), pytest.param(("run", "--spec", "-"), marks=SLOW)]
@@ -254,6 +255,7 @@ def test_a_budget_exhausted_during_planning_pauses_the_run(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
     """SC-8: `plan -o` starts nothing and stores nothing; only an older plan is overwritten."""

@@ -64,6 +64,7 @@ def test_a_refusal_names_tests_and_files_and_what_may_be_done(scenario):
         assert "new_failure" not in text
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario):
     """AL-9, BX-13: a rule grants the rest; approved, the work lands by the wider declaration."""
@@ -95,6 +96,7 @@ def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario)
     assert "== -1" in scenario.git("show", f"{scenario.status()['run']['session_branch']}:test_calc.py")
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_rejected_request_ends_without_the_change(scenario):
     """BX-13: the human's words and what else may be done are the agent's answer."""
@@ -128,6 +130,7 @@ def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
     assert "gate_failed in attempt 1 of 3" in scenario.scaffold("status").stdout
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_sides(scenario):
     """AL-9, AL-13, BX-1: of two actions that start together the second has to fit what the first landed."""

@@ -93,6 +93,7 @@ def test_a_rejection_blocks_dependents_and_shows_its_findings(scenario):
 SAMPLE = (88, 109)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",

@@ -61,6 +61,7 @@ def outcomes(scenario):
     return [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]]
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     """AL-23, BX-1: it is asked about exactly these, with their source; its citations are evidence."""
@@ -82,6 +83,7 @@ def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     assert "exact_there: 1 test gone that would fail: test_calc.py::test_odd_is_cut" in listed
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     """AL-23: the agent reads why; the tests block as without a reviewer."""
@@ -96,6 +98,7 @@ def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     assert status["inbox"] == [], "a human is not asked to overrule it"
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     """AL-23, BX-13: bound to base, change and tests; approved, exactly that work lands as reviewed."""
@@ -117,6 +120,7 @@ def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     assert scenario.journal("g", "exact").count('"type": "prompt"') == requests, "the work was restored, not redone"
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(scenario):
     """AL-23, BX-13."""
@@ -170,6 +174,7 @@ def test_a_plan_without_a_tier_has_no_second_reviewer(scenario):
     assert "second review" not in done.stdout + done.stderr
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "run"])
 def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
@@ -189,6 +194,7 @@ def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
     assert "got no second review" not in done.stdout
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     """AL-10, AL-23: the baseline still has the test; neither the next action nor the end of the run misses it."""
@@ -222,6 +228,7 @@ def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     assert set(strengths) == {"exact_there", "third_there"}
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_the_second_reviewer_decides_a_request_for_a_file_that_judges_the_work(scenario):
     """AL-9, AL-23: no human is asked, and what is granted counts when the work is checked and lands."""

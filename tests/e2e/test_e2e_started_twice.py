@@ -70,6 +70,7 @@ def test_a_run_started_twice_at_once_is_one_run(scenario):
     assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1]
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_processes_started_together_are_one_run_each_time(scenario):
     """BX-8: decided in the transaction that opens the run, however the processes interleave."""

@@ -102,6 +102,7 @@ def test_an_unworkable_prd_is_refused_before_anything_happens(scenario, given, s
     assert scenario.status()["run"] is None
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_story_stands_for_the_step_that_lands_it(scenario):
     """DR-8: `diff`, `logs`, `review`, `revert` and `land --only` take a story by its id."""

@@ -84,6 +84,7 @@ def killed_at(scenario, number, **harness):
     return places
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [250, 510])
 def test_a_kill_in_a_later_step_does_not_change_the_result(tmp_path, number):

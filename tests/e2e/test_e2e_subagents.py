@@ -327,6 +327,7 @@ def test_a_folder_may_have_an_undecodable_name(scenario):
     assert (done.returncode, (folder / "out" / "made.txt").exists()) == (0, True), done
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(scenario):
     """RA-11: kills at all times; then the session is resumed, and everything is settled exactly once."""

@@ -68,6 +68,7 @@ def reply(scenario, *keys):
     scenario.replies(*calls, *stories, {"when": {"role": "implementation"}, "text": "done"})
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_tasks_that_land_are_marked_in_the_list_of_their_tool(scenario, name):

@@ -121,6 +121,7 @@ FAULT_PATTERNS = {
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):

@@ -21,6 +21,7 @@ async def test_a_model_puts_its_mistake_right_within_two_replies(mistake):
     assert outcome.recovered, outcome.log
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_nine_of_ten_mistakes_are_put_right(mistake):

@@ -243,6 +243,7 @@ async def test_an_unsafe_repository_of_another_user_is_refused_with_the_fix(repo
     assert "safe.directory" in caught.value.fix
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(repo, head, sh):
     """AL-15: the holder of a lock in the user's repository is unknown."""

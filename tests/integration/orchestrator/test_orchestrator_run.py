@@ -267,6 +267,7 @@ async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     assert (await carried).state == Completed()
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     """SC-20, AL-20: it has died, by a signal or an exit code, and did not fail; one that never began starts again."""

@@ -79,6 +79,7 @@ async def test_a_killed_supervisor_is_restarted(harness):
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
     """SC-16: five in a row without a change are enough; other goals continue."""

@@ -48,6 +48,7 @@ async def _shown(folder: Path, runner, **options):
     return await run_gate_once(folder, gate, timeout_s=100, **options)
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @needs("npm")
 @pytest.mark.timeout(500)
@@ -87,6 +88,7 @@ describe("till", function () {{
 """
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @needs("npm")
 @pytest.mark.timeout(500)

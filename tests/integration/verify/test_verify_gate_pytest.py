@@ -155,6 +155,7 @@ async def test_files_that_cannot_be_imported_are_named(tmp_path):
     assert (shown.problem, dict(shown.outcomes)) == ("error", {"tests/test_a.py": "error"})
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""

@@ -67,6 +67,7 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path):
     """BX-3, BX-15: a worker killed then leaves a worktree without the new tests."""
@@ -233,6 +234,7 @@ CHEATS = {
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "turn",
@@ -256,6 +258,7 @@ HONEST = {
 }
 
 
+@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", HONEST.values(), ids=[*HONEST])
 async def test_a_test_that_was_to_pass_may_be_renamed_moved_and_parametrized(harness, turn):
