@@ -11,6 +11,8 @@ from scaffold.core.errors import UsageError
 
 FOLDER = "tiers"
 SUFFIX = ".yaml"
+OTHER_SUFFIXES = frozenset({".yml", ".YAML", ".YML", ".json", ".toml"})
+"""Of files that someone may take for tiers."""
 
 
 @cache
@@ -40,12 +42,16 @@ def user_values(folder: Path) -> dict[str, SettingValue]:
 
 def _tier_files(folder: Path) -> Iterator[Path]:
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and not path.name.startswith("."))
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except FileNotFoundError:
         return
     except OSError as error:
         raise UsageError(f"{folder} cannot be read: {error.strerror}", "Fix the folder, or move it away.") from error
     for path in paths:
+        if path.suffix in OTHER_SUFFIXES:
+            raise UsageError(f"{path} is not read: files of tiers end in `{SUFFIX}`", "Rename it, or move it away.")
+        if path.suffix != SUFFIX:
+            continue
         if not is_tier_name(path.stem):
             raise UsageError(f"{path}: a tier cannot have this name", f"Rename the file: {NAME_RULE}.")
         yield path

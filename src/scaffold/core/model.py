@@ -430,6 +430,7 @@ class Assumption(Struct, frozen=True, kw_only=True):
     attempt_id: AttemptId
     question: str
     assumed: str
+    """Empty until it says so."""
     created_at: datetime
 
 

@@ -31,10 +31,8 @@ class AgentQuestions:
         why = await self._why_not_asked(question)
         if not why:
             return await self._context.human.answer(question.text, question.options, kind=question.kind)
-        if not question.assumption:
-            return DECIDE.format(why=why)
         self._note(question)
-        return NOTED.format(why=why)
+        return (NOTED if question.assumption else DECIDE).format(why=why)
 
     async def _why_not_asked(self, question: HumanQuestion) -> str:
         store, task = self._context.run_context.store, self._context.task
@@ -87,4 +85,5 @@ class AgentQuestions:
                     created_at=context.clock.now(),
                 ),
             )
-        inform(context, task.run.id, f"{task.action.key} assumes: {assumed}")
+        said = f"{task.action.key} assumes: {assumed}" if assumed else f"{task.action.key} decides by itself: {asked}"
+        inform(context, task.run.id, said)

@@ -106,8 +106,8 @@ def test_the_estimate_grows_with_the_plan_or_says_that_there_is_none(context):
     assert re.search(r", [\d,]+ to [\d,]+ tokens, by a rule of thumb; ", line)
     for model, words in (
         ("cassette:/x.yaml", "no cost"),
-        ("local:llama@http://127.0.0.1:1/v1", "no cost"),
-        ("codex:gpt-5", "no cost"),
+        ("local:llama@http://127.0.0.1:1/v1", "cost unknown"),
+        ("codex:gpt-5", "cost unknown"),
         ("openai:nobody-knows-it", "cost unknown"),
     ):
         assert f"\n  {words}, roughly " in priced(offer, model).text(Layout())

@@ -177,3 +177,12 @@ def test_a_plan_has_the_numbers_of_builder_and_audits_need_a_planner(home, tmp_p
     user_config_file().write_text("tier: scout\n")
     mine = settings_in_tier(tmp_path, os.environ, {}, asked["plan"], trust_once=False)
     assert (mine.settings.tier().name, mine.choice.confidence) == ("scout", 1.0)
+
+
+@pytest.mark.parametrize("name", ["night.yml", "night.YAML", "night.toml"])
+def test_a_file_that_would_not_be_read_is_reported(folder, name):
+    """AL-28: a tier that the user wrote is never left out in silence."""
+    (folder / "README.md").write_text("what my tiers are for")
+    (folder / name).write_text(MINE)
+    with pytest.raises(UsageError, match=rf"{name} is not read: files of tiers end in `\.yaml`"):
+        load_settings(None, os.environ, {})

@@ -43,6 +43,21 @@ async def test_without_a_budget_the_agent_decides_and_its_assumption_is_kept(har
     assert ended.outcome != "waiting"
 
 
+async def test_a_question_that_is_not_asked_is_told_although_the_agent_says_nothing_of_its_decision(harness):
+    """AL-17: the user sees that there was one; a repeated question takes nothing back."""
+    run, _, _ = await heard(
+        harness,
+        "scout",
+        ask("Which word?"),
+        ask("Which end?", assumption="the left one"),
+        ask("Which end?"),
+    )
+    assert [(each.question, each.assumed) for each in harness.store.assumptions.of_run(run.id)] == [
+        ("Which word?", ""),
+        ("Which end?", "the left one"),
+    ]
+
+
 async def test_in_a_protected_area_scout_asks(harness):
     """AL-17: the gate opens for what the action declares."""
     _, _, ended = await heard(harness, "scout", ask("Which word?"), files=["auth/login.py"])

@@ -159,8 +159,8 @@ def _estimated(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
 
 
 def _is_free(model: str) -> bool:
-    """Return whether no dollars are counted for a request."""
-    return parse_model(model).provider in {"cassette", "local", "codex"} and _prices(model) is None
+    """Return whether a request costs nothing: what a server of one's own or a subscription costs is unknown."""
+    return parse_model(model).provider == "cassette" and _prices(model) is None
 
 
 def _prices(model: str) -> Prices | None:

@@ -110,7 +110,9 @@ def _assumptions(view: RunView, layout: Layout) -> Iterator[str]:
         line
         for each in view.assumptions
         for line in layout.prose(
-            "  ", f"{keys[each.action_id]}: {each.assumed} (instead of asking: {each.question})", hang=4
+            "  ",
+            f"{keys[each.action_id]}: {each.assumed or 'it has not said what'} (instead of asking: {each.question})",
+            hang=4,
         )
     ]
     if lines:

@@ -9,7 +9,7 @@ ADD = """
 INSERT INTO assumption (run_id, position, action_id, attempt_id, question, assumed, created_at)
 VALUES (:run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM assumption WHERE run_id = :run_id), :action_id,
         :attempt_id, :question, :assumed, :created_at)
-ON CONFLICT (attempt_id, question) DO UPDATE SET assumed = excluded.assumed
+ON CONFLICT (attempt_id, question) DO UPDATE SET assumed = excluded.assumed WHERE excluded.assumed <> ''
 """
 OF_RUN = "SELECT * FROM assumption WHERE run_id = :run_id ORDER BY position"
 
@@ -18,7 +18,7 @@ class Assumptions(RunTableGateway):
     """The assumptions of each run, oldest first; of an attempt, the latest about each question."""
 
     def add(self, run_id: RunId, assumption: Assumption) -> None:
-        """Store an assumption."""
+        """Store an assumption; one that says nothing replaces none."""
         self._connection.write(
             ADD,
             run_id=run_id,
