@@ -219,3 +219,15 @@ def test_the_owner_of_the_terminal_decides_there(scenario):
     finally:
         screen.stop()
     assert attempts(scenario, "a") == ["landed"]
+
+
+def test_a_tier_without_a_human_lands_what_waited_and_says_so_first(scenario):
+    """AL-1, AL-2."""
+    scenario.plan(plan_of(g=[action("only", effects=["there"], check="test -f new.py")]))
+    scenario.cassette(only=[write("new.py", "VALUE = 1\n")])
+    assert scenario.run(*ARCHITECT).returncode == WAITS
+    resumed = scenario.scaffold("resume", "--tier", "scout")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "in the tier scout no human reviews the work: what waits for you lands" in resumed.stderr
+    assert attempts(scenario, "only")[-1] == "landed"
+    assert inbox(scenario) == []

@@ -26,6 +26,7 @@ UNKNOWN_RESULT = (
     "The work was interrupted, so it is unknown whether this ran. It is not run again; check the current state."
 )
 NOT_STARTED = "Not run: the work was interrupted before it started."
+NOT_DECIDED = "Not run yet: a human was asked, and has not answered."
 WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", "python"})
 """Categories of tools that may write their arguments to a file."""
 
@@ -115,6 +116,7 @@ class ToolBatch:
         self._toolbox = toolbox
         self._calls = calls
         self._begun: set[str] = set()
+        self._undecided: set[str] = set()
         self._ended = {result.call_id: result for result in ended}
 
     @property
@@ -166,7 +168,11 @@ class ToolBatch:
             return
         # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
         self._begun.add(call.id)
-        self._ended[call.id] = await self._toolbox.result(call)
+        try:
+            self._ended[call.id] = await self._toolbox.result(call)
+        except HumanDecisionRequired:
+            self._undecided.add(call.id)
+            raise
 
     def _copy(self, first: ToolCall, again: ToolCall) -> None:
         """Give an equal call the same result, if there is one."""
@@ -174,5 +180,7 @@ class ToolBatch:
             self._ended[again.id] = msgspec.structs.replace(self._ended[first.id], call_id=again.id)
 
     def _open(self, call: ToolCall) -> ToolResult:
+        if call.id in self._undecided:
+            return ToolResult(call.id, call.name, NOT_DECIDED, failed=True)
         why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
         return ToolResult(call.id, call.name, why, failed=True)

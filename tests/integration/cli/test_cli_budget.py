@@ -46,3 +46,18 @@ def test_a_limit_below_what_is_spent_is_refused_and_the_run_keeps_its_own(contex
         assert "would let no request of run" in answer.err
         assert more in answer.err
     assert store.runs.get(run.id).settings == run.settings
+
+
+def test_a_tier_whose_limit_is_below_what_is_spent_is_refused(context, plan, scaffold):
+    """AL-1, AL-21: its limit takes the place of the run's; the run keeps its own tier."""
+    run = begin(context, make_run(context, plan, action_tokens=100_000, agreed_actions=2, model="codex:gpt-5"))
+    attempt = work(context, run, "store")
+    store = context.store
+    with store.transaction():
+        pay(store, attempt, Usage(input_tokens=150_000, requests=1))
+        store.runs.move(run.id, Paused("asked"))
+        store.runs.release(run.id, fence=run.fence)
+    answer = scaffold("resume", "--tier", "scout")
+    assert answer.code == 2
+    assert "a limit of 120,000 tokens would let no request of run" in answer.err
+    assert store.runs.get(run.id).settings == run.settings

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fakes import MemoryHistory, RecordingModel, agent, call_entry, cassette_model, tool
-from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_STARTED, UNKNOWN_RESULT, Toolbox
+from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED, UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
@@ -239,5 +239,5 @@ async def test_waiting_for_a_human_ends_the_batch_with_its_own_error(category):
     with pytest.raises(HumanDecisionRequired, match="b waits") as waits:
         await batch.run()
     assert waits.value.item == "abc123"
-    assert [result.content for result in batch.results] == ["first: a", UNKNOWN_RESULT, NOT_STARTED]
+    assert [result.content for result in batch.results] == ["first: a", NOT_DECIDED, NOT_STARTED]
     assert room.log == ["first a"]

@@ -40,6 +40,8 @@ from scaffold.views.store_reader import (
 )
 from scaffold.views.taken import ordered, read_taken
 
+NO_REVIEWS = "note: in the tier {tier} no human reviews the work: what waits for you lands as soon as its checks pass"
+
 
 @click.command()
 @click.argument("name", metavar="[RUN|GOAL]", required=False)
@@ -106,6 +108,8 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
                 run = await take_over_run_when_free(context, run.id)
         settings = resume_settings(context, run, flags)
         _require_budget_left(context, run, settings, flags)
+        if run.settings.human_reviews and not settings.human_reviews and not flags.quiet:
+            print_text(NO_REVIEWS.format(tier=settings.tier.name), err=True)
         reconfigure_run(context, run, settings)
         return await continue_run(context, run.id, flags)
     finally:
@@ -113,8 +117,8 @@ async def _resume(name: str | None, flags: RunFlags) -> int:
 
 
 def _require_budget_left(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> None:
-    """Raise BudgetExceeded for a limit of the flags that is below what is spent; say if one takes another's place."""
-    if flags.budget_usd is None and flags.budget_tokens is None:
+    """Raise BudgetExceeded for a limit of the flags or their tier below what is spent; say if one replaces another."""
+    if settings.limits == run.settings.limits:
         return
     use = budget_use(context.store, structs.replace(run, settings=settings))
     if (reached := use.reached) is not None:
