@@ -5,8 +5,9 @@ It understands the plumbing that owners, recovery and landing use, and nothing e
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +20,8 @@ from simulator.processes import Process
 Files = Mapping[str, str]
 """A tree: content by path."""
 _SUCCESS = frozenset({0})
+
+T = TypeVar("T")
 
 
 def _blob(text: str | None) -> str:
@@ -147,6 +150,14 @@ class MemoryGit:
     def at(self, path: Path) -> "MemoryGit":
         """Return the same git at the top of another checkout."""
         return MemoryGit(self._objects, self._process, self._faults, path)
+
+    async def made_whole(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Nothing that is made is ever collected."""
+        return await make()
+
+    def met_collection(self) -> bool:
+        """Nobody collects garbage here."""
+        return False
 
     async def still_has(self, new: str, *, known: str) -> bool:
         """Nobody collects garbage here."""
