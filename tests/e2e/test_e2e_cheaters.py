@@ -29,6 +29,7 @@ def marks(case):
 
 @pytest.mark.rotates
 @pytest.mark.parametrize("case", sampled(CHEATS))
+@pytest.mark.slow
 def test_no_cheat_counts_as_proven(case, tmp_path):
     """BX-1, BX-4, BX-5: a cheat does not land, or the run says how weak its evidence is."""
     found = run_case(case, tmp_path)

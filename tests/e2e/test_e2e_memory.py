@@ -87,6 +87,7 @@ def remembered(scenario):
     return json.loads(answer.stdout)["memories"]
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_on_one_day_is_used_and_forgotten_on_others(scenario):
     """RA-6, RA-13: `remember` needs no consent and no model; the memory goes with a message that it fits, with its
     provenance, and is not stored in that conversation.

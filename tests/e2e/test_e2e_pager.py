@@ -73,6 +73,7 @@ def test_a_pager_that_is_quit_early_is_no_error(shown):
     assert "number-00" in shown("tasks", PAGER="head -5")
 
 
+@pytest.mark.slow
 def test_the_setting_turns_the_pager_off(shown, saved):
     saved.configure(pager="off")
     assert "paged:" not in shown("tasks", PAGER=MARK)

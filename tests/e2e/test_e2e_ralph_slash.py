@@ -52,6 +52,7 @@ def test_a_command_is_answered_without_a_model(asked, command, expected):
     assert expected in done.stdout
 
 
+@pytest.mark.slow
 def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario):
     """RA-5, RA-18, SC-19: nor does this need a model."""
     for command, expected, shown in (

@@ -32,6 +32,7 @@ def two_goals(scenario):
     )
 
 
+@pytest.mark.slow
 def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
     """AL-12, SC-3, OR-2: commits are on `session-<run>` only, one per action, by the user."""
     two_goals(scenario)
@@ -61,6 +62,7 @@ def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
     assert [path for path in scenario.cache.rglob("*") if path.name == ".git"] == []
 
 
+@pytest.mark.slow
 def test_status_json_shows_the_run_its_goals_actions_facts_and_evidence(scenario):
     """SC-9, SC-11, BX-1: the store says what was done, by which attempt, and with what evidence."""
     two_goals(scenario)

@@ -24,6 +24,7 @@ def dry_run(scenario, *args):
     return json.loads(done.stdout)["run"], done.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_which_tier_the_words_choose_and_how_sure_that_is(scenario):
     """AL-2: shown with the words, overridden by `--tier`; a specification counts as a request, a list by its titles."""
     run, said = dry_run(scenario, "rename the shelf")

@@ -134,6 +134,7 @@ def test_a_query_is_words_and_never_an_operator(scaffold) -> None:
     assert len(listed(scaffold, "--", "tests -x")) == 1
 
 
+@pytest.mark.slow
 def test_the_evidence_of_a_learning_is_what_became_of_attempts(context: RunContext, scaffold, plan: str) -> None:
     """BX-16: used, helped and withheld, and the lift as soon as there are enough runs."""
     name = add(scaffold, TRIPLE)

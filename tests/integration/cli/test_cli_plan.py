@@ -112,6 +112,7 @@ def test_a_missing_file_is_a_usage_error(file, scaffold, name):
     assert f"{name} cannot be read" in answer.err
 
 
+@pytest.mark.slow
 def test_standard_input_is_read_for_a_dash(home):
     command = [sys.executable, "-m", "scaffold", "plan", "check", "-", "--json"]
     done = subprocess.run(command, input=SOUND.encode(), capture_output=True, env=os.environ.copy(), check=False)

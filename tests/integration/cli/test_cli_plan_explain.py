@@ -83,6 +83,7 @@ def test_an_explanation_is_available_as_json(file, scaffold):
     assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
 
 
+@pytest.mark.slow
 def test_a_long_explanation_is_shortened_and_fits_the_screen(file):
     """BX-7."""
     actions = "".join(

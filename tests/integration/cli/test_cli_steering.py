@@ -68,6 +68,7 @@ def test_a_dash_reads_standard_input(context, run, repository, given, stored):
     assert letters(context, run, "store") == [stored]
 
 
+@pytest.mark.slow
 def test_endless_input_is_refused_and_closed_input_is_empty(context, run, repository):
     with Path("/dev/zero").open("rb") as endless:
         done = subprocess.run(SEND_STDIN, stdin=endless, cwd=repository, capture_output=True, text=True, check=False)

@@ -75,6 +75,7 @@ async def everything(repo, git, head, people):
     return work
 
 
+@pytest.mark.slow
 async def test_a_repository_planted_in_a_submodule_is_never_entered(repo, head, pool, sh, plant, ran, people):
     """BX-9: its filter ran as the user when we added the worktree's files."""
     slot = await pool.take("a1", head)
@@ -90,6 +91,7 @@ async def test_a_repository_planted_in_a_submodule_is_never_entered(repo, head, 
     assert not ran.exists()
 
 
+@pytest.mark.slow
 async def test_a_submodule_planted_without_gitmodules_is_never_entered(repo, head, pool, sh, plant, ran, people):
     """BX-9: without .gitmodules the submodule is still in the index."""
     slot = await pool.take("a1", head)

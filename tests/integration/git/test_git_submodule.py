@@ -121,6 +121,7 @@ async def moved_pointers(git, old, new):
     )
 
 
+@pytest.mark.slow
 async def test_a_pointer_to_a_commit_that_is_nowhere_is_told_from_work_in_a_submodule(repo, head, pool, sh, people):
     """BX-5: what lands must exist."""
     slot = await pool.take("a1", head)

@@ -35,6 +35,7 @@ async def test_another_process_wakes_us(path, rings):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 async def test_many_wake_ups_arrive_and_none_blocks(path, rings):
     for _ in range(100_000):
         wake_up(path)

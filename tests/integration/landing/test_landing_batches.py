@@ -112,6 +112,7 @@ async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_onc
         assert await commits.changed_paths(harness.context.git, f"{own}^", own) == fact.paths
 
 
+@pytest.mark.slow
 async def test_candidates_of_one_file_are_proven_side_by_side_and_land_one_after_another(harness, landing):
     """AL-13, BX-6: git alone would conflict; it is forecast as the queue merges, and the first is checked again."""
     meet = 'touch "$0/$1"; until test -e "$0/a" && test -e "$0/b"; do sleep 0.02; done'

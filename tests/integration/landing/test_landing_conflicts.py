@@ -60,6 +60,7 @@ async def test_a_declared_union_has_the_lines_of_both_sides(harness, files, sett
     assert told(harness, run) == {"NEWS.md": "resolved"}
 
 
+@pytest.mark.slow
 async def test_a_candidate_cannot_declare_a_union(harness):
     """AL-13: the attributes of the tip count."""
     declare = "echo 'NEWS.md merge=union' > .gitattributes; "
@@ -92,6 +93,7 @@ async def test_what_contents_do_not_decide_is_refused_and_told(harness, command,
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
 
 
+@pytest.mark.slow
 async def test_line_ends_of_one_kind_stay_as_they_are(harness):
     """AL-13: here those of Windows, without one at the end."""
     files = {"shop.py": SHOP.replace("\n", "\r\n").encode().removesuffix(b"\r\n")}

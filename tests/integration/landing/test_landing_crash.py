@@ -55,6 +55,7 @@ def expect_landed_once(harness, run):
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
+@pytest.mark.slow
 async def test_died_before_the_branch_moved(harness, died):
     """BX-2: as if nothing had happened; the same candidate lands later, once."""
     run, intent = died
@@ -137,6 +138,7 @@ async def test_work_that_the_user_removed_and_collected_ends_as_lost(harness, di
     assert "`git gc` has deleted it" in last.text
 
 
+@pytest.mark.slow
 async def test_died_after_the_landing_was_recorded(harness, died):
     """The ref that pinned the work is deleted by the next cleanup; nothing else is left to do."""
     run, intent = died
@@ -149,6 +151,7 @@ async def test_died_after_the_landing_was_recorded(harness, died):
     assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
 
 
+@pytest.mark.slow
 async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness, died):
     """The branch contains the new commit, so it landed."""
     run, intent = died
@@ -158,6 +161,7 @@ async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness
     expect_landed_once(harness, run)
 
 
+@pytest.mark.slow
 async def test_the_user_committed_before_the_landing(harness, died):
     """The branch moved past the old commit without the new one: the candidate lands on top."""
     run, intent = died
@@ -167,6 +171,7 @@ async def test_the_user_committed_before_the_landing(harness, died):
     expect_landed_once(harness, run)
 
 
+@pytest.mark.slow
 async def test_the_user_rewrote_the_branch(harness, died):
     """AL-19, BX-3: the attempt is returned without counting as a failure, its work is pinned, with a notice."""
     run, intent = died
@@ -180,6 +185,7 @@ async def test_the_user_rewrote_the_branch(harness, died):
     assert "Another process rewrote" in last.text
 
 
+@pytest.mark.slow
 async def test_a_recovery_that_is_killed_ends_a_lost_attempt_with_its_intent_or_not_at_all(harness, died):
     """SC-16, BX-3: killed at every reading of a clock; no attempt is left landing without an intent."""
     run, intent = died
@@ -202,6 +208,7 @@ async def test_a_recovery_that_is_killed_ends_a_lost_attempt_with_its_intent_or_
     assert left == ()
 
 
+@pytest.mark.slow
 async def test_recovering_twice_changes_nothing(harness, died):
     """SC-16: recovery may itself be killed."""
     run, intent = died

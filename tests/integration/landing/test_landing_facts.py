@@ -103,6 +103,7 @@ async def test_a_fact_on_other_paths_is_not_rechecked(harness):
     assert (fact(harness, run, "a").commit, fact(harness, run, "a").state) == (landed, "holds")
 
 
+@pytest.mark.slow
 async def test_a_weak_fact_stays_weak(harness):
     """BX-5: no check can show it again, and none speaks against it."""
     run, queue = await begin(harness, goal("g", act("a"), act("b", check="test -f b")))
@@ -112,6 +113,7 @@ async def test_a_weak_fact_stays_weak(harness):
     assert (found.state, found.strength, found.commit) == ("holds", "weak", landed)
 
 
+@pytest.mark.slow
 async def test_a_check_that_fails_without_the_candidate_does_not_refuse_it(harness, tmp_path):
     """BX-1: a check that fails at the tip as well refutes the fact, and the candidate lands."""
     gate = tmp_path / "gate"
@@ -142,6 +144,7 @@ async def test_a_users_commit_that_breaks_a_fact_reopens_its_provider(harness):
     assert "did not land" not in briefing
 
 
+@pytest.mark.slow
 async def test_a_users_commit_that_breaks_nothing_leads_to_new_evidence(harness):
     """BX-1: stale until it is rechecked, then it holds at the new tip; rechecked once."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
@@ -167,6 +170,7 @@ async def test_work_that_reverts_a_users_commit_lands(harness):
     assert (fact(harness, run, "a").state, harness.store.actions.failures(harness.action(run, "a").id)) == ("holds", 0)
 
 
+@pytest.mark.slow
 async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harness):
     """SC-4: a precondition has fallen meanwhile, so it is returned."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"])))
@@ -178,6 +182,7 @@ async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harnes
     assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
 
+@pytest.mark.slow
 async def test_a_completed_goal_reopens_when_its_fact_is_refuted(harness):
     """BX-1: staleness crosses goals; a goal is complete only while its state holds."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b")))
@@ -257,6 +262,7 @@ async def approve(harness, run, queue):
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
+@pytest.mark.slow
 async def test_a_review_is_repeated_when_cited_lines_have_changed(harness):
     """SC-7, BX-1: stale, and its action pending again; once per landing, so that it comes to an end."""
     run, queue = await begin(harness, goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), act("b")))
@@ -284,6 +290,7 @@ async def test_a_fact_refuted_in_a_failed_goal_is_provided_again_after_a_retry(h
     assert harness.store.goals.get(one.id).state == Failed("for a reason")
 
 
+@pytest.mark.slow
 async def test_a_fact_refuted_in_an_ended_goal_that_does_not_need_it_is_left(harness):
     """BX-1: refuted, and not needed."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b"), wants=["b_done"]))

@@ -19,6 +19,7 @@ async def begin(harness, *actions: ActionSpec, **settings):
     return run, MergeQueue(harness.context, run)
 
 
+@pytest.mark.slow
 async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(harness):
     """AL-12, BX-2, SC-4: a squash with the stored signatures and trailers; evidence in the same transaction."""
     run, queue = await begin(harness, act("a", check="test -f a", description="Make a.\n\nWell."))
@@ -46,6 +47,7 @@ async def test_an_empty_queue_does_nothing(harness):
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_compatible_candidates_land_one_after_another(harness):
     """AL-13: merged in memory, in order of submission; the user's checkout is unchanged."""
     run, queue = await begin(harness, act("a"), act("b"))
@@ -61,6 +63,7 @@ async def test_compatible_candidates_land_one_after_another(harness):
     assert await harness.worktrees(spare=False) == 0
 
 
+@pytest.mark.slow
 async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness):
     """AL-13, BX-3, SC-20: a conflict does not count as a failure, and the next attempt sees both sides."""
     run, queue = await begin(harness, act("a"), act("b"))
@@ -117,6 +120,7 @@ async def test_a_check_that_hangs_during_landing_is_a_timeout(harness):
     assert refused.outcome == "timeout"
 
 
+@pytest.mark.slow
 async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
     """BX-5: it is measured once, where the work was done."""
     (harness.repo / "calc.py").write_text("def add(a, b):\n    return a + b\n")
@@ -178,6 +182,7 @@ async def test_nothing_lands_while_the_branch_is_checked_out(harness, tmp_path):
     assert isinstance(await queue.step(), BatchLanded)
 
 
+@pytest.mark.slow
 async def test_a_branch_checked_out_during_the_checks_is_not_moved(harness, tmp_path):
     mine = tmp_path / "mine"
     take = f'test -n "$SCAFFOLD_ATTEMPT" || test -d {mine} || git worktree add -q {mine} session-$SCAFFOLD_RUN'
@@ -187,6 +192,7 @@ async def test_a_branch_checked_out_during_the_checks_is_not_moved(harness, tmp_
     assert await harness.tip(run) == run.base_sha
 
 
+@pytest.mark.slow
 async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
     """BX-2: compare-and-swap; the loser merges and checks again."""
     move = (
@@ -202,6 +208,7 @@ async def test_a_branch_that_moves_during_the_checks_is_merged_again(harness):
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
+@pytest.mark.slow
 async def test_a_branch_that_never_stops_moving_returns_the_candidate(harness):
     move = (
         'test -n "$SCAFFOLD_ATTEMPT" || git update-ref refs/heads/session-$SCAFFOLD_RUN '
@@ -243,6 +250,7 @@ async def test_a_superseded_owner_moves_nothing(harness):
     assert harness.statuses(run) == {"a": "landing"}
 
 
+@pytest.mark.slow
 async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     run, queue = await begin(harness, act("a"), act("b"))
     first, second = await harness.queue(run, "a"), await harness.queue(run, "b")

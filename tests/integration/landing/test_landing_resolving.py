@@ -42,6 +42,7 @@ def lock_tool(tmp_path, monkeypatch):
     return install
 
 
+@pytest.mark.slow
 async def test_candidates_in_conflict_in_a_lock_file_alone_both_land(lock_tool, harness):
     """AL-13: its own tool makes it from the packages of both sides, all tests run, and it is told which command did."""
     lock_tool('test "$*" = "lock --offline" && sed -i "s/^version = 1$/version = 2/" uv.lock')
@@ -208,6 +209,7 @@ async def asked(harness):
     await queue.close()
 
 
+@pytest.mark.slow
 async def test_others_land_while_a_merge_agent_is_asked_and_its_answer_counts_on_the_tip_alone(harness, asked):
     """AL-13, BX-6: the queue tells what a candidate waits for; what is merged for an older tip is merged again."""
     run, queue, merger, attempts = asked
@@ -225,6 +227,7 @@ async def test_others_land_while_a_merge_agent_is_asked_and_its_answer_counts_on
     assert await harness.show(f"{run.session_branch}:other") == "other"
 
 
+@pytest.mark.slow
 async def test_a_queue_that_ends_cancels_what_is_asked_and_the_next_one_asks_again(harness, asked):
     """AL-13: nothing but the answer is lost."""
     run, queue, merger, attempts = asked
@@ -250,6 +253,7 @@ async def test_nobody_is_asked_any_more_about_a_candidate_that_was_cancelled(har
     assert merger.cancelled == 1
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_is_merged_with_help_is_not_overtaken_for_ever(harness, asked):
     """BX-6: each landing makes the answer useless, so that no other joins the line once it was overtaken too often."""
     run, _, _, attempts = asked

@@ -76,6 +76,7 @@ async def test_an_approval_is_recorded_without_a_commit_and_makes_a_fact(harness
 
 
 @pytest.mark.parametrize("path", ["list", "a"], ids=["cited", "changed by what it judges"])
+@pytest.mark.slow
 async def test_an_approval_of_changed_lines_is_repeated(harness, path):
     """BX-2, SC-20: a conflict, which does not count as a failure; the next attempt begins on the new tip."""
     run, queue = await begin(harness, act("b"))
@@ -94,6 +95,7 @@ async def test_an_approval_of_changed_lines_is_repeated(harness, path):
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
+@pytest.mark.slow
 async def test_an_approval_is_not_repeated_for_other_changes(harness):
     """BX-2: it depends only on its citations and the reviewed change."""
     run, queue = await begin(harness, act("b"))

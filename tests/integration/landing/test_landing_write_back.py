@@ -79,6 +79,7 @@ def notices(harness, run):
     return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
 
 
+@pytest.mark.slow
 async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harness, run):
     """DR-1, AL-13: in adjacent lines, on one base; the tree that was proven lands, and no fact depends on the list."""
     keys = KEYS[:3]
@@ -120,6 +121,7 @@ async def test_a_candidate_that_changed_nothing_but_marks_is_empty(harness):
     assert await listed(harness, run) == LIST
 
 
+@pytest.mark.slow
 async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(harness, run):
     """DR-1: lines that they added, moved or marked stay; one that they removed is told."""
     theirs = "intro\n" + LIST.replace("- [ ] T002 two\n", "").replace("T001 one", "T001 first")
@@ -157,6 +159,7 @@ async def test_a_revert_takes_the_mark_back_and_leaves_those_beside_it(harness, 
     assert await listed(harness, run) == marked("T002", "T004")
 
 
+@pytest.mark.slow
 async def test_work_is_carried_over_to_a_base_on_which_the_list_was_edited(harness, run):
     """SC-20: lines beside the marks, and marks of the user's."""
     await candidates(harness, run, **{key: f"echo x > {key}" for key in ("T001", "T003")})
@@ -210,6 +213,7 @@ async def test_a_landing_that_died_is_recorded_without_the_list(harness, run):
     )
 
 
+@pytest.mark.slow
 async def test_what_keeps_a_lane_from_a_collection_goes_with_it(harness, run):
     """BX-2: the commit, and the one that it is compared with."""
     await candidates(harness, run, T001="echo x > T001", T002="echo x > T002")

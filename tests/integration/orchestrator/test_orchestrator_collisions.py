@@ -121,6 +121,7 @@ async def test_work_that_is_done_again_waits_for_what_it_would_conflict_with(har
     assert await starts(harness, run, "b")
 
 
+@pytest.mark.slow
 async def test_what_has_changed_a_file_that_many_landings_changed_runs_alone(harness):
     """AL-4: more than three landings make a hotspot, also for work whose files are unknown."""
     again = [act(f"a{n}", files=("list",)) for n in range(4)]

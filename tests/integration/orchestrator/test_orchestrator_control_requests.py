@@ -66,6 +66,7 @@ async def begun(harness, *goals_of_run, **settings):
     return harness.store.runs.get(run.id), run_owner, carried
 
 
+@pytest.mark.slow
 async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_continues(harness):
     """SC-17: its running attempt ends at once; its dependents can never become ready."""
     run, _, carried = await begun(
@@ -86,6 +87,7 @@ async def test_a_stopped_action_is_cancelled_with_its_work_pinned_and_the_goal_c
     assert await harness.show(f"{pin}:a") == "begun"
 
 
+@pytest.mark.slow
 async def test_a_paused_goal_waits_until_it_is_resumed_and_others_continue(harness):
     """SC-17: nothing new starts in it; the run pauses when nothing else is left, and the pause outlasts a resume."""
     run = await harness.open_run(goal("g", act("a")), goal("h", act("c")))
@@ -99,6 +101,7 @@ async def test_a_paused_goal_waits_until_it_is_resumed_and_others_continue(harne
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
+@pytest.mark.slow
 async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
     run, run_owner, carried = await begun(harness, goal("g", act("c"), act("d", needs=["c_done"])), goal("h", act("a")))
     await wished(harness, run, "pause", "g")
@@ -109,6 +112,7 @@ async def test_a_goal_is_paused_and_resumed_while_its_run_is_active(harness):
     assert (await carried).cause == "cancelled"
 
 
+@pytest.mark.slow
 async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(harness):
     """SC-20: a stopped attempt does not count as a failure."""
     run, run_owner, carried = await begun(harness, goal("g", act("a")), goal("h", act("b")))
@@ -123,6 +127,7 @@ async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(h
     await carried
 
 
+@pytest.mark.slow
 async def test_a_cancelled_goal_is_final_and_the_run_ends_with_the_others(harness):
     """SC-17: the run is completed when all its other goals are."""
     run, _, carried = await begun(harness, goal("g", act("a"), act("d", needs=["a_done"])), goal("h", act("c")))

@@ -315,6 +315,7 @@ async def test_a_result_that_speaks_of_omissions_is_not_shortened(store):
     assert (len(answer["results"]), answer.get("rest")) == (2, None)
 
 
+@pytest.mark.slow
 async def test_every_answer_is_bounded(store):
     """OR-4, SC-12: a thousand actions with long texts cost no more than fifty."""
     long = tuple(f"{n}-{'x' * 150}" for n in range(90))

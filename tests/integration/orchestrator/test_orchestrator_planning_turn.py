@@ -287,6 +287,7 @@ async def test_a_cancelled_turn_is_lost_and_leaves_nothing(harness):
     expect_untouched(harness, run)
 
 
+@pytest.mark.slow
 async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
     """SC-16: interrupted at every reading of a clock; the next turn ends what was left open."""
     looks, cut = 0, True

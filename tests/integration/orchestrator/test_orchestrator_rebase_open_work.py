@@ -47,6 +47,7 @@ async def rebased(harness, run, command):
 
 
 @pytest.mark.parametrize("command", [MOVED_ON, UNRELATED])
+@pytest.mark.slow
 async def test_a_candidate_lands_on_the_new_base_with_its_own_change_alone(harness, command):
     """BX-2, BX-1: proven there, whether the base branch moved on or has another history; the worker's proof is old."""
     run = await with_candidate(harness, *actions())
@@ -71,6 +72,7 @@ def waits_goal(harness, run):
     return harness.action(run, "b").goal_id
 
 
+@pytest.mark.slow
 async def test_work_of_an_action_that_conflicts_does_not_come_back_with_a_candidate(harness):
     """BX-2: the candidate was made on top of it, and lands without it."""
     run = await with_candidate(harness, *actions(), lands="echo ours > a; echo ours > shared")
@@ -82,6 +84,7 @@ async def test_work_of_an_action_that_conflicts_does_not_come_back_with_a_candid
     assert await harness.show(f"{tip}:shared") == "theirs"
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_builds_on_work_that_is_done_again_is_not_blamed_for_its_absence(harness):
     """BX-1: it would fail its own checks there; its work is pinned, and no failure is counted."""
     run = await with_candidate(harness, *actions(needs=["a_done"]), lands="echo ours > a")
@@ -100,6 +103,7 @@ async def test_a_candidate_that_builds_on_work_that_is_done_again_is_not_blamed_
     assert f"refs/scaffold/work/{last.id}" in await harness.sh("git for-each-ref")
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_conflicts_with_the_new_base_is_told_and_done_again_with_both_changes(harness):
     """AL-13: as each conflict, by the queue; the next attempt sees what both sides changed."""
     run = await with_candidate(harness, *actions(), waits="sed -i s/two/mine/ list; echo y > b")
@@ -177,6 +181,7 @@ async def test_a_run_whose_only_work_is_a_candidate_is_carried_over(harness):
     assert await changed_paths(harness.context.git, run.base_sha, await harness.tip(run)) == ("b",)
 
 
+@pytest.mark.slow
 async def test_a_candidate_whose_change_the_new_base_has_is_done_once_its_checks_pass_there(harness):
     """BX-1, BX-2: an agent would find nothing to change, and fail; it has no commit of its own, as landed work then."""
     run = await with_candidate(harness, *actions())
@@ -212,6 +217,7 @@ async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harn
     assert await changed_paths(harness.context.git, run.base_sha, tip) == ("list", "notes")
 
 
+@pytest.mark.slow
 async def test_a_kill_after_the_branch_was_carried_over_is_made_up_for(harness):
     """BX-15: the same command records it, and tells what becomes of the candidates, those in the new base included."""
     run = await with_candidate(harness, *actions(), act("c"))

@@ -99,6 +99,7 @@ async def test_a_request_reaches_an_owner_that_was_started_at_the_same_moment(ha
     assert await asked == Cancelled()
 
 
+@pytest.mark.slow
 async def test_an_owner_that_only_loses_attempts_makes_no_progress(harness):
     """SC-16: its next death counts; something that lands does not let it count."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))

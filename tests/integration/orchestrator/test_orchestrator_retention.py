@@ -51,6 +51,7 @@ async def cleaned(harness, days, *, dry=False):
     return {step.kind for step in await clean_up(context, dry=dry, keep=KEEP) if step.verdict == "removed"}
 
 
+@pytest.mark.slow
 async def test_only_what_is_old_and_has_landed_goes(harness, past):
     """BX-3, AL-15: logs, reports and patches go by age; never what has not landed, or what is beside it."""
     good, bad = past
@@ -66,6 +67,7 @@ async def test_only_what_is_old_and_has_landed_goes(harness, past):
 
 
 @pytest.mark.usefixtures("past")
+@pytest.mark.slow
 async def test_nothing_of_a_run_that_has_not_ended_goes(harness):
     """BX-3: journals and patches are of an action, not of a run."""
     run = await harness.own(goal("h", act("a")))

@@ -52,6 +52,7 @@ async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
     assert await harness.worktrees() == 0
 
 
+@pytest.mark.slow
 async def test_a_compound_opens_its_children_and_completes_with_them(harness):
     """SC-5: children wait for it; it completes when they have and its effects hold."""
     run = await harness.open_run(
@@ -87,6 +88,7 @@ async def test_actions_that_a_reached_goal_does_not_need_are_skipped(harness):
     assert harness.statuses(run) == {"a": "completed", "more": "skipped"}
 
 
+@pytest.mark.slow
 async def test_a_failed_goal_does_not_stop_another(harness):
     """OR-8, AL-19: goals are independent; the run says which one failed."""
     run = await harness.open_run(
@@ -154,6 +156,7 @@ async def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_finishes_it(h
     assert (await harness.run_to_end(run, usd=1.0, **turns)).state == Completed()
 
 
+@pytest.mark.slow
 async def test_stopping_pins_running_work_and_resuming_finishes_it(harness):
     """SC-16, BX-3."""
     run = await harness.open_run(goal("g", act("a"), act("b")), **UNSANDBOXED)
@@ -232,6 +235,7 @@ async def test_a_branch_that_stays_checked_out_pauses_the_run_until_its_release(
     assert [each.outcome for each in harness.attempts(run, "a")] == ["landed"]
 
 
+@pytest.mark.slow
 async def test_a_ready_but_unneeded_action_does_not_keep_a_held_run_waiting(harness, tmp_path):
     """AL-12: the goal is reached, a candidate is held, and the rest will never start."""
     wanted = goal("g", act("a"), act("x"), act("y", needs=["a_done"]), wants=["a_done"])

@@ -66,6 +66,7 @@ async def test_a_known_baseline_is_not_captured_again(harness, tmp_path):
     assert [each.reused for each in events(harness, other, BaselineCaptured)] == [True]
 
 
+@pytest.mark.slow
 async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness, tmp_path):
     """AL-10: environment_not_ready; nothing was queued; once fixed, it can be retried and resumed."""
     tool = tmp_path / "gate-tool"
@@ -120,6 +121,7 @@ async def others_commit(harness, run, command):
     await harness.sh(f"git checkout -q {run.session_branch}; {command}; git commit -qam mine; git checkout -q main")
 
 
+@pytest.mark.slow
 async def test_a_failing_final_gate_fails_the_run_until_it_is_fixed(harness):
     """AL-11, AL-14: all gates once at the end; the branch and the facts stay, and retry runs the gates again."""
     run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())

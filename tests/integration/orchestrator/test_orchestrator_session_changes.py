@@ -79,6 +79,7 @@ async def test_work_that_other_work_has_already_is_not_told_as_part_of_the_base(
     assert ([each.action for each in done.carried], done.in_base, done.open_again) == (["a"], (), ("b", "c"))
 
 
+@pytest.mark.slow
 async def test_a_base_with_all_of_the_work_is_not_told_as_one_on_which_nothing_landed(harness):
     """BX-2: all of it is taken already."""
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
@@ -169,6 +170,7 @@ async def test_a_child_builds_on_what_its_compound_needs(harness):
     assert harness.store.facts.unchecked_stale(harness.action(run, "b").goal_id) == ()
 
 
+@pytest.mark.slow
 async def test_the_options_of_the_users_merges_do_not_keep_the_branch_from_moving(harness):
     """AL-12: `branch.NAME.mergeOptions` cannot turn a fast-forward into a squash."""
     run = await landed(harness, two_actions(), a="echo x > a")
@@ -214,6 +216,7 @@ async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command
     assert place.fix == "Finish or abort it, then try again."
 
 
+@pytest.mark.slow
 async def test_the_lease_is_kept_while_the_branch_is_changed(harness):
     """BX-8: otherwise another process would take the run over in the middle of a long rebase."""
     run = await landed(harness, two_actions(), a="echo x > a")
@@ -239,6 +242,7 @@ async def test_a_move_whose_commit_git_has_deleted_did_not_happen(harness):
     assert harness.store.branch_moves.open_of_run(run.id) == ()
 
 
+@pytest.mark.slow
 async def test_nothing_is_signed_before_the_work_is_really_taken(harness):
     """AL-14: not for a question that is answered with no, nor for a place where the branch cannot move."""
     run = await landed(harness, two_actions(), a="echo x > a")
@@ -254,6 +258,7 @@ async def test_nothing_is_signed_before_the_work_is_really_taken(harness):
     assert log.exists()
 
 
+@pytest.mark.slow
 async def test_no_command_is_printed_that_takes_commits_before_they_are_signed(harness):
     """AL-14: nor commits that no ref keeps; the command that signs them is the one to repeat."""
     run = await landed(harness, two_actions(), a="echo x > a")
@@ -268,6 +273,7 @@ async def test_no_command_is_printed_that_takes_commits_before_they_are_signed(h
         assert work.new[:7] not in place.fix
 
 
+@pytest.mark.slow
 async def test_work_that_the_user_has_undone_is_not_told_as_taken(harness):
     """BX-2: git says whether the branch has it, so the undo that `land` prints counts."""
     run = await landed(harness, two_actions(), a="echo x > a")

@@ -25,6 +25,7 @@ def story(*, check="grep -q six list"):
     )
 
 
+@pytest.mark.slow
 async def test_steps_share_a_worktree_and_land_as_one_commit(harness):
     """DR-10, AL-30: what one leaves, ignored files included, the next one finds; emptiness is judged at the end."""
     run = await harness.open_run(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)
@@ -66,6 +67,7 @@ async def test_nothing_lands_of_steps_that_changed_nothing(harness):
     assert await harness.landed(run) == []
 
 
+@pytest.mark.slow
 async def test_the_steps_of_one_compound_keep_its_slot(harness):
     """DR-10, SC-15: with one agent, a compound that has begun is finished before the next one begins."""
     other = [
@@ -87,6 +89,7 @@ async def test_the_steps_of_one_compound_keep_its_slot(harness):
     assert begun == ["s/look", "s/write", "s/finish", "t/look", "t/finish"]
 
 
+@pytest.mark.slow
 async def test_a_failed_step_fails_its_compound_and_keeps_what_was_made(harness):
     """DR-9: what earlier steps made stays pinned as one commit, and the failed step's own work beside it."""
     run = await harness.open_run(goal("g", *story(check="false"), wants=["s_done"]), attempts=1, **UNSANDBOXED)

@@ -52,6 +52,7 @@ def state(harness, key="US-1"):
     return json.loads((harness.context.projections / "workflow_state.json").read_text())["stories"][key]
 
 
+@pytest.mark.slow
 async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     """DR-8, DR-11, DR-15: ten steps, one commit; the state has each step with its start and its notes."""
     run = await open_stories(harness, story(acceptance=("list has six",)))
@@ -219,6 +220,7 @@ async def test_a_step_begins_again_without_what_it_changed(harness):
     assert "+bad" in (harness.context.projections / "restarts" / "US-1-step-005-1.diff").read_text()
 
 
+@pytest.mark.slow
 async def test_a_fourth_restart_fails_the_story(harness):
     """DR-4: rejected, and the story fails; its dependants are blocked."""
     run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))

@@ -247,6 +247,7 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
 
 
 @pytest.mark.parametrize("size", [10, 100, 1_000])
+@pytest.mark.slow
 async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, size):
     """OR-4: the whole request, tools included, stays below 4 K tokens at 10, 100 and 1,000 actions."""
     run = await grown(harness, size)

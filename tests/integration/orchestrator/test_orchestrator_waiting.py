@@ -96,6 +96,7 @@ async def test_other_rules_withdraw_open_approvals_and_other_settings_do_not(har
     assert (await harness.run_to_end(run, **commands("a"))).state == Completed()
 
 
+@pytest.mark.slow
 async def test_other_work_continues_while_one_action_waits(harness):
     """BX-13: its slot is free, and goals without questions are reached."""
     run = await harness.open_run(
@@ -111,6 +112,7 @@ async def test_other_work_continues_while_one_action_waits(harness):
     assert await harness.landed(run) == ["b", "d"]
 
 
+@pytest.mark.slow
 async def test_other_work_has_the_slots_of_workers_that_wait(harness):
     """BX-13, SC-15: with one agent, all others land first; the one that waited lands with the same attempt."""
     run = await harness.open_run(
@@ -126,6 +128,7 @@ async def test_other_work_has_the_slots_of_workers_that_wait(harness):
     assert {key: len(harness.attempts(run, key)) for key in "abcd"} == dict.fromkeys("abcd", 1)
 
 
+@pytest.mark.slow
 async def test_workers_that_are_answered_at_once_go_on_one_after_another(harness):
     """SC-15: there is one slot for both."""
     run = await harness.open_run(goal("g", *map(act, "ab")), **LONG, agents=2)
@@ -173,6 +176,7 @@ def most_slots_held(harness, run):
     return most
 
 
+@pytest.mark.slow
 async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):
     """BX-13."""
     run = await harness.open_run(goal("g", act("a"), act("slow")), **LONG)
@@ -185,6 +189,7 @@ async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):
     assert [len(harness.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
 
 
+@pytest.mark.slow
 async def test_a_waiting_action_resumes_while_others_still_run(harness):
     """BX-13: a living run notices the decision."""
     run = await harness.open_run(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))
@@ -209,6 +214,7 @@ async def test_a_waiting_action_resumes_while_others_still_run(harness):
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
 
 
+@pytest.mark.slow
 async def test_after_a_rejected_command_the_agent_finds_another_way_or_fails(harness):
     """BX-13: the model gets the reason; what it does then counts."""
     run = await harness.open_run(goal("g", act("a")), **ASKING, attempts=1)
@@ -234,6 +240,7 @@ async def test_a_goal_reached_in_another_way_needs_no_human(harness):
     assert item_states(harness) == ["withdrawn"]
 
 
+@pytest.mark.slow
 async def test_a_compound_waits_with_its_child(harness):
     """SC-5, BX-13."""
     run = await harness.open_run(
@@ -245,6 +252,7 @@ async def test_a_compound_waits_with_its_child(harness):
     assert (await harness.run_to_end(run, **commands("one"))).state == Completed()
 
 
+@pytest.mark.slow
 async def test_an_expired_item_is_asked_again(harness):
     """BX-13."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)
@@ -280,6 +288,7 @@ async def test_an_action_that_waits_for_a_human_cannot_be_retried(harness):
         retry_action(harness.store, run, harness.action(run, "a"))
 
 
+@pytest.mark.slow
 async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_its_dependents(harness):
     """SC-20, AL-19, BX-13: an action that waits for a human may still provide effects."""
     run = await harness.open_run(
@@ -295,6 +304,7 @@ async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_i
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
 
 
+@pytest.mark.slow
 async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(harness):
     """BX-13: the human sees only what is needed."""
     run = await harness.open_run(
@@ -309,6 +319,7 @@ async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(ha
     assert [item.action_id for item in harness.store.inbox.open()] == [harness.action(run, "c").id]
 
 
+@pytest.mark.slow
 async def test_a_run_pauses_for_a_human_only_while_an_item_is_open(harness):
     """BX-13: in one transaction, so that no decision is lost between the check and the pause."""
     run = await harness.open_run(goal("g", act("a")), **ASKING)

@@ -90,6 +90,7 @@ async def test_the_shared_cases_meet_their_targets(reader):
     assert sum(said == "ask" for _, said in denials) <= 0.05 * len(denials), denials
 
 
+@pytest.mark.slow
 async def test_each_of_our_own_commands_gets_exactly_its_decision(reader):
     """RA-13, RA-14: read-only commands and those a rule names are allowed, secrets are denied, the rest asks."""
     wrong = []

@@ -52,6 +52,7 @@ async def test_a_failure_that_recurs_is_told_with_what_was_tried(harness):
     assert [each.alternative for each in harness.attempts(run, "a")] == [False, False, True]
 
 
+@pytest.mark.slow
 async def test_the_fourth_attempt_needs_something_new(harness):
     """SC-20: another approach that was not asked for yet; the fifth is a human's to grant."""
     run = await begin(harness)
@@ -66,6 +67,7 @@ async def test_the_fourth_attempt_needs_something_new(harness):
         apply_changes(harness.store, run, [change], now=harness.clock.now())
 
 
+@pytest.mark.slow
 async def test_three_different_failures_are_all_that_an_action_has(harness):
     """SC-20."""
     run = await begin(harness, planner=False)
@@ -144,6 +146,7 @@ async def test_a_human_decides_at_the_end_of_the_ladder(harness, words, state):
         answer(harness, item, "fail")
 
 
+@pytest.mark.slow
 async def test_a_retry_answers_the_question(harness):
     """SC-20: a new set of attempts."""
     run = await begin(harness)

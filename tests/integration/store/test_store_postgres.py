@@ -227,6 +227,7 @@ def test_a_nul_character_is_stored_as_its_symbol(store: Store) -> None:
     assert store.runs.latest().request == "odd␀text"
 
 
+@pytest.mark.slow
 def test_finding_ready_actions_uses_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
     """SC-10: the partial index answers, not a scan of the goal."""
     store_run(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))

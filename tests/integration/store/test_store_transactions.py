@@ -230,6 +230,7 @@ def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
         store._connection.compare_and_set(statement, "run", "run-1", was="completed")
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_the_database_consistent(place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: committed changes stay, others are gone, and the next process can continue."""
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}

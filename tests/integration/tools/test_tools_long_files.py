@@ -98,6 +98,7 @@ async def test_a_line_of_any_length_is_not_kept_in_memory(root, call, size):
     assert grown() - before < 60_000
 
 
+@pytest.mark.slow
 async def test_long_files_are_searched_with_context(call):
     """RA-4."""
     output = await call("search_files", pattern="000999999|001000010", context_lines=1, max_matches=2)
@@ -221,6 +222,7 @@ async def test_a_file_of_which_nothing_was_read_in_time_is_not_called_empty(root
     assert (output.failed, "timed out after 0 lines" in output.content) == (True, True)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_read_ends(call, sparse):
     """RA-19."""
     running = asyncio.create_task(call("read_file", path="sparse"))

@@ -254,6 +254,7 @@ async def test_a_resumed_conversation_knows_a_very_long_file_by_its_version(tmp_
     assert (await continued(tmp_path, agent).call("write_file", path="a", content="y\n")).failed
 
 
+@pytest.mark.slow
 async def test_what_is_deleted_or_pushed_out_is_forgotten(tmp_path, agent):
     for number in range(KEPT_FILES + 1):
         await agent.call("write_file", path=f"{number}", content="x")

@@ -88,6 +88,7 @@ async def test_an_audit_counts_lines_of_the_audited_commit_and_none_of_the_speci
     assert "`list:4` cannot be looked up: the file has 3 lines" in found.complaints[3]
 
 
+@pytest.mark.slow
 async def test_an_audit_may_cite_more_than_one_command_can_name(harness):
     """AL-30: of each requirement the first citations count; what nobody asked about is not looked up."""
     long = [{"file": f"{'x' * 4_000}{number}", "line": 1} for number in range(500)]

@@ -149,6 +149,7 @@ async def test_nodes_own_runner_is_called_through_npm(tmp_path):
 
 
 @needs("npm")
+@pytest.mark.slow
 async def test_replaced_assertions_of_node_are_recorded(tmp_path):
     """BX-4: in any process of the run; not those that are restored."""
     folder = write_files(tmp_path / "a shop", {"package.json": _manifest("node --test")})

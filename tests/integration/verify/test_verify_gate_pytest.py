@@ -256,6 +256,7 @@ async def test_only_selected_tests_run(tmp_path):
     assert none.problem == "vacuous"
 
 
+@pytest.mark.slow
 async def test_an_exit_code_without_a_failing_test_is_a_separate_outcome(tmp_path):
     """BX-4: exit code and report must agree; a missed threshold is neither a test's failure nor a pass."""
     fails = "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"

@@ -206,6 +206,7 @@ async def test_the_first_tests_of_a_repository_are_a_gate_of_the_work(candidates
     assert (test.verdict, test.tests) == ("new_failure", {"tests/test_calc.py::test_it": "new_failure"})
 
 
+@pytest.mark.slow
 async def test_only_tests_that_concern_the_change_run(candidates):
     """AL-11: five tests beside the change are enough; the others run at the end."""
     tests = "\n\n".join(f"def test_{number}():\n    import pkg.a\n" for number in range(5))
@@ -311,6 +312,7 @@ FIND = "for rule in $(cat rules.cfg); do grep -Hns $rule *.py *.yaml; done | sed
 LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")
 
 
+@pytest.mark.slow
 async def test_findings_of_changed_settings_in_unchanged_code_do_not_block(candidates):
     """BX-4: the settings came with the work; what the work adds to the code is judged by them."""
     base = await candidates.commit({"rules.cfg": "print\n", "a.py": "exec\n", "b.py": "pass\n"})

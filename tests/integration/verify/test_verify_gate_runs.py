@@ -212,6 +212,7 @@ async def test_nothing_of_ours_is_left_behind(tmp_path):
     assert list(temporary.glob("gate-*")) == []
 
 
+@pytest.mark.slow
 async def test_output_above_the_limit_is_an_error(tmp_path):
     gate = Gate(kind="lint", command="yes a.py:1:1: no | head -c 50000001; exit 1", runner="findings")
     shown = await run_gate_once(tmp_path, gate)

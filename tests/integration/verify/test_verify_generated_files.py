@@ -53,6 +53,7 @@ async def test_files_that_a_setup_makes_inside_packages_are_in_each_checkout(pro
         assert await check_output(tree, "git status --porcelain") == ""
 
 
+@pytest.mark.slow
 async def test_built_files_are_made_again_only_from_other_sources(project):
     builds = project.cache / "environments" / "builds"
     await project.prepared(BUILD)

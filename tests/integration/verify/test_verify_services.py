@@ -241,6 +241,7 @@ async def test_a_missing_server_on_the_host_is_reported(project, port):
     assert found.what == f"nothing listens on port {port} on this machine, where a service is expected"
 
 
+@pytest.mark.slow
 async def test_two_concurrent_checks_wait_for_each_other(project, docker, port, tmp_path):
     """AL-9: both publish the same port; each has its own services."""
     named = [Services((f"compose @{port}",), await means_of(project, name)) for name in ("one", "two")]

@@ -93,6 +93,7 @@ async def test_tests_compiled_by_the_tested_code_prove_nothing(tmp_path):
     )
 
 
+@pytest.mark.slow
 async def test_files_that_tests_write_themselves_are_allowed(tmp_path):
     """BX-4: their data, and a generated test file that git does not track."""
     makes = "import pathlib\n\n\ndef test_makes():\n    {}\n    {}\n    {}\n".format(

@@ -250,6 +250,7 @@ async def test_an_approval_of_a_call_holds_for_one_call_of_an_attempt(harness):
 
 
 @pytest.mark.parametrize("scope", ["call", "action", "goal"])
+@pytest.mark.slow
 async def test_a_decision_covers_all_who_waited_for_it(harness, scope):
     """BX-13: however narrow it is, the same request is not asked again."""
     run = await begin(harness)

@@ -190,6 +190,7 @@ async def test_work_is_handed_in_whatever_a_worktree_s_git_says(harness, tmp_pat
     assert await harness.sh(f"git diff --name-only {run.base_sha} {attempt.head_sha}") == "a"
 
 
+@pytest.mark.slow
 async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
     run = await begin(harness)
     assert (await harness.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
@@ -225,6 +226,7 @@ async def test_without_budget_no_request_starts_and_no_failure_is_counted(harnes
     assert harness.statuses(other) == {"a": "pending"}
 
 
+@pytest.mark.slow
 async def test_an_action_has_three_own_failures(harness):
     """SC-20: the third fails it, and its dependents are blocked; AL-19: with the reason."""
     run = await harness.own(goal("g", act("a", check="false"), act("b", needs=["a_done"])))

@@ -74,6 +74,7 @@ async def test_a_critic_may_end_the_iterations_of_passing_work(harness):
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 4, True)], "one")
 
 
+@pytest.mark.slow
 async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     """AL-5: DONE is a request. After a critique it ends the loop if the work passes, and only then."""
     run = await begin(harness, check="grep -q good a")
@@ -84,6 +85,7 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     assert "The check `grep -q good a` failed" in prompts(harness)[2]
 
 
+@pytest.mark.slow
 async def test_done_before_any_critique_ends_nothing(harness):
     """AL-5: a first answer cannot avoid the critic."""
     run = await begin(harness)
@@ -99,6 +101,7 @@ async def test_done_before_any_critique_ends_nothing(harness):
     assert await handed(harness, run) == "two"
 
 
+@pytest.mark.slow
 async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
     """AL-5."""
     run = await begin(harness, iterations=2)

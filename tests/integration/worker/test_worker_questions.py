@@ -97,6 +97,7 @@ async def test_only_in_architect_an_agent_may_ask_why_something_is_as_it_is(harn
     assert not answers or "no human is asked why things are as they are" in answers[0]
 
 
+@pytest.mark.slow
 async def test_builder_asks_twice_and_an_answered_question_costs_nothing_again(harness):
     """AL-17: the budget is that of the action, over its attempts."""
     run, _, first = await heard(harness, "builder", ask("One?"))

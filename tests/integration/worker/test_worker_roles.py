@@ -94,6 +94,7 @@ async def test_the_final_answer_of_a_failed_attempt_is_stored_in_full(harness, w
     assert attempt.result == words
 
 
+@pytest.mark.slow
 async def test_iterations_of_an_attempt_are_counted(harness):
     """AL-20: the iteration, beside the number of the attempt."""
     run = await harness.own(goal("g", act("a", check="grep -q two a")))
@@ -135,6 +136,7 @@ async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_v
     assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
 
 
+@pytest.mark.slow
 async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(harness):
     """SC-20: one beyond the maximum, then it has failed permanently."""
     run = await harness.own(goal("g", act("a", check="false")), attempts=2)

@@ -118,6 +118,7 @@ async def test_an_agent_that_insists_on_rejected_work_does_not_land_it(harness):
     assert ending.error.startswith("nothing changed after the checks failed: The check `second review` failed")
 
 
+@pytest.mark.slow
 async def test_the_same_change_gets_no_second_chance_in_another_attempt(harness):
     """AL-23: a verdict holds for the change; only another change is judged anew."""
     run = await begin(harness)
@@ -229,6 +230,7 @@ async def test_a_protected_area_that_only_a_plan_declares_needs_no_human_after_a
     ],
     ids=["rejects", "nobody there"],
 )
+@pytest.mark.slow
 async def test_without_an_approval_of_the_reviewer_the_human_is_asked(harness, answers, text):
     """AL-9: with the objection; the work waits, and no verdict is asked for again once the human decided."""
     run = await begin_protected(harness)

@@ -78,6 +78,7 @@ async def test_a_share_of_one_asks_nobody(harness):
     assert not questions(harness, run)
 
 
+@pytest.mark.slow
 async def test_a_crash_keeps_what_a_human_granted_and_withdraws_the_question(harness):
     """AL-25: the question is the record of the extension, so no kill loses it; a failure of its own ends it."""
     run = await begin(harness, timeout_s=8.0)

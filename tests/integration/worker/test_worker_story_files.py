@@ -110,6 +110,7 @@ async def test_secrets_in_edit_files_are_removed(harness):
     assert len(kept(harness)) == 2
 
 
+@pytest.mark.slow
 async def test_notes_are_only_added_to(harness):
     """DR-7: an agent that empties or removes its copy removes nothing of what others wrote; repeated lines are kept."""
     run = await begin(harness, iterations=3)
@@ -175,6 +176,7 @@ async def test_a_turn_that_waited_keeps_its_edits_and_its_shared_folder(harness)
     assert f"{old}/shared" not in told
 
 
+@pytest.mark.slow
 async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
     """BX-13, DR-11: its second parent and its check for conflict markers belong to what has landed by then."""
     run = await begin(harness, ("rebase_resolve", "final_review"), yolo=False, inbox_wait_s=0.05)

@@ -119,6 +119,7 @@ async def test_uncommitted_files_of_an_agent_decide_nothing(harness):
     assert ending.error.startswith("The check `test -f planted` failed")
 
 
+@pytest.mark.slow
 async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harness):
     """AL-7, AL-8: the agent knows the draft; what the final contract adds is verified, too."""
     run = await begin(harness, check=None, drafter=True)

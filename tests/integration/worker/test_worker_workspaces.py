@@ -81,6 +81,7 @@ async def test_no_worktree_is_left_at_the_end_of_a_run(harness):
     assert not list(harness.context.run_folder(run.id).glob("*/*/.git"))
 
 
+@pytest.mark.slow
 async def test_recovery_removes_spare_worktrees_of_a_dead_owner(harness):
     """AL-15"""
     run = await harness.own(goal("g", act("a", check="test -f a")))
@@ -104,6 +105,7 @@ async def test_an_unavailable_submodule_raises_one_notice(harness):
     assert "git submodule update --init" in notices[0]
 
 
+@pytest.mark.slow
 async def test_work_of_a_killed_worker_in_a_submodule_is_rescued(harness):
     """BX-3: also what git ignores there, even if the agent took the submodule out of the index."""
     await harness.sh(SUBMODULE)

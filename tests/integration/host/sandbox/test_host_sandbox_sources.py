@@ -72,6 +72,7 @@ layouts = st.lists(st.tuples(places, st.sampled_from(["folder", "file", "link"])
 
 @settings(max_examples=150, deadline=None)
 @given(layouts, *[st.lists(places, max_size=3)] * 4)
+@pytest.mark.slow
 def test_no_source_of_a_mount_lies_below_a_writable_folder(
     tmp_path_factory, layout, writable, protected, hidden, readable
 ):
