@@ -81,9 +81,9 @@ class Screen:
         ]
         return "\n".join([*gone, *(line.rstrip() for line in self._screen.display)]).rstrip()
 
-    def wait_for(self, pattern, *, times=1):
+    def wait_for(self, pattern, *, times=1, seconds=TIMEOUT_S):
         """Wait until a regular expression is found this many times; return the text."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + seconds
         while len(re.findall(pattern, self.text, re.MULTILINE)) < times:
             more = self.read()
             found = len(re.findall(pattern, self.text, re.MULTILINE)) >= times

@@ -13,6 +13,7 @@ WORK_ELSEWHERE = "scaffold.cli.verbose_log:work_elsewhere"
 """Needed only with --verbose."""
 LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"
 """The file for the lines of processes that a command with --verbose starts."""
+CHECK_UPDATE, UPDATE = "scaffold.cli.commands.upkeep.update:check_update", "scaffold.cli.commands.upkeep.update:update"
 NO_PAGER = "scaffold.no_pager"
 """Key of the option --no-pager in a command's context."""
 
@@ -50,6 +51,22 @@ def verbose_option() -> click.Option:
         is_eager=True,
         expose_value=False,
     )
+
+
+def update_options() -> list[click.Parameter]:
+    """Return the options that look for a newer release, and that install it; both end the command."""
+    return [
+        _ending_option("--check-update", CHECK_UPDATE, "Say whether there is a newer release."),
+        _ending_option("--update", UPDATE, "Install the newest release, by what installed this one."),
+    ]
+
+
+def _ending_option(name: str, function: str, text: str) -> click.Option:
+    def end(ctx: click.Context, param: click.Parameter, value: object) -> None:  # noqa: ARG001 - click calls it so
+        if value and not ctx.resilient_parsing:
+            ctx.exit(lazy_import(function)())
+
+    return click.Option([name], is_flag=True, help=text, callback=end, is_eager=True, expose_value=False)
 
 
 def no_pager_option() -> click.Option:

@@ -9,7 +9,13 @@ from typing import NoReturn
 import click
 
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
-from scaffold.cli.global_options import directory_option, join_log_if_any, no_pager_option, verbose_option
+from scaffold.cli.global_options import (
+    directory_option,
+    join_log_if_any,
+    no_pager_option,
+    update_options,
+    verbose_option,
+)
 from scaffold.cli.lazy_commands import (
     COMMANDS,
     PRINT_ERROR,
@@ -24,7 +30,7 @@ from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
 from scaffold.host.startup import lazy_import
 
 EVERYDAY = ("init", "run", "status", "inbox", "review", "land", "stop", "resume", "doctor")
-ENDING_OPTIONS = frozenset({"--help", "-h", "--version"})
+ENDING_OPTIONS = frozenset({"--help", "-h", "--version", "--check-update", "--update"})
 """Options instead of a command."""
 GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
 """Options of `scaffold` itself that take no value."""
@@ -123,7 +129,7 @@ def scaffold_group(*, debug: bool) -> None:
     """Orchestrate coding agents: a model may propose, only evidence makes a fact true."""
 
 
-scaffold_group.params += [directory_option(), verbose_option(), no_pager_option()]
+scaffold_group.params += [*update_options(), directory_option(), verbose_option(), no_pager_option()]
 
 
 def scaffold() -> NoReturn:

@@ -22,7 +22,7 @@ from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
-from scaffold.cli.global_options import log_work_in
+from scaffold.cli.global_options import log_work_in, update_options
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
@@ -185,6 +185,9 @@ def ralph(**given: object) -> int:
             raise
         _report_failure(flags.output_format, error)
         return exit_code(error)
+
+
+ralph.params += update_options()
 
 
 def _start(flags: RalphFlags) -> int:
