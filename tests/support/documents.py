@@ -133,6 +133,8 @@ def _argument_problem(words: list[str], *, is_whole: bool) -> str:
         command, args = load_command("permissions"), args[1:]
     if name == "scaffold" and args and args[0].startswith("-") and args[0] not in {*ENDING_OPTIONS, "--debug", "-C"}:
         args = ["run", *args]  # what is piped in is a task
+    if args in (["--check-update"], ["--update"]):
+        return ""  # to parse them is to do it
     context = None
     try:
         with redirect_stdout(StringIO()):
