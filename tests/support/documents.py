@@ -115,6 +115,8 @@ def parse_problem(words: list[str], *, is_whole: bool = True) -> str:
     One that is not `is_whole` may lack arguments: a sentence may name the command alone.
     """
     match words:
+        case ["scaffold" | "ralph", "--check-update" | "--update"]:
+            return ""  # to parse it is to do it
         case ["scaffold" | "ralph", *_]:
             return _argument_problem(words, is_whole=is_whole)
         case ["make", *targets]:
@@ -133,8 +135,6 @@ def _argument_problem(words: list[str], *, is_whole: bool) -> str:
         command, args = load_command("permissions"), args[1:]
     if name == "scaffold" and args and args[0].startswith("-") and args[0] not in {*ENDING_OPTIONS, "--debug", "-C"}:
         args = ["run", *args]  # what is piped in is a task
-    if args in (["--check-update"], ["--update"]):
-        return ""  # to parse them is to do it
     context = None
     try:
         with redirect_stdout(StringIO()):

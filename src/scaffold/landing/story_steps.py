@@ -28,7 +28,7 @@ from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
 from scaffold.store.database import Store
-from scaffold.store.run.refused_edits import Refusal
+from scaffold.store.run.refused_edits import RejectedEdits
 from scaffold.views.story_edits import JudgedEdits, judge_edits
 from scaffold.views.story_record import story_record
 
@@ -69,7 +69,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
                 else:
                     store.attempts.forget_edits(attempt.id)
         if isinstance(outcome, EditsRejected | RestartsExhausted):
-            store.refused_edits.add(attempt.id, Refusal(why=outcome.feedback, edits=attempt.edits or ""))
+            store.refused_edits.add(attempt.id, RejectedEdits(why=outcome.feedback, edits=attempt.edits or ""))
     await note_refused_edits(context, run)
     await unpin_contained(context, attempt, landed=False)
 

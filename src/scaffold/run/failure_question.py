@@ -28,7 +28,7 @@ ANSWERS: Final = {
 
 
 def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
-    """Let a failed action wait for a human, who is told what is known of it; the caller owns the transaction."""
+    """Let a failed action wait for a human, whose question shows its failures; the caller owns the transaction."""
     action = store.actions.get(action_id)
     if action is None or not isinstance(action.state, Failed):
         return

@@ -180,7 +180,7 @@ class ChangeLoop:
         prompt = first_prompt(self._context, self._verifier.contract)
         if (rejected := await restore_rejected_change(self._context)) is None:
             return with_learnings(self._context, prompt)
-        # The same change again is no rework: nobody is asked about it twice.
+        # The same change again is no rework: no human is asked about it twice.
         self._start = self._last = structs.replace(self._start, left=rejected)
         return with_learnings(self._context, f"{prompt}\n\n{REWORK}")
 

@@ -15,7 +15,7 @@ from scaffold.orchestrator.owner.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s
-from scaffold.store.run.refused_edits import Refusal
+from scaffold.store.run.refused_edits import RejectedEdits
 from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, poll_until
 
 SUMMARY = "SUMMARY\nlooked\nat\nit"
@@ -198,7 +198,7 @@ async def test_a_killed_owner_leaves_no_rejection_without_its_note(harness):
     edits = '[{"operation": "skip"}]'
     for count in (1, 2):
         with harness.store.transaction():
-            harness.store.refused_edits.add(attempt.id, Refusal(why="## Rejected\n- because", edits=edits))
+            harness.store.refused_edits.add(attempt.id, RejectedEdits(why="## Rejected\n- because", edits=edits))
         await recover_run(harness.context, run)
         assert notes(harness, "scratch_US-1.md") == "## Rejected\n- because\n", f"recovery {count}"
     assert harness.store.refused_edits.of_run(run.id) == ()

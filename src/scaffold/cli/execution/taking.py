@@ -13,7 +13,7 @@ from scaffold.core.model import Action, Run
 from scaffold.landing.taking.land import (
     LandHow,
     LandWish,
-    Work,
+    TakenWork,
     begin_move,
     finish_move,
     prepare,
@@ -52,7 +52,7 @@ async def read_wish(
     )
 
 
-async def publish_work(context: RunContext, run: Run, work: Work, target: Target, *, force: bool = False) -> str:
+async def publish_work(context: RunContext, run: Run, work: TakenWork, target: Target, *, force: bool = False) -> str:
     """Push the work, open its pull request or bring it up to date, and return its address."""
     content = pull_request_of(read_run_view(context, run), work, context.redactor)
     trust = folder_trust(context.repository.root)
@@ -103,7 +103,7 @@ async def _ordered(context: RunContext, run: Run) -> str:
     return f"{work.branch} is at {work.new[:8]} now"
 
 
-async def _open(context: RunContext, run: Run, wish: LandWish, work: Work) -> str:
+async def _open(context: RunContext, run: Run, wish: LandWish, work: TakenWork) -> str:
     target = await find_target(context, run, work, folder_trust(context.repository.root))
     work = await sign_work(context, run, wish, work)
     if await would_overwrite(context, work, target):

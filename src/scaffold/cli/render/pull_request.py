@@ -8,7 +8,7 @@ from scaffold.core.branch_move import TakenCommit
 from scaffold.core.contract import Strength
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
-from scaffold.landing.taking.land import Work
+from scaffold.landing.taking.land import TakenWork
 from scaffold.landing.taking.pull_request import PullRequest, title_of
 from scaffold.landing.taking.remake import request_line
 from scaffold.policy.secret.redaction import Redactor
@@ -21,7 +21,7 @@ MAX_REQUEST_CHARS = 10_000
 MAX_EVIDENCE = 6
 
 
-def pull_request_of(view: RunView, work: Work, redactor: Redactor) -> PullRequest:
+def pull_request_of(view: RunView, work: TakenWork, redactor: Redactor) -> PullRequest:
     """Return the pull request of what is taken, without secrets."""
     body = redactor.clean("\n".join(_body(view, work)))
     if len(body) > MAX_BODY_CHARS:
@@ -31,7 +31,7 @@ def pull_request_of(view: RunView, work: Work, redactor: Redactor) -> PullReques
     return PullRequest(title=redactor.clean(printable(title_of(view.run, view.goals, work))), body=body)
 
 
-def _body(view: RunView, work: Work) -> Iterator[str]:
+def _body(view: RunView, work: TakenWork) -> Iterator[str]:
     keys = {each.action for each in work.commits}
     ids = {action.id: action for action in view.actions if action.key in keys}
     effects = {(action.goal_id, effect) for action in ids.values() for effect in action.effects}

@@ -55,7 +55,7 @@ class LandWish(Struct, frozen=True, kw_only=True):
     """The template of the message of a squashed commit."""
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class TakenWork(Struct, frozen=True, kw_only=True):
     """What would be taken, and where to."""
 
     how: LandHow
@@ -89,7 +89,7 @@ class Work(Struct, frozen=True, kw_only=True):
         return not self.commits
 
 
-async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
+async def prepare(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
     """Return what a wish would do. The commits that it needs are made, without signatures; no ref points to them.
 
     Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
@@ -99,7 +99,7 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> Work:
     return replace(work, is_unsigned=wish.style.sign)
 
 
-async def sign_work(context: RunContext, run: Run, wish: LandWish, work: Work) -> Work:
+async def sign_work(context: RunContext, run: Run, wish: LandWish, work: TakenWork) -> TakenWork:
     """Return prepared work with its commits signed, if the user's git signs: the last step before they are taken.
 
     GitError if a commit cannot be signed, or if a branch has moved since.
@@ -113,14 +113,14 @@ async def sign_work(context: RunContext, run: Run, wish: LandWish, work: Work) -
     return replace(signed, doubt=work.doubt)
 
 
-async def _prepared(context: RunContext, run: Run, wish: LandWish) -> Work:
+async def _prepared(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
     branch, old = await base_of(context, run)
     head = await session_tip(context, run)
     left = await _left(context, run, wish.how, branch, old=old, head=head)
     reasons = await _selected(context, run, wish.only, left) if wish.only else {}
     chosen = [each for each in left if wish.only is None or each.commit in reasons]
     taken, new = await _made(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
-    return Work(
+    return TakenWork(
         how=wish.how,
         only=wish.only,
         branch=branch,
@@ -307,7 +307,7 @@ async def _does_not_apply(
     )
 
 
-async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
+async def place_of(context: RunContext, run: Run, work: TakenWork) -> BranchPlace:
     """Return where the base branch is checked out, and whether it can be moved there."""
     paths = await changed_paths(context.git, work.old, work.new)
     # No ref keeps commits that were made for this, so that git may have deleted them by the time the user takes them.
@@ -315,7 +315,7 @@ async def place_of(context: RunContext, run: Run, work: Work) -> BranchPlace:
     return await find_branch(context.repository, work.branch, to, paths, again=work.again)
 
 
-async def require_place(context: RunContext, run: Run, work: Work) -> BranchPlace:
+async def require_place(context: RunContext, run: Run, work: TakenWork) -> BranchPlace:
     """Return where the base branch is checked out; GitError if it cannot be moved there."""
     place = await place_of(context, run, work)
     if place.obstacle:
@@ -323,7 +323,7 @@ async def require_place(context: RunContext, run: Run, work: Work) -> BranchPlac
     return place
 
 
-async def take(context: RunContext, run: Run, work: Work) -> None:
+async def take(context: RunContext, run: Run, work: TakenWork) -> None:
     """Move the base branch to the work; GitError, and nothing is changed, if that is not possible.
 
     What is about to move is stored first: after a crash `settle_moves` finds out whether it moved.
@@ -338,7 +338,7 @@ async def take(context: RunContext, run: Run, work: Work) -> None:
     finish_move(context, move)
 
 
-def begin_move(context: RunContext, run: Run, work: Work, *, branch: str) -> BranchMove:
+def begin_move(context: RunContext, run: Run, work: TakenWork, *, branch: str) -> BranchMove:
     """Store what is about to be moved or pushed, and return it."""
     move = BranchMove(
         id=new_id(12),

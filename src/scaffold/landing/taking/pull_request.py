@@ -16,7 +16,7 @@ from scaffold.core.model import Goal, Run
 from scaffold.core.plan import headline
 from scaffold.git import worktree
 from scaffold.git.commits import is_contained
-from scaffold.landing.taking.land import Work, begin_move, finish_move, settle_moves
+from scaffold.landing.taking.land import TakenWork, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line
 from scaffold.landing.taking.user_programs import require_program, run_as_user, told
 from scaffold.policy.trust import TrustStatus
@@ -93,7 +93,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """The repository that has the base branch; None if its address does not tell."""
 
 
-async def find_target(context: RunContext, run: Run, work: Work, trust: TrustStatus) -> Target:
+async def find_target(context: RunContext, run: Run, work: TakenWork, trust: TrustStatus) -> Target:
     """Return where the work is pushed; ScaffoldError without `gh` or a remote, GitError if it cannot be reached.
 
     ScaffoldError, too, for a repository inside of a folder that is not trusted: a push would run its hooks.
@@ -176,7 +176,7 @@ def hosted_at(address: str) -> Hosted | None:
     return Hosted(host="github.com" if host == "ssh.github.com" else host, owner=found["owner"], name=found["name"])
 
 
-async def would_overwrite(context: RunContext, work: Work, target: Target) -> bool:
+async def would_overwrite(context: RunContext, work: TakenWork, target: Target) -> bool:
     """Return whether the branch there has commits that the work does not contain, so that only force replaces it."""
     if target.known is None:
         return False
@@ -184,7 +184,14 @@ async def would_overwrite(context: RunContext, work: Work, target: Target) -> bo
 
 
 async def open_pull_request(
-    context: RunContext, run: Run, work: Work, target: Target, content: PullRequest, *, force: bool, trust: TrustStatus
+    context: RunContext,
+    run: Run,
+    work: TakenWork,
+    target: Target,
+    content: PullRequest,
+    *,
+    force: bool,
+    trust: TrustStatus,
 ) -> str:
     """Push the work and open its pull request, or bring the open one up to date; return its address.
 
@@ -214,7 +221,7 @@ def _drop(context: RunContext, move: BranchMove) -> None:
         context.store.branch_moves.settle(move.id, done=False)
 
 
-async def _push(context: RunContext, work: Work, target: Target, *, force: bool, hooks: bool) -> None:
+async def _push(context: RunContext, work: TakenWork, target: Target, *, force: bool, hooks: bool) -> None:
     ref = f"refs/heads/{target.branch}"
     lease = [f"--force-with-lease={ref}:{target.known}"] if force and target.known else []
     quiet = [] if hooks else ["-c", "core.hooksPath=/dev/null"]
@@ -236,7 +243,7 @@ async def _push(context: RunContext, work: Work, target: Target, *, force: bool,
 
 
 async def _publish(
-    context: RunContext, work: Work, target: Target, content: PullRequest, *, known: Collection[str]
+    context: RunContext, work: TakenWork, target: Target, content: PullRequest, *, known: Collection[str]
 ) -> str:
     """Return the address of the open pull request of the pushed branch, made now unless there is one.
 
@@ -285,7 +292,7 @@ async def _gh(context: RunContext, target: Target, *args: str, stdin: bytes = b"
     return done.stdout.decode(errors="replace")
 
 
-def title_of(run: Run, goals: Sequence[Goal], work: Work) -> str:
+def title_of(run: Run, goals: Sequence[Goal], work: TakenWork) -> str:
     """Return the title of a pull request: what was asked for, or what the only action does."""
     first = (headline(work.only) if work.only else "") or request_line(run, goals)
     return first if len(first) <= MAX_TITLE else f"{first[: MAX_TITLE - 3].rstrip()}..."

@@ -12,7 +12,7 @@ from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.proof_setup import ProofSetup
-from scaffold.landing.taking.land import Work
+from scaffold.landing.taking.land import TakenWork
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.failure_summary import describe_failed_checks
@@ -22,7 +22,7 @@ from scaffold.verify.contract.review import is_review
 MAX_NAMES = 8
 
 
-async def prove_selection(context: RunContext, run: Run, work: Work, *, during: During) -> str:
+async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, during: During) -> str:
     """Run the contracts of the selected actions, and all gates, on the tree of `work`; only the run's owner may.
 
     Return why their result is no proof of all of it; empty if it is. GitError, with what failed, if one fails. No fact
@@ -63,7 +63,7 @@ async def _contract(context: RunContext, action: Action, baseline: Baseline | No
     return await contract_with_timings(context, landed[-1], baseline) or Contract()
 
 
-def _refusal(context: RunContext, run: Run, work: Work, failed: Collection[str], shown: Verification) -> GitError:
+def _refusal(context: RunContext, run: Run, work: TakenWork, failed: Collection[str], shown: Verification) -> GitError:
     what = f"this selection does not pass on {work.branch}: {join_limited([*failed], MAX_NAMES)}"
     return GitError(
         context.redactor.clean(f"{what}\n{describe_failed_checks(shown)}"),

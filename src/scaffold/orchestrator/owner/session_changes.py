@@ -14,7 +14,7 @@ from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Cancelled, Saved
 from scaffold.landing.record import last_landed
-from scaffold.landing.taking.land import Work
+from scaffold.landing.taking.land import TakenWork
 from scaffold.landing.taking.open_work import open_work
 from scaffold.landing.taking.proven_trees import count_stale
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
@@ -79,7 +79,7 @@ async def _with_open_work(context: RunContext, run: Run, done: Rebased) -> Rebas
     return replace(done, open_work=tuple(found))
 
 
-async def prove_work(context: RunContext, run: Run, work: Work, *, during: During) -> Work:
+async def prove_work(context: RunContext, run: Run, work: TakenWork, *, during: During) -> TakenWork:
     """Prove a selection of the run's work on its own tree, and return it with what is still in doubt.
 
     GitError, with the evidence, if it does not pass, and if facts of the run have to be checked again first. RunBusy

@@ -11,7 +11,7 @@ from scaffold.core.audit import Requirement, RequirementId
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import join_limited, printable
 from scaffold.plan.message_text import quoted
-from scaffold.plan.source.checklist import Line, heading, lines_of
+from scaffold.plan.source.checklist import MarkdownLine, heading, lines_of
 from scaffold.plan.source.task import SourceTask
 
 MAX_REQUIREMENTS = 400
@@ -60,7 +60,7 @@ class _Found(Struct, frozen=True, kw_only=True):
     """A line that may be a requirement, with the lines that belong to it."""
 
     form: _Form
-    line: Line
+    line: MarkdownLine
     text: str
     level: int = 0
     """Of a heading."""
@@ -148,7 +148,7 @@ def _own_id(text: str) -> tuple[str, str] | None:
     return (found["id"], rest) if found and rest else None
 
 
-def _in_force(lines: Sequence[Line]) -> Iterator[_Found]:
+def _in_force(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
     """Yield what has the form of a requirement, in sections that may have some."""
     aside = 0
     taken = 0
@@ -181,13 +181,13 @@ def _form(text: str) -> _Form | None:
     return "list" if marker and (marker["number"] or marker["box"]) else None
 
 
-def _continuation(first: Line, following: Iterable[Line]) -> tuple[Line, ...]:
+def _continuation(first: MarkdownLine, following: Iterable[MarkdownLine]) -> tuple[MarkdownLine, ...]:
     """Return the lines that belong to a paragraph, an item or a row: not those that are requirements themselves."""
     if first.text.lstrip().startswith("|"):
         return ()
     listed = _MARKER.match(first.text[:START_CHARS]) is not None
 
-    def continues(line: Line) -> bool:
+    def continues(line: MarkdownLine) -> bool:
         if line.literal or not line.text.strip() or heading(line) or line.text.lstrip().startswith("|"):
             return False
         if _MARKER.match(line.text[:START_CHARS]) is None:
@@ -206,7 +206,7 @@ def _without_parents(found: Sequence[_Found]) -> Iterator[_Found]:
             yield each
 
 
-def _sections(lines: Sequence[Line]) -> Iterator[_Found]:
+def _sections(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
     """Yield each section without sections in it that has a text, as one requirement: its title and first paragraph."""
     titles = [(place, title) for place, line in enumerate(lines) if (title := heading(line))]
     aside = 0

@@ -1,7 +1,7 @@
 """Failures as they recur: the same one has the same fingerprint, whatever its line numbers, times and folders.
 
-Only texts are compared, and an agent writes some of them. So a fingerprint decides what the next attempt is told, never
-whether work is right.
+A fingerprint compares texts, some of which an agent writes. So it decides what the next attempt reads, never whether
+work is right.
 """
 
 import hashlib

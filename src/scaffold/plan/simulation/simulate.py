@@ -12,7 +12,7 @@ from scaffold.plan.decide import Dispatch, GoalCommand
 from scaffold.plan.graph.levels import makespan_bound
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.sim_random import AttemptTiming, DrawnAttempt, draw_attempts
-from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator, Running
+from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator, RunningActions
 
 
 class SimulatedAttempt(Struct, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ def simulate(
     same files do not run at the same time. Action keys must be unique, as `lint` checks.
     """
     drawn = draw_attempts(plan, seed=seed, failure_rate=failure_rate, pace=pace or AttemptTiming())
-    running, before = Running(), progress or PlanProgress()
+    running, before = RunningActions(), progress or PlanProgress()
     goals = [GoalSimulator(goal, before, running, goal_agents) for goal in plan.goals]
     simulator = _Simulator(plan, agents, drawn, (pace or AttemptTiming()).landing_s, goals)
     simulator.run()

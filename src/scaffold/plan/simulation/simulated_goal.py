@@ -33,7 +33,7 @@ WORKER_CAP = 3
 """How many agents may work on one goal, as in a real run without a setting."""
 
 
-class Running:
+class RunningActions:
     """What runs in all goals, and has not landed: others that may change the same files are held back."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class GoalSimulator:
     """A goal without a planner: compounds without children run like primitives."""
 
     def __init__(
-        self, goal: GoalSpec, progress: PlanProgress, running: Running | None = None, cap: int = WORKER_CAP
+        self, goal: GoalSpec, progress: PlanProgress, running: RunningActions | None = None, cap: int = WORKER_CAP
     ) -> None:
         """Start from the current `progress`; actions in progress are pending again.
 
@@ -66,7 +66,7 @@ class GoalSimulator:
         self._compounds: dict[ActionId, None] = {}
         self._working = 0
         self._landing = 0
-        self._running = running or Running()
+        self._running = running or RunningActions()
         self._cap = cap
         specs = {action.key: action for action in goal.actions}
         self._units = {ActionId(action.key): _work_unit(action, specs) for action in goal.actions}

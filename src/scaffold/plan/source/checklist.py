@@ -24,7 +24,7 @@ _BLOCK = re.compile(r"[ \t]*(?:[-*+>][ \t]|\d+[.)][ \t]|#{1,6}[ \t]|\*\*|-{3,}|\
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]")
 
 
-class Line(Struct, frozen=True, gc=False):
+class MarkdownLine(Struct, frozen=True, gc=False):
     """A line without its ending; `start` is its offset in the text, `number` counts from 1."""
 
     number: int
@@ -43,7 +43,7 @@ class Line(Struct, frozen=True, gc=False):
 class Heading(Struct, frozen=True, gc=False):
     """A heading; `level` counts from 1."""
 
-    line: Line
+    line: MarkdownLine
     level: int
     text: str
 
@@ -51,7 +51,7 @@ class Heading(Struct, frozen=True, gc=False):
 class Item(Struct, frozen=True):
     """An item of a checklist with the lines that belong to it."""
 
-    line: Line
+    line: MarkdownLine
     indent: int
     ticked: bool
     starred: bool
@@ -60,7 +60,7 @@ class Item(Struct, frozen=True):
     """What follows the box on its line."""
     tick_at: int
     """The offset of the character in the box."""
-    body: tuple[Line, ...]
+    body: tuple[MarkdownLine, ...]
     """The lines below it that are indented more, up to the next item of the caller's kind, without blank ends."""
 
     @property
@@ -102,12 +102,12 @@ class Item(Struct, frozen=True):
         return (TextEdit(self.tick_at, self.tick_at + 1, " "),) if self.ticked else ()
 
 
-def lines_of(text: str) -> tuple[Line, ...]:
+def lines_of(text: str) -> tuple[MarkdownLine, ...]:
     """Return the lines of a text without a byte order mark."""
     return tuple(_lines(text))
 
 
-def _lines(text: str) -> Iterator[Line]:
+def _lines(text: str) -> Iterator[MarkdownLine]:
     fence = ""
     in_comment = False
     for number, match in enumerate(_LINE.finditer(text), 1):
@@ -123,16 +123,16 @@ def _lines(text: str) -> Iterator[Line]:
             opened, closed = line.rfind("<!--"), line.rfind("-->")
             literal = literal or line.lstrip().startswith("<!--")
             in_comment = opened > closed or (in_comment and closed < 0)
-        yield Line(number, match.start(), line, literal)
+        yield MarkdownLine(number, match.start(), line, literal)
 
 
-def heading(line: Line) -> Heading | None:
+def heading(line: MarkdownLine) -> Heading | None:
     """Return the heading that the line is, None if it is none."""
     match = None if line.literal else _HEADING.fullmatch(line.text)
     return Heading(line, len(match[1]), match[2]) if match else None
 
 
-def item(line: Line) -> Item | None:
+def item(line: MarkdownLine) -> Item | None:
     """Return the item that the line begins, without its body; None if it begins none."""
     match = None if line.literal else _ITEM.fullmatch(line.text)
     if match is None:
@@ -148,11 +148,11 @@ def item(line: Line) -> Item | None:
     )
 
 
-def items_of(lines: Sequence[Line], chosen: Callable[[Item], object]) -> tuple[Item, ...]:
+def items_of(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) -> tuple[Item, ...]:
     """Return the items for which `chosen` is true, each with the lines that belong to it."""
     starts = [(place, each) for place, line in enumerate(lines) if (each := item(line)) and chosen(each)]
     ends = (*(place for place, _ in starts[1:]), len(lines))
-    bodies: list[list[Line]] = []
+    bodies: list[list[MarkdownLine]] = []
     open_items: list[int] = []
     for (place, each), end in zip(starts, ends, strict=False):
         open_items = [index for index in open_items if starts[index][1].indent < each.indent]
@@ -165,17 +165,17 @@ def items_of(lines: Sequence[Line], chosen: Callable[[Item], object]) -> tuple[I
     return tuple(replace(each, body=tuple(body)) for (_, each), body in zip(starts, bodies, strict=True))
 
 
-def _resume(bodies: Sequence[list[Line]], open_items: Sequence[int], line: Line) -> None:
+def _resume(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], line: MarkdownLine) -> None:
     """Add a line to the innermost item that is open, apart from what was said before the items below it."""
     if open_items:
         body = bodies[open_items[-1]]
         if not body or body[-1].number != line.number - 1:
-            body.append(Line(line.number, line.start, "", False))
+            body.append(MarkdownLine(line.number, line.start, "", False))
         body.append(line)
 
 
-def _body(first: Item, following: Sequence[Line]) -> list[Line]:
-    body: list[Line] = []
+def _body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
+    body: list[MarkdownLine] = []
     for line in following:
         # What is inside a block belongs to the item if the block began there.
         in_block = line.literal and body and body[-1].literal
@@ -192,7 +192,7 @@ def balanced(text: str) -> str:
     return text.replace("**", "", 1) if text.count("**") % 2 else text
 
 
-def paragraph(first: str, following: Sequence[Line]) -> str:
+def paragraph(first: str, following: Sequence[MarkdownLine]) -> str:
     """Return a text with the lines that continue it: up to a blank line, a list, a heading or bold text."""
     continued = takewhile(
         lambda line: not line.literal and line.text.strip() and not _BLOCK.match(line.text), following
@@ -200,18 +200,18 @@ def paragraph(first: str, following: Sequence[Line]) -> str:
     return " ".join((first.strip(), *(line.text.strip() for line in continued)))
 
 
-def mostly(lines: Sequence[Line], chosen: Callable[[Item], object]) -> bool:
+def mostly(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) -> bool:
     """Return whether `chosen` is true for more items than there are others that are not part of them."""
     items = items_of(lines, chosen)
     return len(items) > len(_others(lines, items))
 
 
-def _others(lines: Sequence[Line], read: Sequence[Item]) -> list[Line]:
+def _others(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[MarkdownLine]:
     covered = {line.number for each in read for line in (each.line, *each.body)}
     return [line for line in lines if line.number not in covered and item(line)]
 
 
-def unread_items(lines: Sequence[Line], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
+def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
     """Return a warning if there are open items of a checklist that are neither in `read` nor part of one."""
     others = [line for line in _others(lines, read) if (each := item(line)) and not each.ticked]
     if not others:
@@ -231,7 +231,7 @@ def unread_items(lines: Sequence[Line], read: Sequence[Item], example: str) -> t
     )
 
 
-def tick_mark(items: Sequence[Item], lines: Sequence[Line]) -> str:
+def tick_mark(items: Sequence[Item], lines: Sequence[MarkdownLine]) -> str:
     """Return the mark that the document's first ticked item has; `x` if none is ticked."""
     ticked = next((each for each in items if each.ticked), None)
     if ticked is None:

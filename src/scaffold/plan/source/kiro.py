@@ -10,7 +10,7 @@ from scaffold.core.plan import Finding
 from scaffold.plan.source.checklist import (
     Heading,
     Item,
-    Line,
+    MarkdownLine,
     balanced,
     heading,
     items_of,
@@ -82,7 +82,7 @@ class _CriteriaReader:
         self._last = 0
         self._current: tuple[int, int] | None = None
 
-    def read(self, line: Line) -> None:
+    def read(self, line: MarkdownLine) -> None:
         """Take in the next line: a heading, a criterion, or a line that continues one."""
         if title := heading(line):
             self._enter(title)
@@ -143,7 +143,7 @@ def numbered_tasks(text: str, *, name: str) -> tuple[SourceTask, ...]:
 
 
 def _source_tasks(
-    items: Sequence[Item], lines: Sequence[Line], criteria: Criteria, name: str
+    items: Sequence[Item], lines: Sequence[MarkdownLine], criteria: Criteria, name: str
 ) -> tuple[SourceTask, ...]:
     if not items:
         raise empty_document(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from scaffold.core.ids import ActionKey
 from scaffold.plan.source.checklist import (
     Item,
-    Line,
+    MarkdownLine,
     balanced,
     heading,
     items_of,
@@ -109,7 +109,7 @@ def _task(each: Item) -> re.Match[str] | None:
     return _TASK.fullmatch(each.title)
 
 
-def _entries(lines: Sequence[Line]) -> tuple[list[Phase], list[_Entry]]:
+def _entries(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_Entry]]:
     """Return the phases, and the tasks with the index of theirs; tasks before the first heading are in the first."""
     phases = [Phase("the list", {})]
     entries: list[_Entry] = []

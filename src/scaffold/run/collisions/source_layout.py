@@ -12,7 +12,7 @@ from scaffold.run.notices import warn
 
 
 async def ensure_source_layout(context: RunContext, run: Run) -> None:
-    """Store the layout of the run's base, unless that is known; what cannot be read of it is told once."""
+    """Store the layout of the run's base, unless it is stored; one notice names the files that cannot be read."""
     if context.store.scheduling.has_layout(run.id, run.base_sha):
         return
     try:

@@ -1,4 +1,4 @@
-"""What the agent's memory tools do, and what it is told of memories."""
+"""The agent's memory tools, and the memories in its prompts."""
 
 from contextlib import AbstractContextManager
 

@@ -330,7 +330,7 @@ class Actions(RunTableGateway):
         self._connection.write(MARK_FAILURES_HANDLED, goal_id=goal_id)
 
     def mark_failure_handled(self, action_id: ActionId) -> None:
-        """Mark a failed primitive as one about which nobody is asked any more."""
+        """Mark the failure of a primitive as handled: no human is asked about it again."""
         self._connection.write(MARK_FAILURE_HANDLED, id=action_id)
 
     def reset_failures(self, action_id: ActionId) -> None:

@@ -15,7 +15,7 @@ WHERE attempt.run_id = :run_id AND attempt.refused_edits IS NOT NULL ORDER BY at
 """
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class RejectedEdits(Struct, frozen=True, kw_only=True):
     """Why edits were rejected, and what they were."""
 
     why: str
@@ -28,10 +28,10 @@ class RefusedEdits(Struct, frozen=True, kw_only=True):
     attempt: AttemptId
     step: ActionKey
     story: ActionKey
-    refusal: Refusal
+    refusal: RejectedEdits
 
 
-REFUSAL = JsonColumn[Refusal](Refusal)
+REFUSAL = JsonColumn[RejectedEdits](RejectedEdits)
 
 
 class RefusedEditsOfStories:
@@ -40,7 +40,7 @@ class RefusedEditsOfStories:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def add(self, attempt: AttemptId, refusal: Refusal) -> None:
+    def add(self, attempt: AttemptId, refusal: RejectedEdits) -> None:
         """Store that the edits of an attempt were rejected."""
         self._connection.write(ADD, id=attempt, refused=REFUSAL.write(refusal))
 

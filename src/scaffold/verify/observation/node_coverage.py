@@ -18,7 +18,7 @@ _NO_CODE = re.compile(r"^[\s{}()\[\];,]*$|^(?://|/?\*|#!)|^import\b|^export\s+(?
 """Lines that do nothing when they run, such as brackets, comments and imports."""
 
 
-class Range(Struct, frozen=True, rename="camel"):
+class CoveredRange(Struct, frozen=True, rename="camel"):
     """How often a part of a script ran; offsets are in UTF-16 units."""
 
     start_offset: int
@@ -29,7 +29,7 @@ class Range(Struct, frozen=True, rename="camel"):
 class Function(Struct, frozen=True):
     """A function with its parts; the first of them is the whole, later ones lie within earlier ones."""
 
-    ranges: tuple[Range, ...]
+    ranges: tuple[CoveredRange, ...]
 
 
 class Script(Struct, frozen=True):
@@ -141,7 +141,7 @@ def _seen(script: Script, source: SourceLines) -> NodeLines:
     )
 
 
-def _within(part: Range, offset: int) -> bool:
+def _within(part: CoveredRange, offset: int) -> bool:
     return part.start_offset < offset < part.end_offset
 
 

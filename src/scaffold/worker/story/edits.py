@@ -38,7 +38,7 @@ class EditFolder(Struct, frozen=True, kw_only=True):
         return self.shared.path / EDITS / edit_file_name(self.story)
 
 
-class _Found(Struct, frozen=True, kw_only=True):
+class _FolderContent(Struct, frozen=True, kw_only=True):
     """What was in the folder; the files are removed from it."""
 
     own: bytes | str | None = None
@@ -103,7 +103,7 @@ def _story_of(task: Assignment) -> ActionKey | None:
     return task.parent.key if task.parent is not None and task.parent.method == "story" else None
 
 
-def _take_files(folder: EditFolder) -> _Found:
+def _take_files(folder: EditFolder) -> _FolderContent:
     """Read the edit files and remove them, without following a link of the agent."""
     own = edit_file_name(folder.story)
     try:
@@ -116,11 +116,11 @@ def _take_files(folder: EditFolder) -> _Found:
                 with contextlib.suppress(OSError):
                     os.unlink(name, dir_fd=opened)
     except FileNotFoundError:
-        return _Found()
+        return _FolderContent()
     except OSError as error:
-        return _Found(problem=f"its folder cannot be opened ({error.strerror})")
+        return _FolderContent(problem=f"its folder cannot be opened ({error.strerror})")
     foreign = tuple((_safe(name), each) for name, each in content.items() if name != own)
-    return _Found(own=content.get(own), foreign=foreign)
+    return _FolderContent(own=content.get(own), foreign=foreign)
 
 
 def _foreign_names(folder: int, own: str) -> Iterator[str]:

@@ -23,7 +23,16 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.land import LandHow, LandWish, Work, prepare, require_place, settle_moves, sign_work, take
+from scaffold.landing.taking.land import (
+    LandHow,
+    LandWish,
+    TakenWork,
+    prepare,
+    require_place,
+    settle_moves,
+    sign_work,
+    take,
+)
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
 from scaffold.orchestrator.owner.session_changes import prove_work
 from scaffold.run.context import RunContext
@@ -95,7 +104,7 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
         return OK
 
 
-async def _proven(context: RunContext, run: Run, work: Work, *, as_json: bool) -> Work:
+async def _proven(context: RunContext, run: Run, work: TakenWork, *, as_json: bool) -> TakenWork:
     """Prove a selection whose tree no landing has proven, and return it with what is known of it then."""
     if work.only is None or work.is_proven:
         return work
@@ -108,7 +117,7 @@ async def _proven(context: RunContext, run: Run, work: Work, *, as_json: bool) -
     return work
 
 
-def _undo(work: Work) -> str:
+def _undo(work: TakenWork) -> str:
     return f"  undo it: git update-ref {quote(f'refs/heads/{work.branch}')} {work.old[:12]} {work.new[:12]}"
 
 
@@ -125,7 +134,7 @@ def _declined(question: str) -> bool:
     return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
 
 
-def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
+def _print_taken_before(run: Run, work: TakenWork, *, as_json: bool) -> int:
     if as_json:
         print_json(_json(run, work, taken=True))
     else:
@@ -134,7 +143,7 @@ def _print_taken_before(run: Run, work: Work, *, as_json: bool) -> int:
     return OK
 
 
-async def _open(context: RunContext, run: Run, wish: LandWish, work: Work, *, yes: bool, as_json: bool) -> int:
+async def _open(context: RunContext, run: Run, wish: LandWish, work: TakenWork, *, yes: bool, as_json: bool) -> int:
     async with WorkLine(context.clock, quiet=as_json).during(Activity(label="asks the remote for its branches")):
         target = await find_target(context, run, work, folder_trust(context.repository.root))
     layout = layout_for(sys.stderr if as_json else sys.stdout)
@@ -171,7 +180,9 @@ def _require_force(target: Target) -> None:
         )
 
 
-def _plan_lines(run: Run, wish: LandWish, work: Work, layout: Layout, target: Target | None = None) -> Iterator[str]:
+def _plan_lines(
+    run: Run, wish: LandWish, work: TakenWork, layout: Layout, target: Target | None = None
+) -> Iterator[str]:
     """Yield what is about to be done: the commits, why each comes along, and where to."""
     # The ids of signed commits are not known before they are made.
     signs, has_ids = wish.style.sign, work.how != "squash" and not wish.style.sign
@@ -189,7 +200,7 @@ def _plan_lines(run: Run, wish: LandWish, work: Work, layout: Layout, target: Ta
         yield from layout.prose(f"  {status_mark('warn')} ", work.doubt)
 
 
-def _json(run: Run, work: Work, *, taken: bool) -> dict[str, Any]:
+def _json(run: Run, work: TakenWork, *, taken: bool) -> dict[str, Any]:
     return {
         "run": run.id,
         "how": work.how,
