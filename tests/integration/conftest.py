@@ -94,8 +94,12 @@ def plan() -> str:
 
 
 @pytest.fixture
-async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
+async def harness(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Harness]:
     """A repository with a store, whose workers and supervisors are tasks of this process."""
+    if "home" not in request.fixturenames:
+        monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "user"))  # not what the machine's user has there
     harness = await Harness.build(tmp_path)
     yield harness
     harness.store.close()
