@@ -51,6 +51,7 @@ class _ProcessConnection:
     """
 
     name = NAME
+    dialect = "sqlite"
     read_only = None
 
     def __init__(self, database: Database, process: Process, faults: FaultInjector) -> None:
@@ -66,9 +67,6 @@ class _ProcessConnection:
     def rows(self, statement: str, values: Mapping[str, ColumnValue] | None = None, /) -> list[Any]:
         self._process.require_alive()
         return self._database.sqlite.rows(statement, values or {})
-
-    def text_search(self, table: str) -> str:
-        return self._database.sqlite.text_search(table)
 
     def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         self._process.require_alive()

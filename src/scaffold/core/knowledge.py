@@ -12,12 +12,16 @@ CollectionName = NewType("CollectionName", str)
 
 MEMORIES = CollectionName("long_term_memory")
 """The collection of what agents and people remember."""
-CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000}
+LEARNINGS = CollectionName("learnings")
+"""The collection of what earlier work showed; only the code of learnings changes it."""
+CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000, LEARNINGS: 100_000}
 """How many chunks a built-in collection holds."""
 
 ChunkState = Literal["unconfirmed", "active", "superseded"]
 """Noted, but nothing has confirmed it yet | counts | another chunk has taken its place."""
 
+OF_ATTEMPT = "attempt:"
+"""The beginning of the source of what the agent of an attempt noted; its id follows."""
 DECIDED_BY = "decided_by"
 """The field of `meta` that says who decided about the state; then no outcome changes it."""
 
@@ -56,7 +60,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
     document: DocumentId | None = None
     span: Span = Span()
     source: str = ""
-    """Who said so: `user`, `session:ID` or `file:NAME`."""
+    """Who said so: `user`, `session:ID`, `attempt:ID` or `file:NAME`."""
     meta: Mapping[str, str] = {}
     state: ChunkState = "active"
     valid_from: datetime

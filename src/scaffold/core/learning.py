@@ -46,7 +46,9 @@ class Learning(Struct, frozen=True, kw_only=True):
     """The failure that it helped with; empty if it came from none."""
     source: LearningSource = "human"
     attempt: str = ""
-    """The attempt that it was drawn from: it counts once the work of that has landed. Empty for one of a human."""
+    """The attempt that it was drawn from; empty for one of a human."""
+    unconfirmed: bool = False
+    """Whether the work that it was drawn from has not landed, or was undone: then it does not count."""
     contradicts: str = ""
     """The id of a learning that says the opposite; empty if none was named."""
     superseded_by: str = ""
@@ -64,8 +66,8 @@ class Learning(Struct, frozen=True, kw_only=True):
         return max(self.triggered_at or self.changed_at, self.changed_at) + TTL
 
     def is_current(self, now: datetime) -> bool:
-        """Return whether it is neither superseded nor expired."""
-        return not self.superseded_by and now < self.expires_at
+        """Return whether it counts: it is confirmed, and neither superseded nor expired."""
+        return not self.superseded_by and not self.unconfirmed and now < self.expires_at
 
 
 class LearningUse(Struct, frozen=True, kw_only=True):

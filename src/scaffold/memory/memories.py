@@ -8,7 +8,17 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import DECIDED_BY, MEMORIES, Chunk, ChunkFilter, ChunkId, ChunkState, Collection
+from scaffold.core.knowledge import (
+    DECIDED_BY,
+    LEARNINGS,
+    MEMORIES,
+    Chunk,
+    ChunkFilter,
+    ChunkId,
+    ChunkState,
+    Collection,
+    CollectionName,
+)
 from scaffold.host.random_ids import new_id
 from scaffold.memory.extra import fill_in_vectors, vector_leg
 from scaffold.memory.fusion import fuse
@@ -152,13 +162,12 @@ class Memories:
         ]
         return tuple(sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most])
 
-    def by_prefix(self, text: str) -> tuple[Memory, ...]:
-        """Return the memories whose id starts with `text`."""
+    def by_prefix(self, text: str, collection: CollectionName = MEMORIES) -> tuple[Memory, ...]:
+        """Return the memories whose id starts with `text`; of another collection, its chunks."""
         return tuple(
             Memory(chunk, scope)
             for scope, database in self._open()
-            for chunk in database.knowledge.chunks.by_prefix(text)
-            if chunk.collection == MEMORIES
+            for chunk in database.knowledge.chunks.by_prefix(collection, text)
         )
 
     async def find(self, query: str, *, most: int, wanted: ChunkFilter = VALID) -> Sequence[FoundMemory]:
@@ -183,8 +192,9 @@ class Memories:
         filled, files = 0, 0
         for scope, database in self._open():
             if (leg := self._leg(scope)) is not None:
-                filled += await fill_in_vectors(database, leg, MEMORIES, most=sys.maxsize)
-                files += leg.vectors.make_index(MEMORIES, leg.embedder.model)
+                for name in (MEMORIES, LEARNINGS):
+                    filled += await fill_in_vectors(database, leg, name, most=sys.maxsize)
+                    files += leg.vectors.make_index(name, leg.embedder.model)
         return filled, files
 
     def rivals(self, memory: Memory) -> tuple[Memory, ...]:
@@ -221,10 +231,10 @@ class Memories:
             created_at=now,
         )
         with database.transaction(durable=True):
-            capacity = knowledge.collections.ensure(MEMORIES).capacity
-            if knowledge.chunks.count(MEMORIES) >= capacity:
+            if knowledge.is_full(MEMORIES):
+                most = knowledge.chunks.count(MEMORIES)
                 raise UsageError(
-                    f"there are {capacity:,} memories already, as many as are kept", "Forget some of them first."
+                    f"there are {most:,} memories already, as many as are kept", "Forget some of them first."
                 )
             (stored,) = knowledge.chunks.add([chunk])
         return Memory(stored, scope)

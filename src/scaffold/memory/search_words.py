@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from scaffold.plan.learning.words import terms_of
 
-MOST_WORDS = 64
+MOST_WORDS = 80
 MOST_PARTS = 24
 MAX_CHARS = 4_000
 """What is read of a query: the beginning of a long message says what it is about."""

@@ -1,21 +1,33 @@
 """The learnings of a repository and of its user, looked at together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
+from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.ids import AttemptId
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import LEARNINGS, ChunkFilter, ChunkId
 from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
+from scaffold.memory.extra import fill_in_vectors, vector_leg
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, VectorLeg
+from scaffold.memory.index_place import delete_index, index_folder
+from scaffold.memory.recall import NEAR
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
-from scaffold.plan.learning.words import terms_of
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
+from scaffold.store.knowledge.filters import EVERYTHING
+from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings
 from scaffold.store.user_store import UserStore, user_database
+
+MOST_FOUND = 50
+CONFIRMED = ChunkFilter(states=("active",))
+FILLED_BY_SEARCH = 64
+"""How many learnings get their vectors when something is looked for by meaning."""
 
 
 class LearningStores(Struct, frozen=True):
@@ -23,10 +35,17 @@ class LearningStores(Struct, frozen=True):
 
     repository: Store | None
     user: UserStore | None
+    cache: Path | None = None
+    """The user's cache, where index files are; without it, learnings are found by their words alone."""
+    open_leg: Callable[[KnowledgeTables, Path], VectorLeg | None] = vector_leg
+
+    @property
+    def _open(self) -> Sequence[Store | UserStore]:
+        return [each for each in (self.repository, self.user) if each is not None]
 
     @property
     def _gateways(self) -> Sequence[Learnings]:
-        return [each.learnings for each in (self.repository, self.user) if each is not None]
+        return [each.learnings for each in self._open]
 
     def all(self) -> tuple[Learning, ...]:
         """Return all learnings, those of the repository first."""
@@ -44,26 +63,43 @@ class LearningStores(Struct, frozen=True):
                 counts[concept] = counts.get(concept, 0) + len(ids)
         return dict(sorted(counts.items()))
 
-    def search(self, text: str) -> tuple[Learning, ...]:
-        """Return the learnings with any of the words in `text`, the best of each database first."""
-        return tuple(learning for each in self._gateways for learning in each.search(terms_of(text)))
+    async def find(self, text: str) -> tuple[Learning, ...]:
+        """Return the learnings that fit a text by words or by meaning, the best of each database first.
+
+        Also those that do not count. Loads the embedding model where the extra `memory` is installed.
+        """
+        found: list[Learning] = []
+        for store in self._open:
+            leg = self._leg(store)
+            if leg is not None:
+                await fill_in_vectors(store, leg, LEARNINGS, most=FILLED_BY_SEARCH)
+            hits = await HybridSearch(store.knowledge, leg).find(LEARNINGS, text, EVERYTHING, most=MOST_FOUND)
+            found += store.learnings.of_chunks(each.chunk.id for each in hits if each.by_words or _is_near(each))
+        return tuple(found)
+
+    async def near(self, text: str) -> Sequence[tuple[Learning, float]]:
+        """Return the learnings that are near a text in meaning, with their cosines; none where there are no vectors."""
+        found: list[tuple[Learning, float]] = []
+        for store in self._open:
+            # Without a vector there, the model is not even loaded.
+            leg = self._leg(store) if store.knowledge.embeddings.count(LEARNINGS) else None
+            if leg is not None:
+                hits = await HybridSearch(store.knowledge, leg).find(LEARNINGS, text, CONFIRMED, most=MOST_FOUND)
+                cosines = {each.chunk.id: each.cosine or 0.0 for each in hits if _is_near(each)}
+                found += ((each, cosines[ChunkId(each.id)]) for each in store.learnings.of_chunks(cosines))
+        return found
 
     def candidates(self, situation: Situation) -> tuple[Learning, ...]:
-        """Return the learnings that may fit a situation, but for those from work that has not landed."""
-        terms = situation.terms()
-        found = [
-            learning
-            for each in self._gateways
-            for learning in (*each.of_failure(situation.fingerprint), *each.preferences(), *each.search(terms))
-        ]
-        return tuple({each.id: each for each in found if self.has_landed(each)}.values())
-
-    def has_landed(self, learning: Learning) -> bool:
-        """Return whether the work that a learning was drawn from has landed; True for one that a human wrote."""
-        if not learning.attempt:
-            return True
-        attempt = self.repository.attempts.get(AttemptId(learning.attempt)) if self.repository is not None else None
-        return attempt is not None and attempt.outcome == "landed"
+        """Return the learnings that may fit a situation by its words; no model is loaded."""
+        query = " ".join(situation.terms())
+        found: dict[str, Learning] = {}
+        for store in self._open:
+            hits = HybridSearch(store.knowledge).by_words(LEARNINGS, query, CONFIRMED, most=MOST_FOUND)
+            learnings = store.learnings
+            by_words = learnings.of_chunks(each.chunk.id for each in hits)
+            for each in (*learnings.of_failure(situation.fingerprint), *learnings.preferences(), *by_words):
+                found[each.id] = each
+        return tuple(found.values())
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""
@@ -82,11 +118,13 @@ class LearningStores(Struct, frozen=True):
     def add(self, learning: Learning, *, supersedes: Learning | None = None) -> tuple[Learning, bool]:
         """Store a learning, unless one with the same condition and advice counts; return it, and whether it is new.
 
-        It takes the place of the learning that it `supersedes`.
+        It takes the place of the learning that it `supersedes`. UsageError if there are too many.
         """
         store = self._store_of(learning)
         with store.transaction():
             same = store.learnings.same(learning.triple)
+            if same is None and store.knowledge.is_full(LEARNINGS):
+                raise UsageError("there are as many learnings as are kept", "Forget some of them first.")
             if same is None:
                 store.learnings.put(learning)
         stored = same or learning
@@ -97,17 +135,32 @@ class LearningStores(Struct, frozen=True):
         return stored, same is None
 
     def change(self, learning: Learning) -> None:
-        """Store a learning in place of the one with its id."""
+        """Store a learning in place of the one with its id; a former text is deleted for good."""
         store = self._store_of(learning)
-        with store.transaction():
+        with store.transaction(durable=True):
             store.learnings.put(learning)
+        self._wipe(store)
 
-    def forget(self, learnings: Iterable[Learning]) -> None:
-        """Delete learnings for good."""
+    def forget(self, learnings: Iterable[Learning]) -> bool:
+        """Delete learnings for good; False if another process keeps their text in the database's log until it ends."""
+        by_store: dict[str, list[Learning]] = {}
         for each in learnings:
-            store = self._store_of(each)
-            with store.transaction():
-                store.learnings.forget(each.id)
+            by_store.setdefault(self._store_of(each).name, []).append(each)
+        emptied = []
+        for group in by_store.values():
+            store = self._store_of(group[0])
+            with store.transaction(durable=True):
+                store.knowledge.forget(ChunkId(each.id) for each in group)
+            emptied.append(self._wipe(store))
+        return all(emptied)
+
+    def _leg(self, store: Store | UserStore) -> VectorLeg | None:
+        return None if self.cache is None else self.open_leg(store.knowledge, index_folder(self.cache, store.name))
+
+    def _wipe(self, store: Store | UserStore) -> bool:
+        if self.cache is not None:
+            delete_index(index_folder(self.cache, store.name), LEARNINGS)
+        return store.knowledge.empty_log()
 
     def _store_of(self, learning: Learning) -> Store | UserStore:
         """Return the database that has the learning, or gets it by its scope."""
@@ -115,6 +168,10 @@ class LearningStores(Struct, frozen=True):
         if store is None:
             raise LookupError(learning.scope)
         return store
+
+
+def _is_near(hit: FoundChunk) -> bool:
+    return hit.cosine is not None and hit.cosine >= NEAR
 
 
 @contextmanager

@@ -1,57 +1,76 @@
-"""Learnings, found by their words. Used by both databases: of a repository, and of the user for all repositories."""
+"""Learnings: chunks of a collection of their own, and what a chunk does not have. In both databases."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 
-from scaffold.core.learning import Learning, Triple
-from scaffold.store.driver.columns import format_time, parse_optional_time, parse_time
-from scaffold.store.driver.connection import Row
-from scaffold.store.driver.full_text import any_of
+from msgspec import structs
+
+from scaffold.core.knowledge import LEARNINGS, OF_ATTEMPT, Chunk, ChunkId, ChunkState
+from scaffold.core.learning import Learning, LearningSource, Triple
+from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
+from scaffold.store.knowledge.tables import KnowledgeTables
 
 ADD = """
-INSERT INTO learning (id, condition, advice, result, scope, module, preference, outcome, commit_sha, log, fingerprint,
-                      source, attempt_id, contradicts, superseded_by, triggers, triggered_at, created_at, changed_at)
-VALUES (:id, :condition, :advice, :result, :scope, :module, :preference, :outcome, :commit_sha, :log, :fingerprint,
-        :source, :attempt_id, :contradicts, :superseded_by, :triggers, :triggered_at, :created_at, :changed_at)
-ON CONFLICT (id) DO UPDATE SET condition = excluded.condition, advice = excluded.advice, result = excluded.result,
-    scope = excluded.scope, module = excluded.module, preference = excluded.preference, outcome = excluded.outcome,
-    commit_sha = excluded.commit_sha, log = excluded.log, contradicts = excluded.contradicts,
-    changed_at = excluded.changed_at
+INSERT INTO learning (id, scope, module, preference, outcome, commit_sha, log, fingerprint, contradicts, triggers,
+                      triggered_at)
+VALUES (:id, :scope, :module, :preference, :outcome, :commit_sha, :log, :fingerprint, :contradicts, :triggers,
+        :triggered_at)
+ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, module = excluded.module, preference = excluded.preference,
+    outcome = excluded.outcome, commit_sha = excluded.commit_sha, log = excluded.log,
+    contradicts = excluded.contradicts
 """
-ADD_CONCEPT = "INSERT INTO learning_concept (learning_id, concept) VALUES (:id, :concept)"
-FORGET_CONCEPTS = "DELETE FROM learning_concept WHERE learning_id = :id"
-ADD_TEXT = "INSERT INTO learning_text (id, words) VALUES (:id, :words)"
-FORGET_TEXT = "DELETE FROM learning_text WHERE id = :id"
-FORGET = "DELETE FROM learning WHERE id = :id"
-GET = "SELECT * FROM learning WHERE id = :id"
-BY_PREFIX = "SELECT * FROM learning WHERE substr(id, 1, length(:text)) = :text ORDER BY id"
-SAME = "SELECT * FROM learning WHERE condition = :condition AND advice = :advice AND superseded_by = '' ORDER BY id"
-ALL = "SELECT * FROM learning ORDER BY created_at, id"
-WITH_CONCEPT = """
-SELECT learning.* FROM learning JOIN learning_concept ON learning_concept.learning_id = learning.id
-WHERE concept = :concept ORDER BY created_at, id
+FOUND = """
+SELECT learning.*, chunk.text, chunk.meta, chunk.source, chunk.state, chunk.superseded_by, chunk.created_at,
+       chunk.valid_from
+FROM learning JOIN chunk ON chunk.id = learning.id
 """
-WITH_FINGERPRINT = "SELECT * FROM learning WHERE fingerprint = :fingerprint AND fingerprint <> '' ORDER BY id"
-PREFERENCES = "SELECT * FROM learning WHERE preference = 1 ORDER BY created_at, id"
-CONCEPTS = "SELECT learning_id, concept FROM learning_concept ORDER BY concept, learning_id"
-CONCEPTS_OF = "SELECT concept FROM learning_concept WHERE learning_id = :id ORDER BY concept"
+OLDEST_FIRST = " ORDER BY chunk.created_at, chunk.id"
+GET = f"{FOUND} WHERE learning.id = :id"
+BY_PREFIX = f"{FOUND} WHERE substr(learning.id, 1, length(:text)) = :text ORDER BY learning.id"
+SAME = f"""{FOUND} WHERE chunk.collection = :collection AND substr(chunk.text, 1, length(:start)) = :start
+AND chunk.state <> 'superseded' ORDER BY learning.id"""
+ALL = f"{FOUND}{OLDEST_FIRST}"
+WITH_CONCEPT = f"""{FOUND} JOIN chunk_meta ON chunk_meta.chunk_id = learning.id
+WHERE chunk_meta.name = :name{OLDEST_FIRST}"""
+WITH_FINGERPRINT = f"{FOUND} WHERE fingerprint = :fingerprint AND fingerprint <> '' ORDER BY learning.id"
+PREFERENCES = f"{FOUND} WHERE preference = 1{OLDEST_FIRST}"
+CONCEPTS = """
+SELECT chunk_meta.name, learning.id FROM learning JOIN chunk_meta ON chunk_meta.chunk_id = learning.id
+WHERE substr(chunk_meta.name, 1, 1) = :mark ORDER BY chunk_meta.name, learning.id
+"""
 TRIGGER = "UPDATE learning SET triggers = triggers + 1, triggered_at = :at WHERE id = :id"
-SUPERSEDE = "UPDATE learning SET superseded_by = :by WHERE id = :id"
-MOST_FOUND = 50
+CONCEPT = "#"
+"""The first character of the fields of `meta` that are the concepts of a learning; their value is empty."""
+SOURCES: Mapping[LearningSource, str] = {"human": "user", "agent": "agent"}
+"""The source of a chunk that was drawn from no attempt."""
 
 
 class Learnings(TableGateway):
-    """The learnings of one database."""
+    """The learnings of one database. Their text, state and time of validity are those of their chunk."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, knowledge: KnowledgeTables) -> None:
+        super().__init__(connection, clock)
+        self._knowledge = knowledge
 
     def put(self, learning: Learning) -> None:
-        """Store a learning; one with the same id gets its text, scope, concepts and evidence."""
-        triple = learning.triple
+        """Store a learning; one with the same id gets its text, scope, concepts and evidence.
+
+        A former text is deleted for good; then `knowledge.empty_log`, outside of the transaction.
+        """
+        chunk, former = _chunk(learning), self._knowledge.chunks.get(ChunkId(learning.id))
+        if former is None:
+            self._knowledge.collections.ensure(LEARNINGS)
+            self._knowledge.chunks.add([chunk])
+        else:
+            names = ("text", "title", "sha256", "meta", "valid_from")
+            after = structs.replace(former, **{name: getattr(chunk, name) for name in names})
+            is_reworded = (former.text, former.title) != (chunk.text, chunk.title)
+            (self._knowledge.replace if is_reworded else self._knowledge.chunks.change)(after)
         self._connection.write(
             ADD,
             id=learning.id,
-            condition=triple.condition,
-            advice=triple.advice,
-            result=triple.result,
             scope=learning.scope,
             module=learning.module,
             preference=int(learning.preference),
@@ -59,29 +78,18 @@ class Learnings(TableGateway):
             commit_sha=learning.commit,
             log=learning.log,
             fingerprint=learning.fingerprint,
-            source=learning.source,
-            attempt_id=learning.attempt,
             contradicts=learning.contradicts,
-            superseded_by=learning.superseded_by,
             triggers=learning.triggers,
             triggered_at=format_time(learning.triggered_at),
-            created_at=format_time(learning.created_at),
-            changed_at=format_time(learning.changed_at),
         )
-        self._connection.write(FORGET_CONCEPTS, id=learning.id)
-        self._connection.write_each(ADD_CONCEPT, [{"id": learning.id, "concept": each} for each in learning.concepts])
-        words = " ".join((triple.condition, triple.advice, triple.result, learning.module, *learning.concepts))
-        self._connection.write(FORGET_TEXT, id=learning.id)
-        self._connection.write(ADD_TEXT, id=learning.id, words=words)
-
-    def forget(self, learning_id: str) -> None:
-        """Delete a learning with its text; which attempts had it stays known by its id."""
-        for statement in (FORGET_TEXT, FORGET_CONCEPTS, FORGET):
-            self._connection.write(statement, id=learning_id)
 
     def supersede(self, learning_id: str, *, by: str) -> None:
         """Let another learning take the place of this one; it stays, and is given no more."""
-        self._connection.write(SUPERSEDE, id=learning_id, by=by)
+        chunk = self._knowledge.chunks.get(ChunkId(learning_id))
+        if chunk is not None:
+            until = self._clock.now()
+            after = structs.replace(chunk, state="superseded", valid_until=until, superseded_by=ChunkId(by))
+            self._knowledge.chunks.change(after)
 
     def trigger(self, learning_ids: Iterable[str]) -> None:
         """Count that the learnings were found for an attempt; those of another database are left alone."""
@@ -91,70 +99,99 @@ class Learnings(TableGateway):
     def get(self, learning_id: str) -> Learning | None:
         """Return the learning; None if there is none."""
         row = self._connection.row(GET, id=learning_id)
-        return None if row is None else self._learning(row)
+        return None if row is None else _learning(row)
+
+    def of_chunks(self, chunks: Iterable[ChunkId]) -> Iterator[Learning]:
+        """Yield the learnings whose chunks these are, in that order."""
+        ids = {f"id{place}": each for place, each in enumerate(chunks)}
+        names = ", ".join(f":{name}" for name in ids)
+        found = {each.id: each for each in self._list(f"{FOUND} WHERE learning.id IN ({names})", **ids)} if ids else {}
+        return (found[each] for each in ids.values() if each in found)
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""
-        return self._list(self._connection.rows(BY_PREFIX, text=text))
+        return self._list(BY_PREFIX, text=text)
 
     def same(self, triple: Triple) -> Learning | None:
-        """Return a learning with this condition and advice that counts; None if there is none."""
-        rows = self._connection.rows(SAME, condition=triple.condition, advice=triple.advice)
-        return self._learning(rows[0]) if rows else None
+        """Return a learning with this condition and advice that is not superseded; None if there is none."""
+        start = _text(Triple(triple.condition, triple.advice))
+        found = self._list(SAME, collection=LEARNINGS, start=start)
+        return found[0] if found else None
 
     def all(self) -> tuple[Learning, ...]:
         """Return all learnings, oldest first."""
-        return self._list(self._connection.rows(ALL))
+        return self._list(ALL)
 
     def with_concept(self, concept: str) -> tuple[Learning, ...]:
         """Return the learnings about a concept, oldest first."""
-        return self._list(self._connection.rows(WITH_CONCEPT, concept=concept))
+        return self._list(WITH_CONCEPT, name=f"{CONCEPT}{concept}")
 
     def preferences(self) -> tuple[Learning, ...]:
         """Return what the user prefers, oldest first."""
-        return self._list(self._connection.rows(PREFERENCES))
+        return self._list(PREFERENCES)
 
     def of_failure(self, fingerprint: str) -> tuple[Learning, ...]:
         """Return the learnings that came from a failure with this fingerprint."""
-        return self._list(self._connection.rows(WITH_FINGERPRINT, fingerprint=fingerprint))
+        return self._list(WITH_FINGERPRINT, fingerprint=fingerprint)
 
     def concepts(self) -> dict[str, tuple[str, ...]]:
         """Return each concept with the ids of its learnings."""
         found: dict[str, tuple[str, ...]] = {}
-        for row in self._connection.rows(CONCEPTS):
-            found[row["concept"]] = (*found.get(row["concept"], ()), row["learning_id"])
+        for row in self._connection.rows(CONCEPTS, mark=CONCEPT):
+            name = row["name"].removeprefix(CONCEPT)
+            found[name] = (*found.get(name, ()), row["id"])
         return found
 
-    def search(self, words: Sequence[str], most: int = MOST_FOUND) -> tuple[Learning, ...]:
-        """Return the learnings with any of the words, the best first; empty without words."""
-        query = any_of(words)
-        if not query:
-            return ()
-        statement = self._connection.driver.text_search("learning_text")
-        found = (self.get(row["id"]) for row in self._connection.rows(statement, query=query, most=most))
-        return tuple(each for each in found if each is not None)
+    def _list(self, statement: str, **values: str) -> tuple[Learning, ...]:
+        return tuple(map(_learning, self._connection.rows(statement, **values)))
 
-    def _list(self, rows: Iterable[Row]) -> tuple[Learning, ...]:
-        return tuple(map(self._learning, rows))
 
-    def _learning(self, row: Row) -> Learning:
-        return Learning(
-            id=row["id"],
-            triple=Triple(row["condition"], row["advice"], row["result"]),
-            scope=row["scope"],
-            module=row["module"],
-            preference=bool(row["preference"]),
-            concepts=tuple(each["concept"] for each in self._connection.rows(CONCEPTS_OF, id=row["id"])),
-            outcome=row["outcome"],
-            commit=row["commit_sha"],
-            log=row["log"],
-            fingerprint=row["fingerprint"],
-            source=row["source"],
-            attempt=row["attempt_id"],
-            contradicts=row["contradicts"],
-            superseded_by=row["superseded_by"],
-            triggers=row["triggers"],
-            triggered_at=parse_optional_time(row["triggered_at"]),
-            created_at=parse_time(row["created_at"]),
-            changed_at=parse_time(row["changed_at"]),
-        )
+def _text(triple: Triple) -> str:
+    """Return the triple as the text of a chunk: its parts are on one line each."""
+    return "\n".join(structs.astuple(triple))
+
+
+def _chunk(learning: Learning) -> Chunk:
+    text = _text(learning.triple)
+    state: ChunkState = "unconfirmed" if learning.unconfirmed else "active"
+    return Chunk(
+        id=ChunkId(learning.id),
+        collection=LEARNINGS,
+        text=text,
+        title=" ".join(filter(None, (learning.module, *learning.concepts))),
+        # Which learnings say the same is decided by `same`; an edit may make two of them alike.
+        sha256=hashlib.sha256(f"{learning.id}\n{text}".encode()).hexdigest(),
+        source=f"{OF_ATTEMPT}{learning.attempt}" if learning.attempt else SOURCES[learning.source],
+        meta={f"{CONCEPT}{each}": "" for each in learning.concepts},
+        state="superseded" if learning.superseded_by else state,
+        valid_from=learning.changed_at,
+        valid_until=learning.changed_at if learning.superseded_by else None,
+        superseded_by=ChunkId(learning.superseded_by) if learning.superseded_by else None,
+        created_at=learning.created_at,
+    )
+
+
+def _learning(row: Row) -> Learning:
+    attempt = row["source"].removeprefix(OF_ATTEMPT) if row["source"].startswith(OF_ATTEMPT) else ""
+    names = sorted(OBJECT.read(row["meta"]))
+    return Learning(
+        id=row["id"],
+        triple=Triple(*row["text"].split("\n", 2)),
+        scope=row["scope"],
+        module=row["module"],
+        preference=bool(row["preference"]),
+        concepts=tuple(name.removeprefix(CONCEPT) for name in names if name.startswith(CONCEPT)),
+        outcome=row["outcome"],
+        commit=row["commit_sha"],
+        log=row["log"],
+        fingerprint=row["fingerprint"],
+        source="agent" if attempt or row["source"] == SOURCES["agent"] else "human",
+        attempt=attempt,
+        unconfirmed=row["state"] == "unconfirmed",
+        contradicts=row["contradicts"],
+        superseded_by=row["superseded_by"] or "",
+        triggers=row["triggers"],
+        triggered_at=parse_optional_time(row["triggered_at"]),
+        created_at=parse_time(row["created_at"]),
+        changed_at=parse_time(row["valid_from"]),
+    )

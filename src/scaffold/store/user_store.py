@@ -44,9 +44,9 @@ class UserStore(BaseStore):
         self.subagents = Subagents(connection, clock)
         self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
-        self.learnings = Learnings(connection, clock)
-        self.reviewers = Reviewers(connection, clock)
         self.knowledge = KnowledgeTables(connection, clock)
+        self.learnings = Learnings(connection, clock, self.knowledge)
+        self.reviewers = Reviewers(connection, clock)
 
     @classmethod
     def open(

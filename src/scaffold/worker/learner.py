@@ -1,7 +1,9 @@
 """The learner: proposes one learning from work that passes after it had failed. It decides nothing."""
 
+from contextlib import suppress
+
 from scaffold.core.contract import Verification
-from scaffold.core.errors import BudgetExceeded, ModelError
+from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
@@ -74,10 +76,12 @@ class Learner:
             fingerprint=verification_fingerprint(failed),
             source="agent",
             attempt=attempt.id,
+            unconfirmed=True,
             created_at=now,
             changed_at=now,
         )
-        LearningStores(run_context.store, None).add(learning)
+        with suppress(UsageError):  # there are as many as are kept
+            LearningStores(run_context.store, None).add(learning)
 
     def _log(self) -> str:
         """Return the journal of the work, relative to the repository if it is in there."""

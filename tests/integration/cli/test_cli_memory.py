@@ -102,3 +102,25 @@ def test_outside_of_a_repository_there_are_the_users_memories(scaffold, tmp_path
     assert scaffold("memory", "add", "I like tea", "--json").json["scope"] == "user"
     answer = scaffold("memory", "add", "x y", "--scope", "project")
     assert (answer.code, "not in a git repository" in answer.err) == (64, True)
+
+
+def test_learnings_are_counted_and_only_their_own_commands_change_them(scaffold) -> None:
+    """RA-18, AL-16: they are in the same store, and have rules of their own."""
+    answer = scaffold("learn", "add", "WHEN tests time out DO look for localhost", "--json")
+    name = answer.json["id"]
+    rows = {each["name"]: each for each in scaffold("memory", "indices", "--json").json["indices"]}
+    assert (rows["learnings"]["memories"], rows["learnings"]["capacity"]) == (1, 100_000)
+    assert "learnings: 1 active; at most 100,000" in scaffold("memory", "stats", "learnings").out
+    for args in (
+        ["show", name],
+        ["forget", name[:6]],
+        ["edit", name, "text", "x"],
+        ["add", "x y", "--supersedes", name],
+    ):
+        refused = scaffold("memory", *args)
+        assert (refused.code, "is a learning, not a memory" in refused.err) == (64, True)
+        assert "scaffold learn show" in refused.err
+    refused = scaffold("memory", "list", "learnings")
+    assert (refused.code, "`scaffold learn` lists" in refused.err) == (64, True)
+    assert scaffold("memory", "search", "localhost").out.startswith("No memory fits")
+    assert len(scaffold("learn", "localhost", "--json").json["learnings"]) == 1

@@ -6,6 +6,7 @@ from integration.orchestrator.test_orchestrator_steps import story
 from integration.worker.test_worker_continued_turn import begin, continued, waited
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
+from scaffold.core.learning import Learning, Triple
 from scaffold.core.states import Running
 from scaffold.git.commits import changed_paths
 from scaffold.landing.forecast import Forecaster
@@ -74,9 +75,14 @@ def waits_goal(harness, run):
 
 @pytest.mark.slow
 async def test_work_of_an_action_that_conflicts_does_not_come_back_with_a_candidate(harness):
-    """BX-2: the candidate was made on top of it, and lands without it."""
+    """BX-2, AL-16: the candidate was made on top of it, and lands without it; what it taught counts no more."""
     run = await with_candidate(harness, *actions(), lands="echo ours > a; echo ours > shared")
+    now, gone = harness.clock.now(), harness.attempts(run, "a")[-1].id
+    learning = Learning(id="l", triple=Triple("x", "y"), source="agent", attempt=gone, created_at=now, changed_at=now)
+    with harness.store.transaction():
+        harness.store.learnings.put(learning)
     done, run = await rebased(harness, run, "echo theirs > shared")
+    assert harness.store.learnings.get("l").unconfirmed
     assert (done.open_again, [each.action for each in done.open_work]) == (("a",), ["b"])
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     tip = await harness.tip(run)

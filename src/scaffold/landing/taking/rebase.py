@@ -32,6 +32,7 @@ from scaffold.landing.taking.revert import require_not_checked_out
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
 from scaffold.run.context import RunContext
+from scaffold.run.landed_memories import doubt_memories
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.views.session_commits import SessionCommit, commits_between
@@ -283,5 +284,6 @@ def _action_of(store: Store, attempt_id: AttemptId) -> Action:
 def _reopen(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
     action = _action_of(store, attempt_id)
     store.attempts.mark_conflict(attempt_id, why)
+    doubt_memories(store, [attempt_id])
     undo_action(store, action)
     return action.key

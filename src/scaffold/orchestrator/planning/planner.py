@@ -18,7 +18,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutco
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
-from scaffold.run.learnings_told import with_notes_for_planning
+from scaffold.run.learnings_told import with_notes_by_meaning
 from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 from scaffold.tools.catalog import builtin_tools
@@ -79,7 +79,7 @@ async def plan_run(
             store.requirements.add(run.id, listing.requirements)
 
     prompt += LIST_REQUIREMENTS if listing else ""
-    prompt = with_notes_for_planning(context, run, prompt, run.request)
+    prompt = await with_notes_by_meaning(context, run, prompt, run.request)
     rules = TurnRules(tools=tools, faults=faults, extra_changes=keep)
     return await run_proposal_turn(context, run, model, TurnRequest(event="plan", prompt=prompt, limit=limit), rules)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.errors import RunBusy
-from scaffold.core.knowledge import MEMORIES
+from scaffold.core.knowledge import LEARNINGS, MEMORIES
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.git import refs
@@ -176,8 +176,8 @@ class Purge(Struct, frozen=True, kw_only=True):
         """Return what people and agents wrote down in the database, which goes with it; empty if there is nothing."""
         if self.context is None:
             return ""
-        learnings, items = len(self.context.store.learnings.all()), len(self.context.store.work_items.all())
-        memories = self.context.store.knowledge.chunks.count(MEMORIES)
+        items, count = len(self.context.store.work_items.all()), self.context.store.knowledge.chunks.count
+        learnings, memories = count(LEARNINGS), count(MEMORIES)
         found = [
             *([count_of(learnings, "learning")] if learnings else []),
             *([count_of(items, "item")] if items else []),

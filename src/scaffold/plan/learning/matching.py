@@ -1,6 +1,6 @@
 """Which learnings fit what an attempt is about, or how it failed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -13,6 +13,7 @@ MIN_WORDS = 2
 """How many of them at least; a condition of one word needs that one."""
 MAX_TERMS = 80
 """Words that are looked for in the store."""
+NOTHING_NEAR: Mapping[str, float] = {}
 
 
 class Situation(Struct, frozen=True):
@@ -37,10 +38,18 @@ class Match(Struct, frozen=True):
     relevance: float
 
 
-def matches(learnings: Iterable[Learning], situation: Situation) -> tuple[Match, ...]:
-    """Return the learnings that fit, the best first; preferences always do."""
+def matches(
+    learnings: Iterable[Learning], situation: Situation, near: Mapping[str, float] = NOTHING_NEAR
+) -> tuple[Match, ...]:
+    """Return the learnings that fit, the best first; preferences always do.
+
+    `near` says by id how near those are in meaning that fit in any words.
+    """
     words = frozenset(words_of(situation.text))
-    found = [Match(each, relevance(each, situation, words)) for each in learnings]
+    found = [
+        Match(each, max(relevance(each, situation, words), near.get(each.id, 0.0) * concerns(each, situation)))
+        for each in learnings
+    ]
     fitting = [each for each in found if each.relevance > 0]
     return tuple(sorted(fitting, key=lambda each: (-each.relevance, each.learning.id)))
 

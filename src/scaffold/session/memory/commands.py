@@ -6,7 +6,7 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import MEMORIES, ChunkState, CollectionName
+from scaffold.core.knowledge import LEARNINGS, MEMORIES, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.lookup import find_memory
 from scaffold.memory.memories import Memories
@@ -23,6 +23,7 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "state": ("active", "unconfirmed"),
 }
 """What can be edited, and the values that it takes; none for any text."""
+NOUNS: Mapping[CollectionName, str] = {MEMORIES: "memories", LEARNINGS: "learnings"}
 HELP = """/memory list [INDEX]            the memories, the newest first
 /memory search QUERY            those that fit, by words and by meaning
 /memory show ID                 one in full: who said it, since when, what contradicts it
@@ -70,6 +71,8 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
 
 def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int = MOST_LISTED) -> MemoryAnswer:
     """Return the memories that were stored last; UsageError for an index that does not exist."""
+    if index == LEARNINGS:
+        raise UsageError("learnings are not listed here", "`scaffold learn` lists, changes and forgets them.")
     _require_index(memories, index)
     found = memories.newest(most=most + 1) if index == MEMORIES else ()
     lines = _lines(found[:most], width)
@@ -164,7 +167,7 @@ def stats(memories: Memories, index: str = MEMORIES) -> MemoryAnswer:
         model = f"{each.collection.model}, {each.collection.dimension} numbers" if each.vectors else "none yet"
         lines += [
             f"{each.collection.name} of the {each.scope}",
-            f"  memories: {by_state}; at most {each.collection.capacity:,}",
+            f"  {NOUNS.get(each.collection.name, 'chunks')}: {by_state}; at most {each.collection.capacity:,}",
             f"  vectors: {each.vectors:,} ({model})",
         ]
     text = "\n".join(lines) or "Nothing is remembered yet."

@@ -83,13 +83,6 @@ class DatabaseDriver(Protocol):
         """Return a number that changes if and only if another connection commits."""
         ...
 
-    def text_search(self, table: str) -> str:
-        """Return the statement that finds the `id`s in a table whose `words` fit `:query`, best first, at most `:most`.
-
-        A query is words in double quotes with OR between them, which both databases read in the same way.
-        """
-        ...
-
     def rewrite_words(self, table: str) -> None:
         """Rewrite the full-text index, in which deleted words stay until then; needs a transaction."""
         ...

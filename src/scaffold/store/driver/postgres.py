@@ -214,12 +214,6 @@ class PostgresDriver:
         """Return how many transactions other connections have committed."""
         return int(self.rows(DATA_VERSION, {})[0]["number"]) - self._own_commits
 
-    def text_search(self, table: str) -> str:
-        """Return the statement for a table with an index of its words."""
-        found, asked = "to_tsvector('english', words)", "websearch_to_tsquery('english', :query)"
-        ranked = f"ts_rank({found}, {asked}) DESC, id"
-        return f"SELECT id FROM {table} WHERE {found} @@ {asked} ORDER BY {ranked} LIMIT :most"  # noqa: S608 - our table
-
     def rewrite_words(self, table: str) -> None:
         """Do nothing: the server reclaims space by itself."""
 

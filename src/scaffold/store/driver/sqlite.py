@@ -172,10 +172,6 @@ class SqliteDriver:
         """Return SQLite's count of other connections' commits."""
         return int(self.rows("PRAGMA data_version")[0]["data_version"])
 
-    def text_search(self, table: str) -> str:
-        """Return the statement for an FTS5 table."""
-        return f"SELECT id FROM {table} WHERE {table} MATCH :query ORDER BY rank LIMIT :most"  # noqa: S608 - our table
-
     def rewrite_words(self, table: str) -> None:
         """Join the parts of an FTS5 index; a deleted word is in the older ones until then."""
         self._execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - our table

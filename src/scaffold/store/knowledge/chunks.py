@@ -35,7 +35,9 @@ FORGET_META = "DELETE FROM chunk_meta WHERE chunk_id = :id"
 GET = "SELECT * FROM chunk WHERE id = :id"
 BY_SEQ = "SELECT * FROM chunk WHERE seq = :seq"
 SAME = "SELECT * FROM chunk WHERE collection = :collection AND sha256 = :sha256 ORDER BY seq"
-BY_PREFIX = "SELECT * FROM chunk WHERE substr(id, 1, length(:text)) = :text ORDER BY id LIMIT :most"
+BY_PREFIX = """
+SELECT * FROM chunk WHERE collection = :collection AND substr(id, 1, length(:text)) = :text ORDER BY id LIMIT :most
+"""
 COUNT = "SELECT COUNT(*) AS chunks FROM chunk WHERE collection = :collection"
 COUNT_STATES = (
     "SELECT state, COUNT(*) AS chunks FROM chunk WHERE collection = :collection GROUP BY state ORDER BY state"
@@ -58,10 +60,9 @@ SEARCH: Mapping[str, tuple[str, str]] = {
         "ORDER BY bm25(chunk_words, 2.0, 1.0), chunk.seq LIMIT :most",
     ),
     "postgres": (
-        """SELECT chunk.seq AS seq FROM chunk WHERE to_tsvector('english', title || ' ' || text)
-        @@ websearch_to_tsquery('english', :query) AND chunk.collection = :collection""",
-        """ORDER BY ts_rank_cd(to_tsvector('english', title || ' ' || text),
-        websearch_to_tsquery('english', :query), 1) DESC, chunk.seq LIMIT :most""",
+        """SELECT chunk.seq AS seq FROM chunk WHERE chunk.words @@ websearch_to_tsquery('english', :query)
+        AND chunk.collection = :collection""",
+        """ORDER BY ts_rank(chunk.words, websearch_to_tsquery('english', :query), 1) DESC, chunk.seq LIMIT :most""",
     ),
 }
 """How chunks are found by their words, by dialect: what comes before the conditions of a filter, and what after."""
@@ -116,9 +117,9 @@ class Chunks(TableGateway):
         rows = (self._connection.row(BY_SEQ, seq=each) for each in numbers)
         return tuple(_chunk(row) for row in rows if row is not None)
 
-    def by_prefix(self, text: str, most: int = 10) -> tuple[Chunk, ...]:
-        """Return chunks whose id starts with `text`."""
-        return tuple(map(_chunk, self._connection.rows(BY_PREFIX, text=text, most=most)))
+    def by_prefix(self, collection: CollectionName, text: str, most: int = 10) -> tuple[Chunk, ...]:
+        """Return chunks of a collection whose id starts with `text`."""
+        return tuple(map(_chunk, self._connection.rows(BY_PREFIX, collection=collection, text=text, most=most)))
 
     def same(self, collection: CollectionName, sha256: str) -> tuple[Chunk, ...]:
         """Return the chunks of a collection that have the text with this hash."""

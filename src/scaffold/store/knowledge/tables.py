@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scaffold.core.knowledge import Chunk, ChunkId
+from scaffold.core.knowledge import Chunk, ChunkId, CollectionName
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.knowledge.chunks import Chunks
@@ -18,6 +18,10 @@ class KnowledgeTables:
         self.chunks = Chunks(connection, clock)
         self.embeddings = Embeddings(connection, clock)
         self._connection = connection
+
+    def is_full(self, name: CollectionName) -> bool:
+        """Return whether a collection, which is created if it is missing, takes no more; needs a transaction."""
+        return self.chunks.count(name) >= self.collections.ensure(name).capacity
 
     def forget(self, chunks: Iterable[ChunkId]) -> None:
         """Delete chunks with their words and vectors for good; then `empty_log` outside of the transaction."""

@@ -125,11 +125,13 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
     with places_to_write(repository=False, user=False) as places:
         # All are found before any is deleted.
         found = list({each.id: each for each in (find_learning(places.stores, name) for name in names)}.values())
-        places.stores.forget(found)
+        emptied = places.stores.forget(found)
     if as_json:
-        print_json({"forgotten": [each.id for each in found]})
+        print_json({"forgotten": [each.id for each in found], "log_emptied": emptied})
     else:
         print_text("\n".join(f"forgot {each.id}: {triple_text(each.triple)}" for each in found))
+        if not emptied:
+            print_text("Their text is in the database's log until the processes that read it have ended.")
 
 
 def _triple(text: str, given: dict[str, Any], *, preference: bool) -> Triple:

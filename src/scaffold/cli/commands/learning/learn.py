@@ -13,6 +13,7 @@ from scaffold.cli.render.learnings import evidence_lines, learning_json, learnin
 from scaffold.cli.render.style import print_json
 from scaffold.core.learning import Learning
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.host.process.async_runner import run_async
 from scaffold.plan.learning.selection import prompt_section
 from scaffold.plan.message_text import quoted
 
@@ -63,7 +64,7 @@ def learn() -> None:
 @json_option
 @pageable
 def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: str | None, as_json: bool) -> None:
-    """Search the learnings for the words of QUERY; without words, list all."""
+    """Search the learnings for QUERY, by words and by meaning; without words, list all."""
     with places_to_read() as places:
         found = _found(places, " ".join(query), concept)
         shown = [each for each in found if everything or evaluate or _counts(places, each)]
@@ -125,12 +126,12 @@ def context(concept: str, *, as_json: bool) -> None:
 
 
 def _found(places: Places, query: str, concept: str | None) -> Sequence[Learning]:
-    found = places.stores.search(query) if query.strip() else places.stores.all()
+    found = run_async(places.stores.find(query)) if query.strip() else places.stores.all()
     return [each for each in found if concept is None or concept in each.concepts]
 
 
 def _counts(places: Places, learning: Learning) -> bool:
-    return learning.is_current(places.clock.now()) and places.stores.has_landed(learning)
+    return learning.is_current(places.clock.now())
 
 
 def _nothing(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:

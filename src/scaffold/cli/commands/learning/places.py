@@ -10,6 +10,7 @@ from scaffold.core.errors import NotInRepository, StoreEmpty, UsageError
 from scaffold.core.learning import Learning
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.common_dir import find_common_dir, find_top
+from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.message_text import quoted
 from scaffold.policy.secret.sources import redactor_for
@@ -33,7 +34,7 @@ def places_to_read() -> Iterator[Places]:
     """Open what exists of both databases; nothing is created."""
     clock = WallClock()
     with user_store_if_any(clock) as user, _store_if_any_here(clock) as store:
-        yield Places(LearningStores(store, user), clock)
+        yield Places(LearningStores(store, user, user_dirs().cache), clock)
 
 
 @contextmanager
@@ -43,10 +44,10 @@ def places_to_write(*, repository: bool, user: bool) -> Iterator[Places]:
     with user_store_if_any(clock, create=user) as opened:
         if not repository:
             with _store_if_any_here(clock) as store:
-                yield Places(LearningStores(store, opened), clock)
+                yield Places(LearningStores(store, opened, user_dirs().cache), clock)
             return
         with repository_store(clock) as store:
-            yield Places(LearningStores(store, opened), clock)
+            yield Places(LearningStores(store, opened, user_dirs().cache), clock)
 
 
 @contextmanager
