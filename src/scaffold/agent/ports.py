@@ -5,7 +5,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scaffold.core.conversation import DeltaHandler, Image, Text, ToolCall, ignore_delta
+from scaffold.core.conversation import DeltaHandler, Image, Message, Text, ToolCall, ignore_delta
+from scaffold.core.model import Usage
+from scaffold.core.ports import NO_USAGE
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.secret.redaction import Redactor
 
@@ -43,6 +45,19 @@ class FixedContext(Struct, frozen=True):
         return ""
 
     def renew(self) -> None:
+        """Do nothing."""
+
+
+class NullHistory:
+    """A history that keeps nothing, for conversations that are never resumed."""
+
+    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        """Do nothing."""
+
+    def spend(self, usage: Usage) -> None:
+        """Do nothing."""
+
+    def compact(self, kept: int, summary: str) -> None:
         """Do nothing."""
 
 

@@ -7,6 +7,9 @@ from itertools import groupby
 import msgspec
 
 from scaffold.agent.context.call_summary import ToolEffects
+from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.summary import loaded_before
+from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
 from scaffold.agent.ports import AnswerWatch, unchanged_answer
 from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
@@ -40,9 +43,12 @@ class Toolbox:
         """`redactor` removes secrets from results; without one nothing is removed."""
         self._watch = watch
         self._redactor = redactor or Redactor()
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.name: tool for tool in with_load_tools(tools)}
         self.tools = tuple(self._tools.values())
-        """The tools in the given order; always the same object, so that models measure its size only once."""
+        """All tools, also those of groups that are not loaded."""
+        self._groups = group_names(self.tools)
+        self._loaded: tuple[str, ...] | None = None
+        self._offered = self.tools
 
     @property
     def effects(self) -> ToolEffects:
@@ -50,7 +56,15 @@ class Toolbox:
         return ToolEffects(
             reading=frozenset(tool.name for tool in self.tools if is_read_only(tool)),
             writing=frozenset(tool.name for tool in self.tools if tool.category == "file_write"),
+            groups=self._groups,
         )
+
+    def offered(self, conversation: Conversation) -> tuple[Tool, ...]:
+        """Return the tools to offer next: the same object until another group is loaded, as models measure it once."""
+        loaded = loaded_groups(conversation.kept, loaded_before(conversation.summary), self._groups)
+        if loaded != self._loaded:
+            self._loaded, self._offered = loaded, offered_tools(self.tools, loaded)
+        return self._offered
 
     def batch(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> "ToolBatch":
         """Return a batch of the calls of one reply; those in `ended` are not run again."""

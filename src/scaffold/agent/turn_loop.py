@@ -15,7 +15,7 @@ from scaffold.agent.context.token_estimate import initial_estimate, tools_size
 from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts
 from scaffold.agent.context.written_summary import dropped_text, written_words
 from scaffold.agent.journal import Journal
-from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, PromptContext
+from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext
 from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
 from scaffold.core.conversation import (
@@ -57,19 +57,6 @@ COMPACTION = "compaction"
 """The event of requests for a summary."""
 MAX_CUTOFFS = 3
 """Replies cut off in a row after which a turn fails: another try would be cut off as well."""
-
-
-class NullHistory:
-    """A history that keeps nothing, for conversations that are never resumed."""
-
-    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
-        """Do nothing."""
-
-    def spend(self, usage: Usage) -> None:
-        """Do nothing."""
-
-    def compact(self, kept: int, summary: str) -> None:
-        """Do nothing."""
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
@@ -132,8 +119,9 @@ class Agent:
         self._usage = Usage()
         self._unstored = Usage()
         """That of summaries and failed requests since the last reply; the history stores it with the next one."""
-        self._gauge = initial_estimate(brief.system, brief.context.text(), tools)
         self.conversation = conversation or Conversation()
+        self._tools = self._toolbox.offered(self.conversation)
+        self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
         self._batch: ToolBatch | None = None
         """The calls that run now."""
 
@@ -170,7 +158,7 @@ class Agent:
         brief, tokens = self._brief, msgspec.structs.replace(self._gauge, fixed=0).tokens
         fixed = (
             WindowPart("system prompt", text_size(brief.system)),
-            WindowPart("tool definitions", tools_size(self._toolbox.tools)),
+            WindowPart("tool definitions", tools_size(self._tools)),
             WindowPart("environment", text_size(brief.context.text())),
             WindowPart("todos and memories", text_size(brief.context.reminder())),
         )
@@ -288,6 +276,7 @@ class Agent:
 
     async def _request(self) -> Reply:
         self._check_turn_limit()
+        self._offer_tools()
         await self._keep_room()
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
         size = self.conversation.size
@@ -300,6 +289,13 @@ class Agent:
         self._add(reply.message, total)
         self._write_down(reply.message, used)
         return reply
+
+    def _offer_tools(self) -> None:
+        """Offer the tools of groups that were loaded since the last request, too."""
+        offered = self._toolbox.offered(self.conversation)
+        if offered is not self._tools:
+            fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
+            self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
 
     async def _paid(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
         """Return the reply to a request within the budget, and its usage, that of broken tries included."""
@@ -334,7 +330,7 @@ class Agent:
             context=brief.context.text(),
             reminder=brief.context.reminder(),
             messages=self.conversation.shown(),
-            tools=self._toolbox.tools,
+            tools=self._tools,
             effort=self.effort,
         )
 

@@ -18,6 +18,14 @@ class ToolOutput(Struct, frozen=True):
     failed: bool = False
 
 
+class ToolGroup(Struct, frozen=True):
+    """Tools that an agent is offered only once it has asked for them, as their descriptions cost tokens each time."""
+
+    name: str
+    about: str
+    """What they do, in a few words: all that the agent is told before."""
+
+
 class Tool(Struct, frozen=True, kw_only=True):
     """Name, description and JSON schema for the model, a category for the policy, and the function to run."""
 
@@ -34,6 +42,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """True if everything it starts is confined to a sandbox."""
     for_trained_models: bool = False
     """True if it is offered only to the models that are trained to use a tool of this name."""
+    group: ToolGroup | None = None
+    """It is offered once this group is loaded; None: always. A call is served either way."""
 
 
 def is_nested_too_deeply(args: Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Calls of tools in few words, for the summary of a conversation."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -24,6 +24,8 @@ class ToolEffects(Struct, frozen=True):
     """Their results can be had again."""
     writing: Collection[str] = frozenset()
     """They change files; their results contain the diffs."""
+    groups: Mapping[str, str] = {}
+    """The name of the group of each tool that is offered only once its group is loaded."""
 
 
 NO_EFFECTS = ToolEffects()

@@ -15,6 +15,7 @@ from msgspec import Struct
 from scaffold.agent.context.attachments import ATTACHMENT_PREFIX
 from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects, call_kind, summarise_call
 from scaffold.agent.context.text_size import cut_middle, text_size
+from scaffold.agent.deferred_tools import loaded_groups
 from scaffold.core.conversation import Image, Message, Text, ToolResult, UserMessage
 
 EntryKind = Literal["user", "summary", "finding", "you", "change", "tool", "read"]
@@ -49,6 +50,7 @@ NEWEST_REPLIES = 5
 
 _ENTRY = re.compile(rf"^- ({'|'.join(ENTRY_KINDS)}): ", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^- left out: (.*)$", re.MULTILINE)
+_LOADED = re.compile(r"^- groups of tools loaded: (.*)$", re.MULTILINE)
 _FINDING = re.compile(r"^[\s>*#-]*(finding|root cause|decision)s?\b[\s*]*:\s*\S", re.IGNORECASE)
 _WORD = re.compile(r"\w{3,}")
 _NOTE_SIZE = 120
@@ -86,7 +88,9 @@ def extend_summary(
     if written:
         entries.append(SummaryEntry("summary", written))
     # The note about what is left out is written last, when the counts are known.
-    room, left = limit - _NOTE_SIZE, 0.0
+    tools = loaded_groups(messages, loaded_before(earlier), effects.groups)
+    loaded = [f"- groups of tools loaded: {', '.join(tools)}"] if tools else []
+    room, left = limit - _NOTE_SIZE - sum(map(text_size, loaded)), 0.0
     chosen: dict[int, SummaryEntry] = {}
     for kind in ENTRY_KINDS:
         room_here = room * SHARES[kind] + left
@@ -96,7 +100,13 @@ def extend_summary(
     dropped = _left_out_counts(earlier) + Counter(entry.kind for at, entry in enumerate(entries) if at not in chosen)
     counts = ", ".join(f"{dropped[kind]} {NAMES[kind]}" for kind in ENTRY_KINDS if dropped[kind])
     note = [f"- left out: {counts}"] if counts else []
-    return "\n".join([*note, *(str(chosen[at]) for at in sorted(chosen))])
+    return "\n".join([*note, *loaded, *(str(chosen[at]) for at in sorted(chosen))])
+
+
+def loaded_before(summary: str) -> Sequence[str]:
+    """Return the groups of tools that were loaded in what a summary replaces."""
+    found = _LOADED.search(summary)
+    return found[1].split(", ") if found else ()
 
 
 def summary_entries(summary: str, messages: Sequence[Message], effects: ToolEffects = NO_EFFECTS) -> list[SummaryEntry]:
