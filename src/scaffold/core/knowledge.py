@@ -37,6 +37,11 @@ class Collection(Struct, frozen=True, kw_only=True):
     capacity: int
     created_at: datetime
 
+    @property
+    def has_given_vectors(self) -> bool:
+        """Whether whoever adds chunks computes their vectors."""
+        return not self.model and self.dimension > 0
+
 
 class Span(Struct, frozen=True):
     """Where a chunk is in its document: characters from `start` up to, not including, `end`."""

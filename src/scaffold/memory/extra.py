@@ -1,14 +1,15 @@
 """Search by vector, where the extra `memory` is installed; without it, everything works by words alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from scaffold.core.errors import EmbeddingError, StoreError
-from scaffold.core.knowledge import CollectionName
+from scaffold.core.knowledge import Chunk, CollectionName
 from scaffold.host.startup import lazy_import
-from scaffold.memory.hybrid import VectorLeg
+from scaffold.memory.hybrid import VALID, VectorLeg
 from scaffold.memory.ports import Embedder
 from scaffold.store.database import Store
 from scaffold.store.knowledge.tables import KnowledgeTables
@@ -17,14 +18,24 @@ from scaffold.store.user_store import UserStore
 MINILM = "scaffold.memory.embedders.minilm:MiniLM"
 SEARCHES = "scaffold.memory.vectors.searches:open_searches"
 """Both need libraries of the extra, which take long to load."""
+EXTRA_FIX = "Install the extra: `pip install 'ralph-scaffold[memory]'`."
+NUMBER_BYTES = 2
+"""Of a number in a stored vector."""
 PAGE = 64
 """How many chunks get their vectors in one transaction."""
 
 
-def vector_leg(knowledge: KnowledgeTables, folder: Path) -> VectorLeg | None:
-    """Return search by vector for a database with its indices in `folder`; None without the extra `memory`."""
+def ignore_count(_count: int) -> None:
+    """Do nothing."""
+
+
+def vector_leg(knowledge: KnowledgeTables, folder: Path, embedder: Embedder | None = None) -> VectorLeg | None:
+    """Return search by vector for a database with its indices in `folder`; None without the extra `memory`.
+
+    Without an `embedder` it is the model of the extra.
+    """
     try:
-        embedder = _embedder()
+        embedder = embedder or _embedder()
         open_searches: Callable[..., Any] = lazy_import(SEARCHES)
     except ImportError:
         return None
@@ -38,19 +49,55 @@ def _embedder() -> Embedder:
     return embedder
 
 
-async def fill_in_vectors(database: Store | UserStore, leg: VectorLeg, name: CollectionName, *, most: int) -> int:
-    """Give at most so many chunks without a vector theirs, and return how many got one; safe to kill and to repeat."""
-    filled, knowledge = 0, database.knowledge
+async def fill_in_vectors(database: Store | UserStore, leg: VectorLeg, name: CollectionName, *, most: int) -> None:
+    """Do what `compute_vectors` does, if that is possible: what has no vector is found by its words."""
+    with suppress(EmbeddingError, StoreError):
+        await compute_vectors(database, leg, name, most=most)
+
+
+async def compute_vectors(
+    database: Store | UserStore,
+    leg: VectorLeg,
+    name: CollectionName,
+    *,
+    most: int,
+    tell: Callable[[int], None] = ignore_count,
+) -> int:
+    """Give at most so many chunks without a vector theirs, and return how many got one; safe to kill and to repeat.
+
+    Vectors of another model than the embedder's are made anew. `tell` is told how many have one since. Raises
+    EmbeddingError, and StoreError for a database that cannot be written now; what was computed before stays.
+    """
+    filled = 0
     while filled < most:
-        chunks = knowledge.chunks.with_numbers(knowledge.embeddings.missing(name, most=min(PAGE, most - filled)))
+        chunks = _to_embed(database.knowledge, leg.embedder.model, name, min(PAGE, most - filled))
         if not chunks:
             break
-        try:
-            vectors = await leg.embedder.embed([each.text for each in chunks])
-            with database.transaction():
-                knowledge.collections.set_model(name, leg.embedder.model, leg.embedder.dimension)
-                knowledge.embeddings.put(leg.embedder.model, list(zip(chunks, vectors, strict=True)))
-        except (EmbeddingError, StoreError):
-            break  # they are found by their words, also in a database that cannot be written now
+        vectors = await leg.embedder.embed([each.text for each in chunks])
+        with database.transaction():
+            _put(database.knowledge, leg.embedder.model, name, list(zip(chunks, vectors, strict=True)))
         filled += len(chunks)
+        tell(filled)
     return filled
+
+
+def _to_embed(knowledge: KnowledgeTables, model: str, name: CollectionName, most: int) -> Sequence[Chunk]:
+    stored = knowledge.collections.get(name)
+    if stored is None or stored.has_given_vectors:
+        return ()
+    if stored.model not in {"", model}:
+        return knowledge.chunks.newest(name, most=most, wanted=VALID)
+    return knowledge.chunks.with_numbers(knowledge.embeddings.missing(name, most=most))
+
+
+def _put(knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: Sequence[tuple[Chunk, bytes]]) -> None:
+    stored, dimension = knowledge.collections.get(name), len(vectors[0][1]) // NUMBER_BYTES
+    if stored is None or stored.has_given_vectors:
+        return  # deleted meanwhile
+    if stored.model == model and stored.dimension not in {0, dimension}:
+        raise EmbeddingError(
+            f"{model} made vectors of {dimension:,} numbers, and of {stored.dimension:,} before",
+            "If its server has another model now, compute all anew: `scaffold memory index --again`.",
+        )
+    knowledge.collections.set_model(name, model, dimension)
+    knowledge.embeddings.put(model, vectors)

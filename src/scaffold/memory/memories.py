@@ -1,7 +1,8 @@
 """The memories of a repository and of its user: written, found and forgotten. No model is asked to remember."""
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from msgspec import Struct, structs
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import (
     DECIDED_BY,
-    LEARNINGS,
     MEMORIES,
     Chunk,
     ChunkFilter,
@@ -20,7 +20,7 @@ from scaffold.core.knowledge import (
     CollectionName,
 )
 from scaffold.host.random_ids import new_id
-from scaffold.memory.extra import fill_in_vectors, vector_leg
+from scaffold.memory.extra import compute_vectors, fill_in_vectors, ignore_count, vector_leg
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, VectorLeg
 from scaffold.memory.index_place import delete_index, index_folder
@@ -33,6 +33,7 @@ from scaffold.memory.notes import (
     contradictions,
     fingerprint,
 )
+from scaffold.memory.ports import Embedder
 from scaffold.memory.search_words import search_terms
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
@@ -57,6 +58,8 @@ class MemoryDatabases(Struct, frozen=True):
     """The user's cache, for index files."""
     by_meaning: bool = True
     """Whether a search looks at vectors, too, which takes more memory."""
+    embedder: Embedder | None = None
+    """None for the model that comes with the extra `memory`."""
 
 
 class FoundMemory(Struct, frozen=True):
@@ -64,6 +67,10 @@ class FoundMemory(Struct, frozen=True):
 
     memory: Memory
     hit: FoundChunk
+
+
+def _tell_sum(tell: Callable[[int], None], before: int, count: int) -> None:
+    tell(before + count)
 
 
 class IndexState(Struct, frozen=True, kw_only=True):
@@ -174,27 +181,55 @@ class Memories:
         """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
         found: dict[str, FoundMemory] = {}
         rankings = []
-        for scope, database in self._open():
-            if (leg := self._leg(scope)) is not None:
-                await fill_in_vectors(database, leg, MEMORIES, most=FILLED_BY_SEARCH)
-            hits = await HybridSearch(database.knowledge, leg).find(MEMORIES, query, wanted, most=most)
+        for scope, _ in self._open():
+            hits = await self.find_in(scope, MEMORIES, query, wanted, most=most)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]
+
+    async def find_in(
+        self, scope: MemoryScope, collection: CollectionName, query: str, wanted: ChunkFilter, *, most: int
+    ) -> Sequence[FoundChunk]:
+        """Return the chunks of a collection in one database that fit a query best."""
+        database, leg = self._database(scope), self._leg(scope)
+        if leg is not None:
+            await fill_in_vectors(database, leg, collection, most=FILLED_BY_SEARCH)
+        return await HybridSearch(database.knowledge, leg).find(collection, query, wanted, most=most)
+
+    def databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
+        """Return the databases, that of the repository first."""
+        return self._open()
+
+    def leg(self, scope: MemoryScope) -> VectorLeg | None:
+        """Return search by vector in a database; None if it is not possible here."""
+        return self._leg(scope)
+
+    def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
+        """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
+        return self._wipe(scopes, collection)
 
     @property
     def has_vectors(self) -> bool:
         """Whether memories are found by their meaning, too: the extra `memory` is installed."""
         return all(self._leg(scope) is not None for scope, _ in self._open())
 
-    async def index(self) -> tuple[int, int]:
-        """Compute all vectors that are missing, and make the index files that are worth it; return both counts."""
+    async def index(self, *, again: bool = False, tell: Callable[[int], None] = ignore_count) -> tuple[int, int]:
+        """Compute all vectors that are missing, and make the index files that are worth it; return both counts.
+
+        `again`: compute all anew. `tell` is told how many are computed by then. EmbeddingError if one cannot be.
+        """
         filled, files = 0, 0
         for scope, database in self._open():
-            if (leg := self._leg(scope)) is not None:
-                for name in (MEMORIES, LEARNINGS):
-                    filled += await fill_in_vectors(database, leg, name, most=sys.maxsize)
-                    files += leg.vectors.make_index(name, leg.embedder.model)
+            if (leg := self._leg(scope)) is None:
+                continue
+            for each in database.knowledge.collections.all():
+                if again and not each.has_given_vectors:
+                    with database.transaction():
+                        database.knowledge.collections.set_model(each.name, "", 0)
+                so_far = partial(_tell_sum, tell, filled)
+                filled += await compute_vectors(database, leg, each.name, most=sys.maxsize, tell=so_far)
+                model = "" if each.has_given_vectors else leg.embedder.model
+                files += leg.vectors.make_index(each.name, model)
         return filled, files
 
     def rivals(self, memory: Memory) -> tuple[Memory, ...]:
@@ -272,15 +307,16 @@ class Memories:
     def _leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
             database = self._database(scope)
-            by_meaning = self._databases.by_meaning
-            self._legs[scope] = vector_leg(database.knowledge, self._indices(database)) if by_meaning else None
+            by_meaning, embedder = self._databases.by_meaning, self._databases.embedder
+            folder = self._indices(database)
+            self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
         return self._legs[scope]
 
-    def _wipe(self, scopes: Iterable[MemoryScope]) -> bool:
+    def _wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName = MEMORIES) -> bool:
         emptied = []
         for scope in scopes:
             database = self._database(scope)
-            delete_index(self._indices(database), MEMORIES)
+            delete_index(self._indices(database), collection)
             emptied.append(database.knowledge.empty_log())
         return all(emptied)
 

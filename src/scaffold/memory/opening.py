@@ -10,6 +10,7 @@ from scaffold.git.common_dir import find_common_dir
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.memories import Memories, MemoryDatabases
+from scaffold.memory.ports import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location, state_location
@@ -17,12 +18,19 @@ from scaffold.store.user_store import UserStore
 
 
 @contextmanager
-def open_memories(cwd: Path, user: UserStore | None, redactor: Redactor, *, create: bool = False) -> Iterator[Memories]:
-    """Open the memories of the repository around `cwd` and of the user; with `create`, its database is made."""
+def open_memories(
+    cwd: Path, user: UserStore | None, redactor: Redactor, *, create: bool = False, embedder: Embedder | None = None
+) -> Iterator[Memories]:
+    """Open the memories of the repository around `cwd` and of the user; with `create`, its database is made.
+
+    `embedder` computes vectors; without one, it is the model that comes with the extra `memory`, if that is installed.
+    """
     clock = WallClock()
     store = _project_store(cwd, clock, create=create)
     with nullcontext() if store is None else closing(store):
-        yield Memories(MemoryDatabases(store, user, user_dirs().cache), clock=clock, redactor=redactor)
+        yield Memories(
+            MemoryDatabases(store, user, user_dirs().cache, embedder=embedder), clock=clock, redactor=redactor
+        )
 
 
 def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:

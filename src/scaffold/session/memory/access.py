@@ -1,8 +1,9 @@
 """Memories of a session, loaded when they are first needed: most sessions have none, and start faster without."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -10,14 +11,17 @@ from scaffold.core.errors import NotInRepository, ScaffoldError
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.startup import lazy_import
+from scaffold.memory.ports import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.conversation import OpenConversation
 from scaffold.session.options import SessionOptions
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore
 from scaffold.tools.memory import MemoryActions, memory_tools, recall_memories
+from scaffold.tools.vector_db import VectorDatabase, vector_db_tools
 
 ACTIONS = "scaffold.session.memory.actions:OpenedMemories"
+VECTOR_DATABASE = "scaffold.session.memory.vector_database:OpenedVectorDatabase"
 
 
 class MemoryAccess(Struct, frozen=True, kw_only=True):
@@ -28,6 +32,10 @@ class MemoryAccess(Struct, frozen=True, kw_only=True):
     redactor: Redactor
     source: str = "user"
     """Who remembers: `user`, or `session:ID`."""
+
+    def embedder(self) -> Embedder | None:
+        """Return the configured embedder; None for the one that comes with the extra."""
+        return None
 
     def may_have_any(self) -> bool:
         """Return whether there may be memories; False only if there are none."""
@@ -54,15 +62,23 @@ class SessionMemories(MemoryActions, Protocol):
 
 
 class LazyMemories:
-    """The memories of one session. Implements `tools.memory.MemoryActions`."""
+    """The memories of one session. Implements `tools.memory.MemoryActions` and `tools.vector_db.VectorDatabase`."""
 
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
         self._loaded: SessionMemories | None = None
+        self._indexes: VectorDatabase | None = None
 
     def tools(self, *, subagent: bool) -> tuple[Tool, ...]:
         """Return the agent's tools; a subagent only recalls, as its session decides what is worth remembering."""
-        return (recall_memories(self),) if subagent else memory_tools(self)
+        own = (recall_memories(self),) if subagent else memory_tools(self)
+        return (*own, *vector_db_tools(self))
+
+    async def call(self, tool: str, args: Mapping[str, Any]) -> ToolOutput:
+        """Return the answer of a tool of the vector database."""
+        if self._indexes is None:
+            self._indexes = lazy_import(VECTOR_DATABASE)(self._access)
+        return await self._indexes.call(tool, args)
 
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory."""

@@ -28,6 +28,11 @@ class KnowledgeTables:
         self.chunks.forget(chunks)
         self._connection.driver.rewrite_words("chunk_words")
 
+    def forget_collection(self, name: CollectionName) -> None:
+        """Delete a collection with all it has for good; then `empty_log` outside of the transaction."""
+        self.collections.forget(name)
+        self._connection.driver.rewrite_words("chunk_words")
+
     def replace(self, chunk: Chunk) -> None:
         """Store a chunk in place of the one with its id, whose words are deleted for good; then `empty_log`."""
         self.chunks.change(chunk)

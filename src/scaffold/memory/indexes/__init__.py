@@ -1,0 +1,1 @@
+"""Indexes that agents make: collections of texts, or of vectors that the agent computes."""

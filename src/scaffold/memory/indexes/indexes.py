@@ -1,0 +1,376 @@
+"""Indexes of both databases, as agents use them: created, filled, searched and deleted. One transaction a change."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import EmbeddingError, UsageError
+from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
+from scaffold.host.random_ids import new_id
+from scaffold.host.startup import lazy_import
+from scaffold.memory.chunking.pieces import TextPiece
+from scaffold.memory.chunking.split import TextKind, split_text
+from scaffold.memory.extra import EXTRA_FIX, compute_vectors
+from scaffold.memory.fusion import fuse
+from scaffold.memory.hybrid import VALID, FoundChunk
+from scaffold.memory.indexes.values import (
+    checked_dimension,
+    checked_metadata,
+    checked_text,
+    checked_time,
+    checked_vector,
+    index_name,
+    item_hash,
+)
+from scaffold.memory.memories import IndexState, Memories
+from scaffold.memory.notes import MemoryScope
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.database import Store
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.user_store import UserStore
+
+MAX_TEXT_CHARS = 8_000
+"""Of one item; embedding models read hardly more."""
+MAX_CHUNKED_CHARS = 1_000_000
+FILLED_BY_SEARCH = 64
+"""How many items get their vectors when something is looked for."""
+NUMBERS = "scaffold.memory.vectors.numbers"
+ONLY_MEMORY_TOOLS = "Use `remember`, which says what is known already, and `forget_memory`."
+
+
+class Place(Struct, frozen=True):
+    """An index in the database that has it."""
+
+    scope: MemoryScope
+    database: Store | UserStore
+    collection: Collection
+
+    @property
+    def has_given_vectors(self) -> bool:
+        """Whether whoever adds items computes their vectors."""
+        return self.collection.has_given_vectors
+
+
+class Added(Struct, frozen=True):
+    """Items that are stored now."""
+
+    chunks: Sequence[Chunk]
+    new: int
+    """How many of them were not stored before."""
+    problem: str = ""
+    """Why they have no vectors yet; empty if they have, or need none."""
+
+
+class Indexes:
+    """The indexes of the databases that are open."""
+
+    def __init__(self, memories: Memories, *, clock: TimeSource, redactor: Redactor, source: str) -> None:
+        """`source`: who adds items, as with memories."""
+        self._memories = memories
+        self._clock = clock
+        self._redactor = redactor
+        self._source = source
+
+    def create(self, name: str, dimension: int | None) -> Place:
+        """Create an index: of texts, or of vectors of this dimension that its user computes."""
+        wanted = _unreserved(name)
+        if taken := self._places(wanted):
+            raise UsageError(f"there is an index {quoted(wanted)} already", _of_kind(taken[0].collection))
+        scope, database = next(iter(self._memories.databases()))
+        numbers = None if dimension is None else checked_dimension(dimension)
+        with database.transaction(durable=True):
+            database.knowledge.collections.ensure(wanted)
+            if numbers is not None:
+                database.knowledge.collections.set_model(wanted, "", numbers)
+        return Place(scope, database, _require(database, wanted))
+
+    def delete(self, name: str) -> tuple[Place, int, bool]:
+        """Delete an index for good; return it, how many items it had, and whether the database's log has none left."""
+        place = self._place(_unreserved(name))
+        wanted, knowledge = place.collection.name, place.database.knowledge
+        with place.database.transaction(durable=True):
+            items = knowledge.chunks.count(wanted)
+            knowledge.forget_collection(wanted)
+        return place, items, self._memories.wipe([place.scope], wanted)
+
+    def states(self) -> tuple[IndexState, ...]:
+        """Return how full each index is."""
+        return self._memories.states()
+
+    async def add_text(self, name: str, text: str, metadata: Mapping[str, Any]) -> Added:
+        """Add one text."""
+        place = self._place_of_texts(name)
+        fields = checked_metadata(metadata, self._redactor)
+        fix = "Add it with `vector_db_add_chunked_text`, in pieces."
+        content = checked_text(text, self._redactor, MAX_TEXT_CHARS, fix)
+        piece = TextPiece(content, 0, len(content))
+        return await self._with_vectors(place, self._add(place, [self._chunk(place, piece, fields)]))
+
+    async def add_chunked_text(
+        self, name: str, text: str, kind: TextKind, source: str, metadata: Mapping[str, Any]
+    ) -> Added:
+        """Add a long text in pieces; none of them is stored if not all can be."""
+        place = self._place_of_texts(name)
+        fields = checked_metadata({**metadata, **({"source": source} if source else {})}, self._redactor)
+        content = checked_text(text, self._redactor, MAX_CHUNKED_CHARS, "Add it in several parts.")
+        chunks = [self._chunk(place, piece, fields) for piece in split_text(content, kind)]
+        return await self._with_vectors(place, self._add(place, chunks))
+
+    def add_vector(self, name: str, vector: Sequence[float], text: str, metadata: Mapping[str, Any]) -> Added:
+        """Add a vector that the caller has computed, with the text that it stands for, if any."""
+        place = self._place_of_vectors(name)
+        packed = _packed(vector, place.collection)
+        fields = checked_metadata(metadata, self._redactor)
+        content = self._optional_text(text)
+        chunk = self._chunk(place, TextPiece(content, 0, len(content)), fields, packed)
+        return self._add(place, [chunk], packed)
+
+    def update(
+        self, name: str, item: str, vector: Sequence[float] | None, text: str | None, metadata: Mapping[str, Any] | None
+    ) -> Chunk:
+        """Change what is given of an item; a former text is deleted for good."""
+        place = self._place(_unreserved(name))
+        if vector is not None and not place.has_given_vectors:
+            raise _computed_here(place)
+        packed = None if vector is None else _packed(vector, place.collection)
+        fields = None if metadata is None else checked_metadata(metadata, self._redactor)
+        knowledge = place.database.knowledge
+        with place.database.transaction(durable=True):
+            before = self._item(place, item)
+            if packed is None and place.has_given_vectors:
+                packed = knowledge.embeddings.of_chunk(before)  # another text does not take it away
+            content = before.text if text is None else self._new_text(place, text)
+            meta = before.meta if fields is None else fields
+            sha256 = item_hash(content, meta, packed or b"")
+            if any(each.id != before.id and each.span == before.span for each in self._same(place, sha256)):
+                raise UsageError("another item says exactly that already", "Delete one of them.")
+            after = structs.replace(before, text=content, meta=meta, sha256=sha256)
+            (knowledge.chunks.change if content == before.text else knowledge.replace)(after)
+            if packed is not None:
+                knowledge.embeddings.put(place.collection.model, [(after, packed)])
+        self._memories.wipe([place.scope], place.collection.name)
+        return after
+
+    def delete_items(self, name: str, items: Sequence[str]) -> tuple[Sequence[ChunkId], bool]:
+        """Delete items for good, all or none; return their ids, and whether the database's log has none left."""
+        place = self._place(_unreserved(name))
+        if not items:
+            raise UsageError("no item is named", "Give the ids of the items.")
+        with place.database.transaction(durable=True):
+            ids = list(dict.fromkeys(self._item(place, each).id for each in items))
+            place.database.knowledge.forget(ids)
+        return ids, self._memories.wipe([place.scope], place.collection.name)
+
+    def item(self, name: str, item: str) -> tuple[Chunk, Sequence[float] | None]:
+        """Return an item and its vector; None if it has none."""
+        for place in self._required(index_name(name)):
+            if (chunk := self._find(place, item)) is not None:
+                vector = place.database.knowledge.embeddings.of_chunk(chunk)
+                return chunk, None if vector is None else _unpacked(vector)
+        raise _no_item(item, name)
+
+    def nearest(
+        self, name: str, vector: Sequence[float], metadata: Mapping[str, Any], most: int
+    ) -> Sequence[FoundChunk]:
+        """Return the items nearest to a vector, the nearest first."""
+        wanted, found = self._filter(metadata), []
+        for place in self._required(index_name(name)):
+            stored, knowledge = place.collection, place.database.knowledge
+            if not stored.dimension:
+                continue  # nothing in it has a vector
+            query = _packed(vector, stored)
+            vectors = self._leg(place).vectors.of(stored.name, stored.model)
+            among = None if wanted == VALID else knowledge.chunks.numbers(stored.name, wanted)
+            near = dict(vectors.search(query, most=most, among=among)) if vectors is not None else {}
+            found += [FoundChunk(chunk, near[chunk.seq]) for chunk in knowledge.chunks.with_numbers(near)]
+        return sorted(found, key=lambda each: -(each.cosine or 0.0))[:most]
+
+    async def fitting(self, name: str, query: str, metadata: Mapping[str, Any], most: int) -> Sequence[FoundChunk]:
+        """Return the items that fit a query best, by words and by meaning."""
+        wanted = self._filter(metadata)
+        found: dict[str, FoundChunk] = {}
+        rankings = []
+        for place in self._required(index_name(name)):
+            hits = await self._memories.find_in(place.scope, place.collection.name, query, wanted, most=most)
+            found |= {hit.chunk.id: hit for hit in hits}
+            rankings.append([hit.chunk.id for hit in hits])
+        return [found[each] for each in fuse(*rankings)[:most]]
+
+    def by_time(
+        self, name: str, since: str | None, until: str | None, metadata: Mapping[str, Any], most: int
+    ) -> Sequence[FoundChunk]:
+        """Return the items that were stored in a period, the newest first."""
+        wanted = structs.replace(
+            self._filter(metadata),
+            since=None if since is None else checked_time("since", since),
+            until=None if until is None else checked_time("until", until),
+        )
+        found = [
+            chunk
+            for place in self._required(index_name(name))
+            for chunk in place.database.knowledge.chunks.newest(place.collection.name, wanted, most=most)
+        ]
+        newest = sorted(found, key=lambda each: (each.created_at, each.seq), reverse=True)
+        return [FoundChunk(each) for each in newest[:most]]
+
+    def _chunk(self, place: Place, piece: TextPiece, fields: Mapping[str, str], vector: bytes = b"") -> Chunk:
+        now = self._clock.now()
+        return Chunk(
+            id=ChunkId(new_id()),
+            collection=place.collection.name,
+            text=piece.text,
+            title=piece.title,
+            sha256=item_hash(piece.text, fields, vector),
+            span=Span(piece.start, piece.end),
+            source=self._source,
+            meta=fields,
+            valid_from=now,
+            created_at=now,
+        )
+
+    def _add(self, place: Place, chunks: Sequence[Chunk], vector: bytes = b"") -> Added:
+        name, knowledge = place.collection.name, place.database.knowledge
+        with place.database.transaction(durable=True):
+            capacity = _require(place.database, name).capacity
+            # Those that are stored already take no room.
+            new = [each for each in chunks if not self._stored(place, each)]
+            if knowledge.chunks.count(name) + len(new) > capacity:
+                raise UsageError(
+                    f"{quoted(name)} has no room for {len(new):,} more: it holds {capacity:,} items",
+                    "Delete items that are not needed, or create another index.",
+                )
+            stored = knowledge.chunks.add(chunks)
+            if vector:
+                knowledge.embeddings.put("", [(each, vector) for each in stored])
+        ids = {each.id for each in chunks}
+        return Added(stored, sum(each.id in ids for each in stored))
+
+    async def _with_vectors(self, place: Place, added: Added) -> Added:
+        """Compute the vectors of what was added; it is stored, and found by its words, also if that fails."""
+        try:
+            leg = self._leg(place)
+            most = max(FILLED_BY_SEARCH, added.new)
+            await compute_vectors(place.database, leg, place.collection.name, most=most)
+        except (EmbeddingError, UsageError) as error:
+            return structs.replace(added, problem=error.in_full)
+        return added
+
+    def _stored(self, place: Place, chunk: Chunk) -> bool:
+        return any(each.span.start == chunk.span.start for each in self._same(place, chunk.sha256))
+
+    def _same(self, place: Place, sha256: str) -> Iterable[Chunk]:
+        return place.database.knowledge.chunks.same(place.collection.name, sha256)
+
+    def _optional_text(self, text: str) -> str:
+        return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Give a shorter one.") if text else ""
+
+    def _new_text(self, place: Place, text: str) -> str:
+        if place.has_given_vectors:
+            return self._optional_text(text)
+        return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Add it in pieces.")
+
+    def _filter(self, metadata: Mapping[str, Any]) -> ChunkFilter:
+        return ChunkFilter(meta=checked_metadata(metadata, self._redactor))
+
+    def _item(self, place: Place, item: str) -> Chunk:
+        found = self._find(place, item)
+        if found is None:
+            raise _no_item(item, place.collection.name)
+        return found
+
+    def _find(self, place: Place, item: str) -> Chunk | None:
+        found = place.database.knowledge.chunks.get(ChunkId(item.replace("\0", "")))
+        return found if found is not None and found.collection == place.collection.name else None
+
+    def _leg(self, place: Place) -> Any:
+        leg = self._memories.leg(place.scope)
+        if leg is None:
+            raise UsageError("vectors are not computed or compared here", EXTRA_FIX)
+        return leg
+
+    def _place_of_texts(self, name: str) -> Place:
+        place = self._place(_unreserved(name))
+        if place.has_given_vectors:
+            raise UsageError(
+                f"{quoted(name)} is an index of vectors that you compute",
+                "Use `vector_db_add_vector`; it takes a text.",
+            )
+        return place
+
+    def _place_of_vectors(self, name: str) -> Place:
+        place = self._place(_unreserved(name))
+        if not place.has_given_vectors:
+            raise _computed_here(place)
+        return place
+
+    def _place(self, name: CollectionName) -> Place:
+        """Return the index of this name, that of the repository first."""
+        return self._required(name)[0]
+
+    def _required(self, name: CollectionName) -> Sequence[Place]:
+        """Return the indexes of this name; of one that the repository and the user have, both are searched."""
+        found = self._places(name)
+        if not found and name != MEMORIES:
+            known = sorted({each.collection.name for each in self.states()})
+            there = f"There is {quoted_list(known)}" if known else "There is none"
+            raise UsageError(f"there is no index {quoted(name)}", f"{there}; `vector_db_create_index` creates one.")
+        return found
+
+    def _places(self, name: CollectionName) -> Sequence[Place]:
+        return tuple(self._having(name))
+
+    def _having(self, name: CollectionName) -> Iterator[Place]:
+        for scope, database in self._memories.databases():
+            if (collection := database.knowledge.collections.get(name)) is not None:
+                yield Place(scope, database, collection)
+
+
+def _unreserved(name: str) -> CollectionName:
+    """Return the name of an index that agents may change; UsageError for that of memories."""
+    wanted = index_name(name)
+    if wanted == MEMORIES:
+        raise UsageError(f"{quoted(wanted)} can be searched, but not changed by this tool", ONLY_MEMORY_TOOLS)
+    return wanted
+
+
+def _require(database: Store | UserStore, name: CollectionName) -> Collection:
+    found = database.knowledge.collections.get(name)
+    if found is None:
+        raise UsageError(f"the index {quoted(name)} was deleted meanwhile", "Create it again.")
+    return found
+
+
+def _packed(vector: Sequence[float], collection: Collection) -> bytes:
+    numbers = checked_vector(vector, collection.dimension)
+    try:
+        pack = lazy_import(f"{NUMBERS}:packed")
+    except ImportError as error:
+        raise UsageError("vectors are not computed or compared here", EXTRA_FIX) from error
+    (packed,) = pack([numbers])
+    return bytes(packed)
+
+
+def _unpacked(vector: bytes) -> Sequence[float] | None:
+    try:
+        unpack = lazy_import(f"{NUMBERS}:unpacked")
+    except ImportError:
+        return None
+    return [float(each) for each in unpack([vector])[0]]
+
+
+def _computed_here(place: Place) -> UsageError:
+    return UsageError(
+        f"the vectors of {quoted(place.collection.name)} are computed here, from its texts",
+        "Use `vector_db_add_text`; or create an index with `dimension` for vectors that you compute.",
+    )
+
+
+def _no_item(item: str, name: str) -> UsageError:
+    return UsageError(f"{quoted(name)} has no item {quoted(item)}", "Searches show the ids of items.")
+
+
+def _of_kind(collection: Collection) -> str:
+    kind = f"vectors of {collection.dimension} numbers" if collection.has_given_vectors else "texts"
+    return f"It is one of {kind}; use it, or choose another name."

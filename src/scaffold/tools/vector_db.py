@@ -1,0 +1,122 @@
+"""The tools of the vector database: indexes of texts and vectors that an agent makes, fills and searches itself."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from scaffold.core.tool import Tool, ToolGroup, ToolOutput
+from scaffold.tools.arguments import object_schema
+
+VECTOR_DB = ToolGroup("vector_db", "indexes of texts or vectors to keep and to search by meaning, words or time")
+TEXT = {"type": "string"}
+INDEX = {"index": TEXT}
+NUMBERS = {"type": "array", "items": {"type": "number"}}
+METADATA = {"type": "object", "description": "Fields and their values."}
+FILTER = {"type": "object", "description": "Fields that must have these values."}
+K = {"type": "integer", "minimum": 1}
+FOUND = 5
+"""How many items a search returns unless the agent says."""
+MOST_FOUND = 50
+
+
+class VectorDatabase(Protocol):
+    """Indexes on which the tools work."""
+
+    async def call(self, tool: str, args: Mapping[str, Any]) -> ToolOutput:
+        """Return the answer of the tool with this name, without `vector_db_`."""
+        ...
+
+
+class _Row(Struct, frozen=True):
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    reads: bool = False
+
+
+_ROWS = (
+    _Row(
+        "create_index",
+        "Create an index: of texts, whose vectors are computed here; with `dimension`, of vectors you compute.",
+        object_schema(INDEX, dimension={"type": "integer", "minimum": 1}),
+    ),
+    _Row("delete_index", "Delete an index with all it has, for good.", object_schema(INDEX)),
+    _Row("list_indices", "List the indexes, and how full they are.", object_schema({}), reads=True),
+    _Row(
+        "add_vector",
+        "Add a vector, with what it stands for.",
+        object_schema({**INDEX, "vector": NUMBERS}, text=TEXT, metadata=METADATA),
+    ),
+    _Row(
+        "update_vector",
+        "Change an item: what is given replaces what it has.",
+        object_schema({**INDEX, "id": TEXT}, vector=NUMBERS, text=TEXT, metadata=METADATA),
+    ),
+    _Row(
+        "delete_vector",
+        "Delete items for good.",
+        object_schema({**INDEX, "ids": {"type": "array", "items": TEXT}}),
+    ),
+    _Row(
+        "get_vector",
+        "Show an item in full, with its vector.",
+        object_schema({**INDEX, "id": TEXT}),
+        reads=True,
+    ),
+    _Row(
+        "search",
+        f"Find the items nearest to a vector by cosine; {FOUND} unless `k` is given.",
+        object_schema({**INDEX, "vector": NUMBERS}, k=K, metadata=FILTER),
+        reads=True,
+    ),
+    _Row(
+        "search_text",
+        "Find the items that fit a query, by words and by meaning.",
+        object_schema({**INDEX, "query": TEXT}, k=K, metadata=FILTER),
+        reads=True,
+    ),
+    _Row(
+        "search_by_time",
+        "Find the items stored from `since` on and before `until`, the newest first.",
+        object_schema(
+            INDEX, since={**TEXT, "description": "ISO 8601, UTC by default."}, until=TEXT, k=K, metadata=FILTER
+        ),
+        reads=True,
+    ),
+    _Row(
+        "add_text",
+        "Add a text of up to 8,000 characters.",
+        object_schema({**INDEX, "text": TEXT}, metadata=METADATA),
+    ),
+    _Row(
+        "add_chunked_text",
+        "Add a long text, split where its sections, paragraphs or functions end.",
+        object_schema(
+            {**INDEX, "text": TEXT},
+            kind={"type": "string", "enum": ["text", "markdown", "python"]},
+            source={**TEXT, "description": "Where it is from."},
+            metadata=METADATA,
+        ),
+    ),
+)
+
+
+def vector_db_tools(database: VectorDatabase) -> tuple[Tool, ...]:
+    """Return the tools, all of one group."""
+    return tuple(_tool(database, row) for row in _ROWS)
+
+
+def _tool(database: VectorDatabase, row: _Row) -> Tool:
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        return await database.call(row.name, args)
+
+    return Tool(
+        name=f"vector_db_{row.name}",
+        description=row.description,
+        schema=row.schema,
+        category="memory",
+        run=run,
+        read_only=row.reads,
+        group=VECTOR_DB,
+    )
