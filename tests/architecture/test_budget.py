@@ -8,6 +8,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "scaffold"
 MODELS = SOURCE / "llm"
 """What is in here answers requests, and asks others of it."""
 SENDER = "agent/turn_loop.py"
+EMBEDDER = "memory/embedders/remote.py"
+"""Asks for vectors, which no agent does."""
 WRAPPERS = {"orchestrator/planning/loop_guard.py"}
 """Models that pass a request on to the one they wrap."""
 LEDGER = {"store/spending/budget.py", "store/spending/run_budget.py"}
@@ -52,12 +54,13 @@ def test_one_function_sends_requests_and_reserves_first():
         for name, tree in modules(".reply(")
         if "reply" in calls(tree) and not (SOURCE / name).is_relative_to(MODELS)
     }
-    assert senders == {SENDER, *WRAPPERS}
-    tree = dict(modules(".reply("))[SENDER]
-    (sending,) = (each for each in functions(tree) if "reply" in calls(each))
-    done = list(calls(sending))
-    assert {"reserve", "settle"} <= set(done)
-    assert done.index("reserve") < done.index("reply")
+    assert senders == {SENDER, EMBEDDER, *WRAPPERS}
+    for sender in (SENDER, EMBEDDER):
+        tree = dict(modules(".reply("))[sender]
+        (sending,) = (each for each in functions(tree) if "reply" in calls(each))
+        done = list(calls(sending))
+        assert {"reserve", "settle"} <= set(done)
+        assert done.index("reserve") < done.index("reply")
 
 
 def test_each_agent_is_paid_from_the_ledger():

@@ -32,6 +32,8 @@ class Server:
         self.requests: list[Received] = []
         self.pages: dict[str, str | Turn] = {}
         """What is at a path, for a GET: JSON, or any turn. Nothing is anywhere else."""
+        self.others: dict[str, Callable[[Received], Turn]] = {}
+        """What answers a POST to another path, e.g. one for embeddings."""
         self.looked: list[str] = []
         """The paths of all GETs, in order."""
         self.on_request: Callable[[], None] = lambda: None
@@ -104,6 +106,8 @@ class Server:
     def _turn(self, received: Received) -> Turn:
         self.requests.append(received)
         self.on_request()
+        if (other := self.others.get(urlsplit(received.path).path)) is not None:
+            return other(received)
         if urlsplit(received.path).path != PATHS[self.protocol]:
             return Turn(status=404, error=("not_found_error", f"nothing is at {received.path}"))
         if callable(self._script):

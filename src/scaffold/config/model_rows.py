@@ -99,5 +99,12 @@ MODEL_ROWS = (
         list_of("models, each with the tokens of its window", parsers.window),
         (),
     ),
-    _model("models.embedding", "the model for embeddings", parsers.named_model),
+    Setting(
+        "models.embedding",
+        "the model by which memories are found by meaning: `openai:NAME` or "
+        "`local:NAME@http://HOST:PORT/v1`; without it, the one of the extra `memory`",
+        parsers.embedding_model,
+        project=NEVER,
+        local=NEVER,
+    ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from scaffold.host.environment import is_never_inherited
+from scaffold.llm.embeddings.endpoint import embedding_model as find_embedding_model
 from scaffold.llm.registry.model_name import is_live, parse_model
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.verify.services.specs import parse_external
@@ -138,6 +139,13 @@ def named_model(given: object) -> ConfigValue:
     if isinstance(given, str):
         return str(parse_model(given))
     raise ValueError("a model string such as `anthropic:NAME`")
+
+
+def embedding_model(given: object) -> ConfigValue:
+    """Return a model string of a provider that has embeddings."""
+    if isinstance(given, str):
+        return str(find_embedding_model(given))
+    raise ValueError("a model string such as `openai:text-embedding-3-small`")
 
 
 def alternatives(given: object) -> ConfigValue:

@@ -19,6 +19,7 @@ from scaffold.core.knowledge import (
     Collection,
     CollectionName,
 )
+from scaffold.core.model import Usage
 from scaffold.host.random_ids import new_id
 from scaffold.memory.extra import compute_vectors, fill_in_vectors, ignore_count, vector_leg
 from scaffold.memory.fusion import fuse
@@ -207,6 +208,11 @@ class Memories:
     def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
         """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
         return self._wipe(scopes, collection)
+
+    @property
+    def embedding_cost(self) -> Usage | None:
+        """What was paid for vectors by now; None if they are computed on this machine."""
+        return None if self._databases.embedder is None else self._databases.embedder.used
 
     @property
     def has_vectors(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from scaffold.core.knowledge import CollectionName
+from scaffold.core.model import Usage
 
 
 class NearestChunks(Protocol):
@@ -37,6 +38,11 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int:
         """How many numbers its vectors have; 0 if that is known only from the first one."""
+        ...
+
+    @property
+    def used(self) -> Usage | None:
+        """What was paid for by now; None for a model that runs in this process."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:

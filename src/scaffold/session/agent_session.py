@@ -222,13 +222,13 @@ class Session:
         loaded, repository = await self._load()
         kept = filter(observer.keeps_tool, loaded)
         self.tools = tuple(map(observer.wrap_tool, (*kept, *observer.extra_tools)))
+        budget = self._budget()
+        self._memories.pay_by(budget, self.usage_counter)
         self.agent = Agent(
             model=model,
             tools=self.tools,
             brief=self._agent_spec(repository),
-            records=AgentRecords(
-                journal=self._reporter, budget=self._budget(), history=self.peers.kept(self.usage_counter)
-            ),
+            records=AgentRecords(journal=self._reporter, budget=budget, history=self.peers.kept(self.usage_counter)),
             conversation=self.open_conversation.conversation,
             io=AgentIO(
                 on_delta=self._reporter.on_delta,

@@ -36,6 +36,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     compaction: CompactionWriter = "code"
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
+    embedding: str | None = None
+    """The model string of the embedding model; None for the one of the extra `memory`."""
     subagents: SubagentLimits = SubagentLimits()
     environment: tuple[str, ...] = ()
     """Names of variables passed to commands in addition to the usual ones."""

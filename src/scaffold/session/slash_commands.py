@@ -20,6 +20,7 @@ from scaffold.session.conversation import change_stored, stored_effort
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
 from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash_queries import (
     ConversationInfo,
@@ -126,7 +127,9 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
 
 async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
     options = target.options
-    access = MemoryAccess(cwd=options.cwd, store=target.store, redactor=redactor_for(os.environ, options.cwd))
+    redactor = redactor_for(os.environ, options.cwd)
+    embedding = EmbedderSource(options.embedding, target.store, redactor)
+    access = MemoryAccess(cwd=options.cwd, store=target.store, redactor=redactor, embedding=embedding)
     answer: Any = await lazy_import(MEMORY_COMMAND)(words, access, width)
     text: str = answer.text
     return text

