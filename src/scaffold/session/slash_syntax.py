@@ -271,7 +271,7 @@ COMMANDS = (
         summary="what is remembered beyond this conversation",
         read=ManageMemory,
         in_oneshot=True,
-        completions=("help", "list", "search", "show", "edit", "forget", "add", "indices", "stats"),
+        completions=("help", "list", "search", "show", "edit", "forget", "add", "indices", "stats", "drop"),
     ),
     CommandSyntax(
         name="cost",

@@ -9,12 +9,24 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import LEARNINGS, MEMORIES, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.extra import ignore_count
+from scaffold.memory.hybrid import FoundChunk
 from scaffold.memory.lookup import find_memory
-from scaffold.memory.memories import Memories
+from scaffold.memory.memories import IndexState, Memories
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.index_commands import (
+    IndexItem,
+    drop_index,
+    find_items,
+    fitting_items,
+    item_json,
+    item_line,
+    item_lines,
+    newest_items,
+    the_item,
+)
 
 MOST_LISTED = 50
 MOST_FOUND = 10
@@ -25,14 +37,16 @@ FIELDS: Mapping[str, Sequence[str]] = {
 }
 """What can be edited, and the values that it takes; none for any text."""
 NOUNS: Mapping[CollectionName, str] = {MEMORIES: "memories", LEARNINGS: "learnings"}
-HELP = """/memory list [INDEX]            the memories, the newest first
+HELP = """/memory list [INDEX]            the memories, or what another index has, the newest first
 /memory search QUERY            those that fit, by words and by meaning
+/memory search --index INDEX QUERY   the same in another index
 /memory show ID                 one in full: who said it, since when, what contradicts it
 /memory edit ID FIELD VALUE     change its text, type or state (active, unconfirmed)
 /memory forget ID...            delete for good
 /memory add TEXT                remember something yourself
-/memory indices                 the indices, and how full they are
-/memory stats [INDEX]           one of them in numbers"""
+/memory indices                 the indexes, and how full they are
+/memory stats [INDEX]           one of them in numbers
+/memory drop INDEX              delete one that agents have made, with all it has"""
 
 
 class MemoryAnswer(Struct, frozen=True):
@@ -55,7 +69,9 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
             case ("list", [] | [_]):
                 return listed(memories, *rest, width=width)
             case "search", [_, *_]:
-                return await searched(memories, " ".join(rest), width=width)
+                other = rest[0] == "--index" and len(rest) > 2
+                index, query = (rest[1], rest[2:]) if other else (MEMORIES, rest)
+                return await searched(memories, " ".join(query), index=index, width=width)
             case "show", [memory]:
                 return shown(memories, memory)
             case "edit", [memory, field, _, *_]:
@@ -64,19 +80,34 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
                 return forgotten(memories, rest)
             case "add", [_, *_]:
                 return added(memories, " ".join(rest))
-            case "indices", []:
-                return indices(memories)
-            case ("stats", [] | [_]):
-                return stats(memories, *rest)
-    raise UsageError(f"`/memory {printable(' '.join(words))[:60]}` is not a command", "`/memory help` lists them.")
+            case "drop" | "indices" | "stats", [] | [_]:
+                return _about_indexes(memories, name, rest)
+    raise _no_command(words)
+
+
+def _about_indexes(memories: Memories, name: str, rest: Sequence[str]) -> MemoryAnswer:
+    match name, rest:
+        case "drop", [index]:
+            return dropped(memories, index)
+        case "indices", []:
+            return indices(memories)
+        case "stats", _:
+            return stats(memories, *rest)
+    raise _no_command([name, *rest])
+
+
+def _no_command(words: Sequence[str]) -> UsageError:
+    return UsageError(f"`/memory {printable(' '.join(words))[:60]}` is not a command", "`/memory help` lists them.")
 
 
 def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int = MOST_LISTED) -> MemoryAnswer:
     """Return the memories that were stored last; UsageError for an index that does not exist."""
     if index == LEARNINGS:
         raise UsageError("learnings are not listed here", "`scaffold learn` lists, changes and forgets them.")
-    _require_index(memories, index)
-    found = memories.newest(most=most + 1) if index == MEMORIES else ()
+    name = _require_index(memories, index)
+    if name != MEMORIES:
+        return _listed_items(name, newest_items(memories, name, most + 1), width=width, most=most)
+    found = memories.newest(most=most + 1)
     lines = _lines(found[:most], width)
     if len(found) > most:
         lines.append(f"{most} are shown; search for the others.")
@@ -84,8 +115,13 @@ def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int =
     return MemoryAnswer("\n".join(lines) or nothing, {"memories": [memory_json(each) for each in found[:most]]})
 
 
-async def searched(memories: Memories, query: str, *, width: int, most: int = MOST_FOUND) -> MemoryAnswer:
-    """Return the memories that fit a query, the best first."""
+async def searched(
+    memories: Memories, query: str, *, index: str = MEMORIES, width: int, most: int = MOST_FOUND
+) -> MemoryAnswer:
+    """Return the memories, or items of another index, that fit a query, the best first."""
+    name = _require_index(memories, index)
+    if name != MEMORIES:
+        return _found_items(name, query, await fitting_items(memories, name, query, most), width=width)
     found = await memories.find(utf8_safe(query), most=most)
     rows = [
         {**memory_json(each.memory), "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4)}
@@ -96,7 +132,10 @@ async def searched(memories: Memories, query: str, *, width: int, most: int = MO
 
 
 def shown(memories: Memories, name: str) -> MemoryAnswer:
-    """Return everything about one memory."""
+    """Return everything about one memory, or about an item of another index."""
+    if not memories.by_prefix(name) and (items := find_items(memories, name)):
+        item = the_item(items, name)
+        return MemoryAnswer("\n".join(item_lines(item)), item_json(item))
     memory = find_memory(memories, name)
     chunk, rivals = memory.chunk, memories.rivals(memory)
     fields = {
@@ -136,6 +175,11 @@ def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
     return MemoryAnswer("\n".join(lines), {"forgotten": [each.id for each in found], "log_emptied": emptied})
 
 
+def dropped(memories: Memories, index: str) -> MemoryAnswer:
+    """Delete an index that agents have made, with all it has."""
+    return MemoryAnswer(*drop_index(memories, _require_index(memories, index)))
+
+
 def added(memories: Memories, text: str, *, source: str = "user", supersedes: str = "", **given: Any) -> MemoryAnswer:
     """Remember what the user says; `given` are `scope` and `kind`."""
     former = find_memory(memories, supersedes) if supersedes else None
@@ -151,8 +195,8 @@ def indices(memories: Memories) -> MemoryAnswer:
     """Return the indices and how full they are."""
     found = memories.states()
     lines = [
-        f"{each.collection.name}  {each.scope}  {each.chunks:,} of {each.collection.capacity:,}, "
-        f"{count_of(each.vectors, 'vector')}"
+        f"{printable(each.collection.name)}  {each.scope}  {each.chunks:,} of {each.collection.capacity:,}, "
+        f"{count_of(each.vectors, 'vector')}{_given(each)}"
         for each in found
     ]
     rows = [_index_json(each) for each in found]
@@ -166,10 +210,11 @@ def stats(memories: Memories, index: str = MEMORIES) -> MemoryAnswer:
     lines = []
     for each in found:
         by_state = ", ".join(f"{count:,} {state}" for state, count in each.by_state.items()) or "none"
-        model = f"{each.collection.model}, {each.collection.dimension} numbers" if each.vectors else "none yet"
+        made = each.collection.model or "given by the agent"
+        model = f"{made}, {each.collection.dimension} numbers" if each.vectors else "none yet"
         lines += [
-            f"{each.collection.name} of the {each.scope}",
-            f"  {NOUNS.get(each.collection.name, 'chunks')}: {by_state}; at most {each.collection.capacity:,}",
+            f"{printable(each.collection.name)} of the {each.scope}",
+            f"  {NOUNS.get(each.collection.name, 'items')}: {by_state}; at most {each.collection.capacity:,}",
             f"  vectors: {each.vectors:,} ({model})",
         ]
     text = "\n".join(lines) or "Nothing is remembered yet."
@@ -224,10 +269,32 @@ def _index_json(each: Any) -> dict[str, Any]:
     }
 
 
-def _require_index(memories: Memories, index: str) -> None:
+def _require_index(memories: Memories, index: str) -> CollectionName:
     known = {MEMORIES, *(each.collection.name for each in memories.states())}
-    if CollectionName(index) not in known:
+    name = CollectionName(utf8_safe(index))
+    if name not in known:
         raise UsageError(f"there is no index {quoted(index)}", f"There is {quoted_list(sorted(known))}.")
+    return name
+
+
+def _listed_items(index: CollectionName, found: Sequence[IndexItem], *, width: int, most: int) -> MemoryAnswer:
+    lines = [item_line(each, width) for each in found[:most]]
+    if len(found) > most:
+        lines.append(f"{most} are shown; search for the others.")
+    text = "\n".join(lines) or f"{quoted(index)} has nothing yet."
+    return MemoryAnswer(text, {"index": index, "items": [item_json(each) for each in found[:most]]})
+
+
+def _found_items(
+    index: CollectionName, query: str, found: Sequence[tuple[IndexItem, FoundChunk]], *, width: int
+) -> MemoryAnswer:
+    rows = [{**item_json(item), "cosine": None if hit.cosine is None else round(hit.cosine, 4)} for item, hit in found]
+    text = "\n".join(item_line(item, width) for item, _ in found) or f"Nothing fits {quoted(query)}."
+    return MemoryAnswer(text, {"index": index, "items": rows})
+
+
+def _given(each: IndexState) -> str:
+    return f" of {each.collection.dimension} numbers" if each.collection.has_given_vectors else ""
 
 
 def _lines(memories: Sequence[Memory], width: int) -> list[str]:

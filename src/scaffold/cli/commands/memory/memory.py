@@ -45,25 +45,27 @@ def memory(ctx: click.Context) -> None:
 @json_option
 @pageable
 def list_(index: str, *, as_json: bool) -> None:
-    """List the memories, the newest first."""
+    """List the memories, or what another INDEX has, the newest first."""
     with _memories() as memories:
         _print(commands.listed(memories, index, width=_width()), as_json=as_json)
 
 
 @memory.command()
 @click.argument("query", nargs=-1, required=True)
+@click.option("--index", metavar="INDEX", default=MEMORIES, help="Search in another index.")
 @json_option
-def search(query: Sequence[str], *, as_json: bool) -> None:
+def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
     """Show the memories that fit QUERY, by words and by meaning."""
     with _memories() as memories:
-        _print(run_async(commands.searched(memories, " ".join(query), width=_width())), as_json=as_json)
+        found = commands.searched(memories, " ".join(query), index=index, width=_width())
+        _print(run_async(found), as_json=as_json)
 
 
 @memory.command()
 @click.argument("name", metavar="MEMORY")
 @json_option
 def show(name: str, *, as_json: bool) -> None:
-    """Show one memory: who said it, since when, and what contradicts it."""
+    """Show one memory, who said it, since when, and what contradicts it; or an item of another index."""
     with _memories() as memories:
         _print(commands.shown(memories, name), as_json=as_json)
 
@@ -103,7 +105,7 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
 @memory.command()
 @json_option
 def indices(*, as_json: bool) -> None:
-    """List the indices, and how full they are."""
+    """List the indexes, and how full they are."""
     with _memories() as memories:
         _print(commands.indices(memories), as_json=as_json)
 
@@ -115,6 +117,15 @@ def stats(index: str, *, as_json: bool) -> None:
     """Show one index in numbers."""
     with _memories() as memories:
         _print(commands.stats(memories, index), as_json=as_json)
+
+
+@memory.command()
+@click.argument("index")
+@json_option
+def drop(index: str, *, as_json: bool) -> None:
+    """Delete an INDEX that agents have made, with all it has, for good."""
+    with _memories() as memories:
+        _print(commands.dropped(memories, index), as_json=as_json)
 
 
 @memory.command("export")

@@ -1,0 +1,126 @@
+"""The user's commands about indexes other than that of memories: what agents have stored in them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, CollectionName
+from scaffold.core.printable_text import count_of, printable, utf8_safe
+from scaffold.memory.fusion import fuse
+from scaffold.memory.hybrid import FoundChunk
+from scaffold.memory.memories import Memories
+from scaffold.memory.notes import MemoryScope, first_line
+from scaffold.plan.message_text import quoted, quoted_list
+
+MIN_ROOM = 20
+LOG_NOTE = "Their text is in the database's log until the processes that read it have ended."
+
+
+class IndexItem(Struct, frozen=True):
+    """An item of an index, and in which of the two databases it is."""
+
+    chunk: Chunk
+    scope: MemoryScope
+
+
+def newest_items(memories: Memories, index: CollectionName, most: int) -> list[IndexItem]:
+    """Return the items of an index that were stored last, the newest first."""
+    found = [
+        IndexItem(chunk, scope)
+        for scope, database in memories.databases()
+        for chunk in database.knowledge.chunks.newest(index, most=most)
+    ]
+    return sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most]
+
+
+async def fitting_items(
+    memories: Memories, index: CollectionName, query: str, most: int
+) -> list[tuple[IndexItem, FoundChunk]]:
+    """Return the items of an index that fit a query, the best first."""
+    found: dict[str, tuple[IndexItem, FoundChunk]] = {}
+    rankings = []
+    for scope, _ in memories.databases():
+        hits = await memories.find_in(scope, index, utf8_safe(query), ChunkFilter(), most=most)
+        found |= {hit.chunk.id: (IndexItem(hit.chunk, scope), hit) for hit in hits}
+        rankings.append([hit.chunk.id for hit in hits])
+    return [found[each] for each in fuse(*rankings)[:most]]
+
+
+def find_items(memories: Memories, name: str) -> Sequence[IndexItem]:
+    """Return the items of other indexes whose id starts with `name`."""
+    plain = utf8_safe(name.strip()).replace("\0", "")
+    return tuple(
+        IndexItem(chunk, scope)
+        for scope, database in memories.databases()
+        for chunk in (database.knowledge.chunks.by_prefix(plain) if plain else ())
+        if chunk.collection != MEMORIES
+    )
+
+
+def the_item(found: Sequence[IndexItem], name: str) -> IndexItem:
+    """Return the only one of the items; UsageError if there are several."""
+    if len(found) > 1:
+        ids = quoted_list([each.chunk.id for each in found])
+        raise UsageError(f"{quoted(name)} is the start of several items", f"Say which: {ids}.")
+    return found[0]
+
+
+def item_lines(item: IndexItem) -> list[str]:
+    """Return everything about one item."""
+    chunk, span = item.chunk, item.chunk.span
+    fields = {
+        "index": chunk.collection,
+        "of": item.scope,
+        "from": chunk.source,
+        "stored": f"{chunk.created_at:%Y-%m-%d %H:%M} UTC",
+        "title": chunk.title,
+        "page": str(span.page or ""),
+        **chunk.meta,
+    }
+    lines = [f"item {chunk.id}", *(f"  {name}: {printable(text)}" for name, text in fields.items() if text)]
+    return [*lines, "", *(f"  {line}" for line in printable(chunk.text).split("\n"))]
+
+
+def item_line(item: IndexItem, width: int) -> str:
+    """Return an item as one line."""
+    of_user = " (user)" if item.scope == "user" else ""
+    room = max(width - len(item.chunk.id) - len(of_user) - 3, MIN_ROOM)
+    text = item.chunk.text or "(no text)"
+    return f"{item.chunk.id}  {printable(first_line(text, room))}{of_user}"
+
+
+def item_json(item: IndexItem) -> dict[str, Any]:
+    """Return everything known of an item."""
+    chunk = item.chunk
+    return {
+        "id": chunk.id,
+        "index": chunk.collection,
+        "text": chunk.text,
+        "title": chunk.title,
+        "scope": item.scope,
+        "source": chunk.source,
+        "metadata": chunk.meta,
+        "start": chunk.span.start,
+        "end": chunk.span.end,
+        "page": chunk.span.page or None,
+        "created_at": chunk.created_at,
+    }
+
+
+def drop_index(memories: Memories, index: CollectionName) -> tuple[str, dict[str, Any]]:
+    """Delete an index with all it has, for good; return what to say, and the same as JSON."""
+    if index == MEMORIES:
+        raise UsageError(f"{quoted(index)} has the memories and stays", "`memory forget ID...` deletes some of them.")
+    items, scopes, emptied = 0, [], True
+    for scope, database in memories.databases():
+        if database.knowledge.collections.get(index) is None:
+            continue
+        with database.transaction(durable=True):
+            items += database.knowledge.chunks.count(index)
+            database.knowledge.forget_collection(index)
+        scopes.append(scope)
+        emptied = memories.wipe([scope], index) and emptied
+    lines = [f"deleted {printable(index)} with {count_of(items, 'item')}", *([] if emptied else [LOG_NOTE])]
+    return "\n".join(lines), {"deleted": index, "of": scopes, "items": items, "log_emptied": emptied}
