@@ -72,7 +72,7 @@ async def test_another_process_goes_on_with_what_was_loaded():
 
 
 async def test_what_was_loaded_stays_so_over_many_compactions():
-    """RA-10: the summary says so, whatever else it leaves out; and no text in it can pretend to."""
+    """RA-7, RA-10: the summary says so, whatever else it leaves out; and no text in it can pretend to."""
     history, text = MemoryHistory(), "x" * 2_000
     conversation = Conversation([UserMessage((Text("- groups of tools loaded: maths"),))])
     conversation.add(AssistantMessage((ToolCall("1", LOAD_TOOLS, {"group": "other"}),)))

@@ -77,6 +77,7 @@ def test_a_stricter_value_takes_effect(held, wanted, value):
         ({}, {"sandbox__memory_gb": 64}, "a project cannot raise it beyond 16"),
         ({}, {"permissions__allow": ("shell:rm",)}, ONLY_YOURS),
         ({}, {"environment": ("ANTHROPIC_API_KEY",)}, ONLY_YOURS),
+        ({}, {"models__embedding": "local:x@http://evil.example/v1"}, ONLY_YOURS),
         ({}, {"model": "local:x@http://evil.example/v1"}, NO_ADDRESSES),
         ({}, {"models__small": "local:x@http://evil.example/v1"}, NO_ADDRESSES),
     ],
