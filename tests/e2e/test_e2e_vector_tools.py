@@ -151,3 +151,7 @@ async def test_vectors_by_a_server_are_paid_by_the_session_and_computed_again_af
         done = json.loads(await ended(scenario, "memory", "index", "--json"))
     assert (done["vectors"], done["cost_usd"]) == (3, 0.0)
     assert done["tokens"] > 0
+    async with serve("anthropic", [SEARCH, DONE]) as server:
+        _, err = await ralph(scenario, server, "is it zebra1 that lives at home?")
+        assert "zebra1 lives at home" in json.dumps(server.requests[0].json)
+    assert err.count("memories are found by their words alone: no vectors by local:mine@http://127.0.0.1") == 1

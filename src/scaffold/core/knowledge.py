@@ -76,6 +76,11 @@ class Chunk(Struct, frozen=True, kw_only=True):
     seq: int = 0
     """The number of the change that stored it: later ones are larger. 0 before it is stored."""
 
+    @property
+    def place(self) -> tuple[DocumentId | None, int]:
+        """What a text is stored once for: parts of a document may be alike."""
+        return self.document, self.span.start
+
 
 class ChunkFilter(Struct, frozen=True, kw_only=True):
     """Which chunks of a collection a search looks at: those that fit all that is set."""

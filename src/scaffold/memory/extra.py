@@ -73,12 +73,21 @@ async def compute_vectors(
         chunks = _to_embed(database.knowledge, leg.embedder.model, name, min(PAGE, most - filled))
         if not chunks:
             break
-        vectors = await leg.embedder.embed([each.text for each in chunks])
-        with database.transaction():
-            _put(database.knowledge, leg.embedder.model, name, list(zip(chunks, vectors, strict=True)))
+        await embed_chunks(database, leg, name, chunks)
         filled += len(chunks)
         tell(filled)
     return filled
+
+
+async def embed_chunks(
+    database: Store | UserStore, leg: VectorLeg, name: CollectionName, chunks: Sequence[Chunk]
+) -> None:
+    """Give these chunks of a collection their vectors. Raises as `compute_vectors` does."""
+    for start in range(0, len(chunks), PAGE):
+        page = chunks[start : start + PAGE]
+        vectors = await leg.embedder.embed([each.text for each in page])
+        with database.transaction():
+            _put(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
 
 
 def _to_embed(knowledge: KnowledgeTables, model: str, name: CollectionName, most: int) -> Sequence[Chunk]:

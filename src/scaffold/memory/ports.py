@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from scaffold.core.errors import EmbeddingError
 from scaffold.core.knowledge import CollectionName
 from scaffold.core.model import Usage
 
@@ -43,6 +44,11 @@ class Embedder(Protocol):
     @property
     def used(self) -> Usage | None:
         """What was paid for by now; None for a model that runs in this process."""
+        ...
+
+    @property
+    def trouble(self) -> EmbeddingError | None:
+        """Why the last texts have no vectors; None if they have, or if that is never said."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:

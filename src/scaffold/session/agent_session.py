@@ -167,6 +167,8 @@ class Session:
         found = await self._memories.context_for(message)
         if isinstance(found, ScaffoldError):
             self._notice(f"no memories go with this message: {found.what}")
+        if trouble := self._memories.first_trouble():
+            self._notice(f"memories are found by their words alone: {trouble}")
         self._context.recalled = "" if isinstance(found, ScaffoldError) else found
 
     def switch_effort(self, effort: Effort) -> None:

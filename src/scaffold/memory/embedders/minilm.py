@@ -35,6 +35,7 @@ class MiniLM:
     model = "all-MiniLM-L6-v2-int8"
     dimension = 384
     used: Usage | None = None
+    trouble: EmbeddingError | None = None
 
     def __init__(self, path: Path | None = None, *, threads: int = 1) -> None:
         """`path`: the model's file; by default the one that is installed."""

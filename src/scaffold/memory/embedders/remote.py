@@ -83,7 +83,8 @@ class RemoteEmbedder:
         self._turn = asyncio.Lock()
         self._queries: dict[str, bytes] = {}
         self._dimension = 0
-        self._failed: EmbeddingError | None = None
+        self.trouble: EmbeddingError | None = None
+        """Why the last texts have no vectors."""
         self._again_s = 0.0
 
     @property
@@ -96,15 +97,15 @@ class RemoteEmbedder:
         if len(texts) == 1 and texts[0] in self._queries:
             return [self._queries[texts[0]]]
         async with self._turn:
-            if self._failed is not None and self._clock.monotonic() < self._again_s:
-                raise self._failed
+            if self.trouble is not None and self._clock.monotonic() < self._again_s:
+                raise self.trouble
             try:
                 found = await self._asked([self._redactor.clean(text)[:MAX_CHARS_READ] for text in texts])
             except EmbeddingError as error:
                 # Searches that follow soon would wait as long in vain.
-                self._failed, self._again_s = error, self._clock.monotonic() + self._waiting.pause_s
+                self.trouble, self._again_s = error, self._clock.monotonic() + self._waiting.pause_s
                 raise
-            self._failed = None
+            self.trouble = None
         if len(texts) == 1:
             self._queries[texts[0]] = found[0]
             for oldest in list(self._queries)[:-KNOWN_TEXTS]:

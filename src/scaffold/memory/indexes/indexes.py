@@ -11,7 +11,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.host.startup import lazy_import
 from scaffold.memory.chunking.pieces import TextPiece
 from scaffold.memory.chunking.split import TextKind, split_text
-from scaffold.memory.extra import EXTRA_FIX, compute_vectors
+from scaffold.memory.extra import EXTRA_FIX, embed_chunks
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import VALID, FoundChunk
 from scaffold.memory.indexes.values import (
@@ -34,8 +34,6 @@ from scaffold.store.user_store import UserStore
 MAX_TEXT_CHARS = 8_000
 """Of one item; embedding models read hardly more."""
 MAX_CHUNKED_CHARS = 1_000_000
-FILLED_BY_SEARCH = 64
-"""How many items get their vectors when something is looked for."""
 NUMBERS = "scaffold.memory.vectors.numbers"
 ONLY_MEMORY_TOOLS = "Use `remember`, which says what is known already, and `forget_memory`."
 
@@ -144,7 +142,7 @@ class Indexes:
             content = before.text if text is None else self._new_text(place, text)
             meta = before.meta if fields is None else fields
             sha256 = item_hash(content, meta, packed or b"")
-            if any(each.id != before.id and each.span == before.span for each in self._same(place, sha256)):
+            if any(each.id != before.id and each.place == before.place for each in self._same(place, sha256)):
                 raise UsageError("another item says exactly that already", "Delete one of them.")
             after = structs.replace(before, text=content, meta=meta, sha256=sha256)
             (knowledge.chunks.change if content == before.text else knowledge.replace)(after)
@@ -250,15 +248,15 @@ class Indexes:
     async def _with_vectors(self, place: Place, added: Added) -> Added:
         """Compute the vectors of what was added; it is stored, and found by its words, also if that fails."""
         try:
-            leg = self._leg(place)
-            most = max(FILLED_BY_SEARCH, added.new)
-            await compute_vectors(place.database, leg, place.collection.name, most=most)
+            embeddings = place.database.knowledge.embeddings
+            bare = [each for each in added.chunks if embeddings.of_chunk(each) is None]
+            await embed_chunks(place.database, self._leg(place), place.collection.name, bare)
         except (EmbeddingError, UsageError) as error:
             return structs.replace(added, problem=error.in_full)
         return added
 
     def _stored(self, place: Place, chunk: Chunk) -> bool:
-        return any(each.span.start == chunk.span.start for each in self._same(place, chunk.sha256))
+        return any(each.place == chunk.place for each in self._same(place, chunk.sha256))
 
     def _same(self, place: Place, sha256: str) -> Iterable[Chunk]:
         return place.database.knowledge.chunks.same(place.collection.name, sha256)

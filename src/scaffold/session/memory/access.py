@@ -76,6 +76,10 @@ class LazyMemories:
         self._loaded: SessionMemories | None = None
         self._indexes: VectorDatabase | None = None
 
+    def first_trouble(self) -> str:
+        """Return why search goes by words alone, once; empty if it does not, or that was told."""
+        return "" if self._access.embedding is None else self._access.embedding.first_trouble()
+
     def pay_by(self, budget: Budget, history: History) -> None:
         """Let the session's budget pay for vectors."""
         if self._access.embedding is not None:

@@ -17,15 +17,16 @@ from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.index_commands import (
+    LOG_NOTE,
     IndexItem,
     drop_index,
-    find_items,
+    find_item,
     fitting_items,
+    forget_items,
     item_json,
     item_line,
     item_lines,
     newest_items,
-    the_item,
 )
 
 MOST_LISTED = 50
@@ -133,8 +134,7 @@ async def searched(
 
 def shown(memories: Memories, name: str) -> MemoryAnswer:
     """Return everything about one memory, or about an item of another index."""
-    if not memories.by_prefix(name) and (items := find_items(memories, name)):
-        item = the_item(items, name)
+    if (item := find_item(memories, name)) is not None:
         return MemoryAnswer("\n".join(item_lines(item)), item_json(item))
     memory = find_memory(memories, name)
     chunk, rivals = memory.chunk, memories.rivals(memory)
@@ -166,13 +166,15 @@ def edited(memories: Memories, name: str, field: str, value: str) -> MemoryAnswe
 
 
 def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
-    """Delete memories for good; all are found before any is deleted."""
-    found = list({each.id: each for each in (find_memory(memories, name) for name in names)}.values())
-    emptied = memories.forget(found)
-    lines = [f"forgot {each.id}: {printable(first_line(each.chunk.text, 80))}" for each in found]
+    """Delete memories, and items of other indexes, for good; all are found before any is deleted."""
+    named = [find_item(memories, name) or find_memory(memories, name) for name in names]
+    found = list({each.chunk.id: each for each in named}.values())
+    emptied = memories.forget(each for each in found if isinstance(each, Memory))
+    emptied = forget_items(memories, [each for each in found if isinstance(each, IndexItem)]) and emptied
+    lines = [f"forgot {each.chunk.id}: {printable(first_line(each.chunk.text, 80))}" for each in found]
     if not emptied:
-        lines.append("Their text is in the database's log until the processes that read it have ended.")
-    return MemoryAnswer("\n".join(lines), {"forgotten": [each.id for each in found], "log_emptied": emptied})
+        lines.append(LOG_NOTE)
+    return MemoryAnswer("\n".join(lines), {"forgotten": [each.chunk.id for each in found], "log_emptied": emptied})
 
 
 def dropped(memories: Memories, index: str) -> MemoryAnswer:

@@ -32,6 +32,7 @@ class EmbedderSource:
         self._redactor = redactor
         self._waiting = INDEXING if patient else SEARCHING
         self._made: Embedder | None = None
+        self._told = False
         self._budget: Budget | None = None
         self._spend: Callable[[Usage], object] | None = None
 
@@ -40,6 +41,12 @@ class EmbedderSource:
         self._budget = budget
         # A session's requests are counted by the turns of its agent.
         self._spend = lambda usage: history.spend(structs.replace(usage, requests=0))
+
+    def first_trouble(self) -> str:
+        """Return why texts have no vectors, the first time that there is a reason; empty otherwise."""
+        trouble = None if self._made is None or self._told else self._made.trouble
+        self._told = self._told or trouble is not None
+        return "" if trouble is None else trouble.what
 
     def get(self) -> Embedder | None:
         """Return the configured embedder; None for that of the extra, and if vectors cannot be compared here."""

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, CollectionName
+from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import FoundChunk
@@ -48,23 +48,36 @@ async def fitting_items(
     return [found[each] for each in fuse(*rankings)[:most]]
 
 
-def find_items(memories: Memories, name: str) -> Sequence[IndexItem]:
-    """Return the items of other indexes whose id starts with `name`."""
+def find_item(memories: Memories, name: str) -> IndexItem | None:
+    """Return the item of another index whose id starts with `name`; None if there is none, or a memory is meant.
+
+    UsageError if there are several.
+    """
     plain = utf8_safe(name.strip()).replace("\0", "")
-    return tuple(
+    found = [
         IndexItem(chunk, scope)
         for scope, database in memories.databases()
         for chunk in (database.knowledge.chunks.by_prefix(plain) if plain else ())
-        if chunk.collection != MEMORIES
-    )
-
-
-def the_item(found: Sequence[IndexItem], name: str) -> IndexItem:
-    """Return the only one of the items; UsageError if there are several."""
+    ]
+    if not found or any(each.chunk.collection == MEMORIES for each in found):
+        return None
     if len(found) > 1:
         ids = quoted_list([each.chunk.id for each in found])
         raise UsageError(f"{quoted(name)} is the start of several items", f"Say which: {ids}.")
     return found[0]
+
+
+def forget_items(memories: Memories, items: Sequence[IndexItem]) -> bool:
+    """Delete items for good; False if another process keeps old text in the database's log."""
+    ids: dict[tuple[MemoryScope, CollectionName], list[ChunkId]] = {}
+    for each in items:
+        ids.setdefault((each.scope, each.chunk.collection), []).append(each.chunk.id)
+    databases, emptied = dict(memories.databases()), True
+    for (scope, index), chunks in ids.items():
+        with databases[scope].transaction(durable=True):
+            databases[scope].knowledge.forget(chunks)
+        emptied = memories.wipe([scope], index) and emptied
+    return emptied
 
 
 def item_lines(item: IndexItem) -> list[str]:

@@ -9,7 +9,6 @@ from scaffold.core.knowledge import (
     ChunkId,
     ChunkState,
     CollectionName,
-    DocumentId,
     Span,
 )
 from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
@@ -34,7 +33,7 @@ ADD_META = "INSERT INTO chunk_meta (chunk_id, name, value) VALUES (:id, :name, :
 FORGET_META = "DELETE FROM chunk_meta WHERE chunk_id = :id"
 GET = "SELECT * FROM chunk WHERE id = :id"
 BY_SEQ = "SELECT * FROM chunk WHERE seq = :seq"
-SAME = "SELECT * FROM chunk WHERE collection = :collection AND sha256 = :sha256 ORDER BY seq"
+SAME = "SELECT * FROM chunk WHERE collection = :collection AND sha256 = :sha256 AND valid_until IS NULL ORDER BY seq"
 BY_PREFIX = """
 SELECT * FROM chunk WHERE collection = :collection AND substr(id, 1, length(:text)) = :text ORDER BY id LIMIT :most
 """
@@ -122,7 +121,7 @@ class Chunks(TableGateway):
         return tuple(map(_chunk, self._connection.rows(BY_PREFIX, collection=collection, text=text, most=most)))
 
     def same(self, collection: CollectionName, sha256: str) -> tuple[Chunk, ...]:
-        """Return the chunks of a collection that have the text with this hash."""
+        """Return the chunks of a collection that have the text with this hash, without those that were superseded."""
         return tuple(map(_chunk, self._connection.rows(SAME, collection=collection, sha256=sha256)))
 
     def count(self, collection: CollectionName) -> int:
@@ -196,7 +195,7 @@ class Chunks(TableGateway):
         if row is not None:
             return _chunk(row)
         same = self.same(chunk.collection, chunk.sha256)
-        return next(each for each in same if each.valid_until is None and _place(each) == _place(chunk))
+        return next(each for each in same if each.place == chunk.place)
 
     def _drop_embeddings(self, ids: Sequence[ChunkId]) -> None:
         if not ids:
@@ -204,11 +203,6 @@ class Chunks(TableGateway):
         number = take_numbers(self._connection, 1)[0]
         self._connection.write_each(NOTE_REMOVAL, [{"id": each, "seq": number} for each in ids])
         self._connection.write_each(FORGET_EMBEDDING, [{"id": each} for each in ids])
-
-
-def _place(chunk: Chunk) -> tuple[DocumentId | None, int]:
-    """Return what a text may be stored once for: memories are not in a document, parts of one may be alike."""
-    return chunk.document, chunk.span.start
 
 
 def _columns(chunk: Chunk, seq: int) -> dict[str, ColumnValue]:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -156,7 +156,9 @@ def index(*, again: bool, as_json: bool) -> None:
     If it is interrupted, the next one goes on. Vectors of another model than the configured one are computed anew.
     """
     with _memories(patient=True) as memories:
-        _print(run_async(commands.indexed(memories, again=again, tell=_tell)), as_json=as_json)
+        with _progress() as tell:
+            answer = run_async(commands.indexed(memories, again=again, tell=tell))
+        _print(answer, as_json=as_json)
 
 
 @contextmanager
@@ -172,10 +174,19 @@ def _memories(*, create: bool = False, patient: bool = False) -> Iterator[Memori
         store.close()
 
 
-def _tell(count: int) -> None:
-    """Show how many vectors there are by now, on a terminal alone."""
-    if sys.stderr.isatty():
-        print(f"\r{count_of(count, 'vector')} ", end="", file=sys.stderr, flush=True)
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """Show how many vectors there are by now, on a terminal alone; the line is gone at the end."""
+    shows = sys.stderr is not None and sys.stderr.isatty()
+
+    def show(text: str) -> None:
+        if shows:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield lambda count: show(f"{count_of(count, 'vector')} by now")
+    finally:
+        show("")
 
 
 def _print(answer: MemoryAnswer, *, as_json: bool) -> None:
