@@ -61,40 +61,48 @@ async def compute_vectors(
     name: CollectionName,
     *,
     most: int,
+    again: bool = False,
     tell: Callable[[int], None] = ignore_count,
 ) -> int:
     """Give at most so many chunks without a vector theirs, and return how many got one; safe to kill and to repeat.
 
-    Vectors of another model than the embedder's are made anew. `tell` is told how many have one since. Raises
-    EmbeddingError, and StoreError for a database that cannot be written now; what was computed before stays.
+    Vectors of another model than the embedder's are made anew, with `again` all are. `tell` is told how many have one
+    since. Raises EmbeddingError, and StoreError for a database that cannot be written now; what was computed before
+    stays.
     """
     filled = 0
     while filled < most:
-        chunks = _to_embed(database.knowledge, leg.embedder.model, name, min(PAGE, most - filled))
+        first = again and not filled
+        chunks = _to_embed(database.knowledge, leg.embedder.model, name, min(PAGE, most - filled), again=first)
         if not chunks:
             break
-        await embed_chunks(database, leg, name, chunks)
+        await embed_chunks(database, leg, name, chunks, again=first)
         filled += len(chunks)
         tell(filled)
     return filled
 
 
 async def embed_chunks(
-    database: Store | UserStore, leg: VectorLeg, name: CollectionName, chunks: Sequence[Chunk]
+    database: Store | UserStore, leg: VectorLeg, name: CollectionName, chunks: Sequence[Chunk], *, again: bool = False
 ) -> None:
-    """Give these chunks of a collection their vectors. Raises as `compute_vectors` does."""
+    """Give these chunks of a collection their vectors; with `again` no other keeps one. Raises as `compute_vectors`."""
     for start in range(0, len(chunks), PAGE):
         page = chunks[start : start + PAGE]
         vectors = await leg.embedder.embed([each.text for each in page])
         with database.transaction():
+            if again and start == 0:
+                # Only now: a server that fails leaves the vectors that there are.
+                database.knowledge.collections.set_model(name, "", 0)
             _put(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
 
 
-def _to_embed(knowledge: KnowledgeTables, model: str, name: CollectionName, most: int) -> Sequence[Chunk]:
+def _to_embed(
+    knowledge: KnowledgeTables, model: str, name: CollectionName, most: int, *, again: bool
+) -> Sequence[Chunk]:
     stored = knowledge.collections.get(name)
     if stored is None or stored.has_given_vectors:
         return ()
-    if stored.model not in {"", model}:
+    if again or stored.model not in {"", model}:
         return knowledge.chunks.newest(name, most=most, wanted=VALID)
     return knowledge.chunks.with_numbers(knowledge.embeddings.missing(name, most=most))
 

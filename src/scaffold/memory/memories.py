@@ -229,11 +229,8 @@ class Memories:
             if (leg := self._leg(scope)) is None:
                 continue
             for each in database.knowledge.collections.all():
-                if again and not each.has_given_vectors:
-                    with database.transaction():
-                        database.knowledge.collections.set_model(each.name, "", 0)
                 so_far = partial(_tell_sum, tell, filled)
-                filled += await compute_vectors(database, leg, each.name, most=sys.maxsize, tell=so_far)
+                filled += await compute_vectors(database, leg, each.name, most=sys.maxsize, again=again, tell=so_far)
                 model = "" if each.has_given_vectors else leg.embedder.model
                 files += leg.vectors.make_index(each.name, model)
         return filled, files

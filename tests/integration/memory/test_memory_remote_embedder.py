@@ -175,6 +175,12 @@ async def test_another_model_makes_all_vectors_anew_and_none_is_compared_with_on
         again, _ = open_memories("openai:of-mine", variables(server))
         with pytest.raises(EmbeddingError, match=r"vectors of 32 numbers, and of 48 before"):
             await again.index()
+        server.others["/v1/embeddings"] = FAULTS["missing"]
+        with pytest.raises(EmbeddingError):
+            await open_memories("openai:of-mine", variables(server))[0].index(again=True)
+        assert user.knowledge.embeddings.count(MEMORIES) == 40, "what there was, is there"
+        server.others["/v1/embeddings"] = partial(openai_answer, dimension=32)
+        again, _ = open_memories("openai:of-mine", variables(server))
         assert await again.index(again=True) == (41, 0)
         assert user.knowledge.collections.get(MEMORIES).dimension == 32
 

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from scaffold.core.conversation import ToolCall
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import SystemClock
 from scaffold.memory.opening import open_memories
@@ -243,6 +244,18 @@ async def test_a_full_index_says_so_and_takes_all_or_nothing(agent):
     await agent.do("add_text", index="small", text="Three.")
     assert (await agent.do("add_text", index="small", text="Two."))["new"] == 0, "it is there already"
     assert "has no room" in await agent.refused("add_text", index="small", text="Four.")
+
+
+async def test_searches_of_one_reply_run_at_once(agent):
+    """RA-7: each of them has its answer."""
+    await agent.do("create_index", index="notes")
+    await agent.do("add_text", index="notes", text="The cat sat on the mat")
+    queries = [ToolCall(str(n), "vector_db_search_text", {"index": "notes", "query": f"cat {n}"}) for n in range(8)]
+    listing = ToolCall("list", "vector_db_list_indices", {})
+    batch = agent.toolbox.batch([*queries, listing, *queries[:2]])
+    await batch.run()
+    assert not any(each.failed for each in batch.results)
+    assert all("sat on the mat" in each.content for each in batch.results if each.call_id != "list")
 
 
 async def test_a_denied_tool_is_not_run(place, tmp_path):

@@ -18,6 +18,7 @@ from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.index_commands import (
     LOG_NOTE,
+    NO_TEXT,
     IndexItem,
     drop_index,
     find_item,
@@ -171,7 +172,7 @@ def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
     found = list({each.chunk.id: each for each in named}.values())
     emptied = memories.forget(each for each in found if isinstance(each, Memory))
     emptied = forget_items(memories, [each for each in found if isinstance(each, IndexItem)]) and emptied
-    lines = [f"forgot {each.chunk.id}: {printable(first_line(each.chunk.text, 80))}" for each in found]
+    lines = [f"forgot {each.chunk.id}: {printable(first_line(each.chunk.text or NO_TEXT, 80))}" for each in found]
     if not emptied:
         lines.append(LOG_NOTE)
     return MemoryAnswer("\n".join(lines), {"forgotten": [each.chunk.id for each in found], "log_emptied": emptied})

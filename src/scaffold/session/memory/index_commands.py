@@ -15,6 +15,7 @@ from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.plan.message_text import quoted, quoted_list
 
 MIN_ROOM = 20
+NO_TEXT = "(no text)"
 LOG_NOTE = "Their text is in the database's log until the processes that read it have ended."
 
 
@@ -100,7 +101,7 @@ def item_line(item: IndexItem, width: int) -> str:
     """Return an item as one line."""
     of_user = " (user)" if item.scope == "user" else ""
     room = max(width - len(item.chunk.id) - len(of_user) - 3, MIN_ROOM)
-    text = item.chunk.text or "(no text)"
+    text = item.chunk.text or NO_TEXT
     return f"{item.chunk.id}  {printable(first_line(text, room))}{of_user}"
 
 
