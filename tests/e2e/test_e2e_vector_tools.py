@@ -132,7 +132,7 @@ async def test_vectors_by_a_server_are_paid_by_the_session_and_computed_again_af
         out, _ = await ralph(scenario, server, "keep notes", "--output-format", "json")
         assert {each.json["model"] for each in vectors.requests} == {"mine"}
         usage = json.loads(out)["usage"]
-        assert usage["input_tokens"] > 400, "four requests, and the vectors"
+        assert (json.loads(out)["turns"], usage["input_tokens"] > 400) == (4, True), "the vectors are counted, too"
         for number in range(3):
             await ended(scenario, "memory", "add", f"zebra{number} lives at home")
         asked, asked_again = len(vectors.requests), asyncio.Event()

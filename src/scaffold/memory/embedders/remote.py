@@ -13,8 +13,9 @@ from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.host.startup import lazy_import
-from scaffold.llm.embeddings.endpoint import EmbeddingEndpoint, embedding_model, find_embedding_endpoint
+from scaffold.llm.embeddings.endpoint import EmbeddingEndpoint, find_embedding_endpoint
 from scaffold.llm.embeddings.request import ASKED, EmbeddingRequest
+from scaffold.llm.registry.embedding_models import embedding_model
 from scaffold.llm.transport.ports import LOCAL_RETRY_S, Deadlines, Patience
 from scaffold.llm.transport.retry import RetryingModel
 from scaffold.memory.vectors.numbers import packed
