@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from scaffold.core.errors import EmbeddingError, UsageError
+from scaffold.core.errors import EmbeddingError, StoreError, UsageError
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
 from scaffold.host.random_ids import new_id
 from scaffold.host.startup import lazy_import
@@ -14,6 +14,7 @@ from scaffold.memory.chunking.split import TextKind, split_text
 from scaffold.memory.extra import EXTRA_FIX, embed_chunks
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import VALID, FoundChunk
+from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.indexes.values import (
     checked_dimension,
     checked_metadata,
@@ -82,16 +83,14 @@ class Indexes:
             database.knowledge.collections.ensure(wanted)
             if numbers is not None:
                 database.knowledge.collections.set_model(wanted, "", numbers)
-        return Place(scope, database, _require(database, wanted))
+            made = database.knowledge.collections.ensure(wanted)
+        return Place(scope, database, made)
 
     def delete(self, name: str) -> tuple[Place, int, bool]:
         """Delete an index for good; return it, how many items it had, and whether the database's log has none left."""
         place = self._place(_unreserved(name))
-        wanted, knowledge = place.collection.name, place.database.knowledge
-        with place.database.transaction(durable=True):
-            items = knowledge.chunks.count(wanted)
-            knowledge.forget_collection(wanted)
-        return place, items, self._memories.wipe([place.scope], wanted)
+        items, emptied = delete_whole_index(self._memories, place.scope, place.collection.name)
+        return place, items, emptied
 
     def states(self) -> tuple[IndexState, ...]:
         """Return how full each index is."""
@@ -136,6 +135,7 @@ class Indexes:
         fields = None if metadata is None else checked_metadata(metadata, self._redactor)
         knowledge = place.database.knowledge
         with place.database.transaction(durable=True):
+            _unchanged(place)
             before = self._item(place, item)
             if packed is None and place.has_given_vectors:
                 packed = knowledge.embeddings.of_chunk(before)  # another text does not take it away
@@ -156,10 +156,8 @@ class Indexes:
         place = self._place(_unreserved(name))
         if not items:
             raise UsageError("no item is named", "Give the ids of the items.")
-        with place.database.transaction(durable=True):
-            ids = list(dict.fromkeys(self._item(place, each).id for each in items))
-            place.database.knowledge.forget(ids)
-        return ids, self._memories.wipe([place.scope], place.collection.name)
+        ids = list(dict.fromkeys(self._item(place, each).id for each in items))
+        return ids, delete_chunks(self._memories, place.scope, place.collection.name, ids)
 
     def item(self, name: str, item: str) -> tuple[Chunk, Sequence[float] | None]:
         """Return an item and its vector; None if it has none."""
@@ -231,7 +229,7 @@ class Indexes:
     def _add(self, place: Place, chunks: Sequence[Chunk], vector: bytes = b"") -> Added:
         name, knowledge = place.collection.name, place.database.knowledge
         with place.database.transaction(durable=True):
-            capacity = _require(place.database, name).capacity
+            capacity = _unchanged(place).capacity
             # Those that are stored already take no room.
             new = [each for each in chunks if not self._stored(place, each)]
             if knowledge.chunks.count(name) + len(new) > capacity:
@@ -251,7 +249,7 @@ class Indexes:
             embeddings = place.database.knowledge.embeddings
             bare = [each for each in added.chunks if embeddings.of_chunk(each) is None]
             await embed_chunks(place.database, self._leg(place), place.collection.name, bare)
-        except (EmbeddingError, UsageError) as error:
+        except (EmbeddingError, StoreError, UsageError) as error:
             return structs.replace(added, problem=error.in_full)
         return added
 
@@ -333,10 +331,11 @@ def _unreserved(name: str) -> CollectionName:
     return wanted
 
 
-def _require(database: Store | UserStore, name: CollectionName) -> Collection:
-    found = database.knowledge.collections.get(name)
-    if found is None:
-        raise UsageError(f"the index {quoted(name)} was deleted meanwhile", "Create it again.")
+def _unchanged(place: Place) -> Collection:
+    """Return the index as it is in a transaction; UsageError if it was deleted since, also if it is there again."""
+    before, found = place.collection, place.database.knowledge.collections.get(place.collection.name)
+    if found is None or (found.has_given_vectors, found.created_at) != (before.has_given_vectors, before.created_at):
+        raise UsageError(f"the index {quoted(before.name)} was deleted meanwhile", "List the indexes, and try again.")
     return found
 
 

@@ -10,6 +10,7 @@ from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, Colle
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import FoundChunk
+from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.plan.message_text import quoted, quoted_list
@@ -73,11 +74,9 @@ def forget_items(memories: Memories, items: Sequence[IndexItem]) -> bool:
     ids: dict[tuple[MemoryScope, CollectionName], list[ChunkId]] = {}
     for each in items:
         ids.setdefault((each.scope, each.chunk.collection), []).append(each.chunk.id)
-    databases, emptied = dict(memories.databases()), True
+    emptied = True
     for (scope, index), chunks in ids.items():
-        with databases[scope].transaction(durable=True):
-            databases[scope].knowledge.forget(chunks)
-        emptied = memories.wipe([scope], index) and emptied
+        emptied = delete_chunks(memories, scope, index, chunks) and emptied
     return emptied
 
 
@@ -127,14 +126,8 @@ def drop_index(memories: Memories, index: CollectionName) -> tuple[str, dict[str
     """Delete an index with all it has, for good; return what to say, and the same as JSON."""
     if index == MEMORIES:
         raise UsageError(f"{quoted(index)} has the memories and stays", "`memory forget ID...` deletes some of them.")
-    items, scopes, emptied = 0, [], True
-    for scope, database in memories.databases():
-        if database.knowledge.collections.get(index) is None:
-            continue
-        with database.transaction(durable=True):
-            items += database.knowledge.chunks.count(index)
-            database.knowledge.forget_collection(index)
-        scopes.append(scope)
-        emptied = memories.wipe([scope], index) and emptied
+    scopes = [scope for scope, database in memories.databases() if database.knowledge.collections.get(index)]
+    deleted = [delete_whole_index(memories, scope, index) for scope in scopes]
+    items, emptied = sum(chunks for chunks, _ in deleted), all(each for _, each in deleted)
     lines = [f"deleted {printable(index)} with {count_of(items, 'item')}", *([] if emptied else [LOG_NOTE])]
     return "\n".join(lines), {"deleted": index, "of": scopes, "items": items, "log_emptied": emptied}
