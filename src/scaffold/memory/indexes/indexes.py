@@ -75,11 +75,11 @@ class Indexes:
     def create(self, name: str, dimension: int | None) -> Place:
         """Create an index: of texts, or of vectors of this dimension that its user computes."""
         wanted = _unreserved(name)
-        if taken := self._places(wanted):
-            raise UsageError(f"there is an index {quoted(wanted)} already", _of_kind(taken[0].collection))
         scope, database = next(iter(self._memories.databases()))
         numbers = None if dimension is None else checked_dimension(dimension)
         with database.transaction(durable=True):
+            if taken := self._places(wanted):
+                raise UsageError(f"there is an index {quoted(wanted)} already", _of_kind(taken[0].collection))
             database.knowledge.collections.ensure(wanted)
             if numbers is not None:
                 database.knowledge.collections.set_model(wanted, "", numbers)
