@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from scaffold.core.conversation import ToolCall
-from scaffold.core.knowledge import MEMORIES
+from scaffold.core.knowledge import LEARNINGS, MEMORIES
 from scaffold.host.clock import SystemClock
 from scaffold.memory.opening import open_memories
 from scaffold.policy.rule.ruleset import RuleSet
@@ -147,6 +147,8 @@ BAD: tuple[tuple[str, dict[str, object], str], ...] = (
     ("create_index", {"index": "\u202eevil"}, "cannot be the name"),
     ("create_index", {"index": "texts"}, "already"),
     ("create_index", {"index": MEMORIES}, "`remember`"),
+    ("create_index", {"index": LEARNINGS}, "`scaffold learn`"),
+    ("delete_index", {"index": LEARNINGS}, "`scaffold learn`"),
     ("create_index", {"index": "huge", "dimension": 100_000}, "1 to 4,096"),
     ("create_index", {"index": "none", "dimension": 0}, "at least 1"),
     ("delete_index", {"index": "nowhere"}, "There is `points`, `texts`"),

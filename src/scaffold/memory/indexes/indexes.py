@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scaffold.core.errors import EmbeddingError, StoreError, UsageError
-from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
+from scaffold.core.knowledge import LEARNINGS, MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
 from scaffold.host.random_ids import new_id
 from scaffold.host.startup import lazy_import
 from scaffold.memory.chunking.pieces import TextPiece
@@ -36,7 +36,11 @@ MAX_TEXT_CHARS = 8_000
 """Of one item; embedding models read hardly more."""
 MAX_CHUNKED_CHARS = 1_000_000
 NUMBERS = "scaffold.memory.vectors.numbers"
-ONLY_MEMORY_TOOLS = "Use `remember`, which says what is known already, and `forget_memory`."
+ONLY_THEIR_OWN: Mapping[CollectionName, str] = {
+    MEMORIES: "Use `remember`, which says what is known already, and `forget_memory`.",
+    LEARNINGS: "Learnings follow from the outcome of work; the user changes them with `scaffold learn`.",
+}
+"""What to do instead of changing an index that is built in."""
 
 
 class Place(Struct, frozen=True):
@@ -324,10 +328,10 @@ class Indexes:
 
 
 def _unreserved(name: str) -> CollectionName:
-    """Return the name of an index that agents may change; UsageError for that of memories."""
+    """Return the name of an index that agents may change; UsageError for one that is built in."""
     wanted = index_name(name)
-    if wanted == MEMORIES:
-        raise UsageError(f"{quoted(wanted)} can be searched, but not changed by this tool", ONLY_MEMORY_TOOLS)
+    if (fix := ONLY_THEIR_OWN.get(wanted)) is not None:
+        raise UsageError(f"{quoted(wanted)} can be searched, but not changed by this tool", fix)
     return wanted
 
 

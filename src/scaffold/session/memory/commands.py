@@ -104,9 +104,7 @@ def _no_command(words: Sequence[str]) -> UsageError:
 
 def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int = MOST_LISTED) -> MemoryAnswer:
     """Return the memories that were stored last; UsageError for an index that does not exist."""
-    if index == LEARNINGS:
-        raise UsageError("learnings are not listed here", "`scaffold learn` lists, changes and forgets them.")
-    name = _require_index(memories, index)
+    name = _require_shown(memories, index)
     if name != MEMORIES:
         return _listed_items(name, newest_items(memories, name, most + 1), width=width, most=most)
     found = memories.newest(most=most + 1)
@@ -121,7 +119,7 @@ async def searched(
     memories: Memories, query: str, *, index: str = MEMORIES, width: int, most: int = MOST_FOUND
 ) -> MemoryAnswer:
     """Return the memories, or items of another index, that fit a query, the best first."""
-    name = _require_index(memories, index)
+    name = _require_shown(memories, index)
     if name != MEMORIES:
         return _found_items(name, query, await fitting_items(memories, name, query, most), width=width)
     found = await memories.find(utf8_safe(query), most=most)
@@ -278,6 +276,12 @@ def _require_index(memories: Memories, index: str) -> CollectionName:
     if name not in known:
         raise UsageError(f"there is no index {quoted(index)}", f"There is {quoted_list(sorted(known))}.")
     return name
+
+
+def _require_shown(memories: Memories, index: str) -> CollectionName:
+    if index == LEARNINGS:
+        raise UsageError("learnings are not listed here", "`scaffold learn` lists, finds, changes and forgets them.")
+    return _require_index(memories, index)
 
 
 def _listed_items(index: CollectionName, found: Sequence[IndexItem], *, width: int, most: int) -> MemoryAnswer:

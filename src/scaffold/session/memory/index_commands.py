@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import MEMORIES, Chunk, ChunkFilter, ChunkId, CollectionName
+from scaffold.core.knowledge import CAPACITIES, Chunk, ChunkFilter, ChunkId, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import FoundChunk
@@ -59,9 +59,11 @@ def find_item(memories: Memories, name: str) -> IndexItem | None:
     found = [
         IndexItem(chunk, scope)
         for scope, database in memories.databases()
-        for chunk in (database.knowledge.chunks.by_prefix(plain) if plain else ())
+        for each in database.knowledge.collections.all()
+        if plain and each.name not in CAPACITIES
+        for chunk in database.knowledge.chunks.by_prefix(each.name, plain)
     ]
-    if not found or any(each.chunk.collection == MEMORIES for each in found):
+    if not found or memories.by_prefix(plain):
         return None
     if len(found) > 1:
         ids = quoted_list([each.chunk.id for each in found])
@@ -124,8 +126,9 @@ def item_json(item: IndexItem) -> dict[str, Any]:
 
 def drop_index(memories: Memories, index: CollectionName) -> tuple[str, dict[str, Any]]:
     """Delete an index with all it has, for good; return what to say, and the same as JSON."""
-    if index == MEMORIES:
-        raise UsageError(f"{quoted(index)} has the memories and stays", "`memory forget ID...` deletes some of them.")
+    if index in CAPACITIES:
+        fix = "`memory forget ID...` and `learn forget ID` delete what is in it."
+        raise UsageError(f"{quoted(index)} is built in and stays", fix)
     scopes = [scope for scope, database in memories.databases() if database.knowledge.collections.get(index)]
     deleted = [delete_whole_index(memories, scope, index) for scope in scopes]
     items, emptied = sum(chunks for chunks, _ in deleted), all(each for _, each in deleted)
