@@ -21,6 +21,10 @@ class UsageError(ScaffoldError):
     """The command was called with arguments that cannot work, e.g. an unknown option or a bad value."""
 
 
+class IndexFull(UsageError):
+    """An index has as many chunks as it holds."""
+
+
 class PlanInvalid(ScaffoldError):
     """The plan cannot be read or cannot reach its goals; `findings` say where and why."""
 

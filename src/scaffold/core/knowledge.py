@@ -14,11 +14,16 @@ MEMORIES = CollectionName("long_term_memory")
 """The collection of what agents and people remember."""
 LEARNINGS = CollectionName("learnings")
 """The collection of what earlier work showed; only the code of learnings changes it."""
-CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000, LEARNINGS: 100_000}
+DOCUMENTS = CollectionName("documents")
+"""The collection of documents, unless another one is named."""
+CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000, LEARNINGS: 100_000, DOCUMENTS: 10_000}
 """How many chunks a built-in collection holds."""
 
-ChunkState = Literal["unconfirmed", "active", "superseded"]
-"""Noted, but nothing has confirmed it yet | counts | another chunk has taken its place."""
+ChunkState = Literal["unconfirmed", "active", "superseded", "pending"]
+"""Noted, but nothing has confirmed it yet | counts | another chunk has taken its place | it is of a new version of a
+document, which takes the place of the former one once it is complete."""
+DocumentState = Literal["reading", "read"]
+"""Parts of it are not stored yet | all of it is."""
 
 OF_ATTEMPT = "attempt:"
 """The beginning of the source of what the agent of an attempt noted; its id follows."""
@@ -50,6 +55,27 @@ class Span(Struct, frozen=True):
     end: int = 0
     page: int = 0
     """The page on which it starts, from 1; 0 for a document without pages."""
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A file whose text is stored in chunks, and how far it has been read."""
+
+    id: DocumentId
+    collection: CollectionName
+    name: str
+    """How it is shown, e.g. its path in the repository."""
+    source: str
+    """What it was read from, by which another version of it is known."""
+    sha256: str
+    """Of its content, and of how it is read: with another one, it is another version."""
+    state: DocumentState = "reading"
+    position: int = 0
+    """The last page that is stored, or for a document without pages, its last character."""
+    length: int = 0
+    """How many pages or characters it has; 0 until that is known."""
+    missing: Mapping[str, str] = {}
+    """What could not be read: the pages of each problem, e.g. `{"is empty": "3-5,9"}`."""
+    created_at: datetime
 
 
 class Chunk(Struct, frozen=True, kw_only=True):

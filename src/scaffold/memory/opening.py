@@ -25,12 +25,18 @@ def open_memories(
 
     `embedder` computes vectors; without one, it is the model that comes with the extra `memory`, if that is installed.
     """
-    clock = WallClock()
-    store = _project_store(cwd, clock, create=create)
+    with open_databases(cwd, user, create=create, embedder=embedder) as databases:
+        yield Memories(databases, clock=WallClock(), redactor=redactor)
+
+
+@contextmanager
+def open_databases(
+    cwd: Path, user: UserStore | None, *, create: bool = False, embedder: Embedder | None = None
+) -> Iterator[MemoryDatabases]:
+    """Open the databases in which the memories and documents of the repository and of the user are."""
+    store = _project_store(cwd, WallClock(), create=create)
     with nullcontext() if store is None else closing(store):
-        yield Memories(
-            MemoryDatabases(store, user, user_dirs().cache, embedder=embedder), clock=clock, redactor=redactor
-        )
+        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder)
 
 
 def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:

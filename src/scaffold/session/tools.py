@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.command.retention import remove_expired
 from scaffold.tools.content.seen_files import SeenFiles
+from scaffold.tools.documents import pdf_extract_text
 from scaffold.tools.nested_repositories import NestedRepositories
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos
@@ -80,7 +82,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     built_in = all_tools(
         workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands
     )
-    tools = (*built_in, switch_mode_tool(setup.modes), *setup.more)
+    tools = (*built_in, pdf_extract_text(partial(_pdf_text, workspace)), switch_mode_tool(setup.modes), *setup.more)
     user_env = UserToolEnv(workspace, packages=packages, outputs=outputs)
     now = WallClock().now()
     async with asyncio.TaskGroup() as group:
@@ -92,6 +94,16 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     own = loading.result()
     watched = tuple(map(setup.history.watch, (*tools, *own.tools)))
     return SessionTools(tuple(map(setup.gate.guard, with_read_cache(watched, cwd, setup.seen))), own.notices)
+
+
+async def _pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
+    """Read a PDF."""
+    output: ToolOutput = await lazy_import(PDF_TEXT)(workspace, args)
+    return output
+
+
+PDF_TEXT = "scaffold.session.memory.pdf_text:pdf_text"
+"""Takes the workspace and the arguments; imported by the first call."""
 
 
 async def _fetch(args: Mapping[str, Any]) -> ToolOutput:

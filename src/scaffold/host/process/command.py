@@ -120,15 +120,15 @@ async def run_command(
     cwd: Path,
     env: Mapping[str, str],
     timeout_s: float,
-    stdin: bytes = b"",
+    stdin: bytes | int = b"",
     output: OutputCapture = _DEFAULT_OUTPUT,
     containment: Containment | None = None,
 ) -> CommandResult:
     """Run `argv` in its own session and return how it ended; it is ended after `timeout_s`.
 
-    Without `containment` only its process group is ended, and only on timeout or cancellation. Output that another
-    process still holds open is read for DRAIN_S more. If the sandbox cannot be set up, the exit code is 126.
-    The command's failures never raise; OSError if the file `output.keep` cannot be written.
+    `stdin` may be the descriptor of an open file. Without `containment` only its process group is ended, and only on
+    timeout or cancellation. Output that another process still holds open is read for DRAIN_S more. If the sandbox
+    cannot be set up, the exit code is 126. Its failures never raise; OSError if `output.keep` cannot be written.
     """
     sandbox = containment.sandbox if containment else None
     loop = asyncio.get_running_loop()
@@ -325,8 +325,10 @@ def _overwritten(path: Path) -> BinaryIO:
     return path.open("wb", buffering=0)
 
 
-def _stdin_descriptor(stdin: bytes, stack: contextlib.ExitStack) -> int:
+def _stdin_descriptor(stdin: bytes | int, stack: contextlib.ExitStack) -> int:
     """Return a descriptor that yields `stdin`; a file, so that a command that does not read cannot block us."""
+    if isinstance(stdin, int):
+        return stdin
     if not stdin:
         return stack.enter_context(Path(os.devnull).open("rb", buffering=0)).fileno()
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stack`

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.memory.chunking.pieces import TextPiece, split_paragraphs
+from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 _LINE = re.compile(r"[^\n]*\n?")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?\n?")
@@ -19,13 +19,10 @@ class _Section(Struct, frozen=True):
     end: int
 
 
-def split_markdown(text: str) -> tuple[TextPiece, ...]:
-    """Return the pieces of a Markdown text, in order; a heading is in the first piece of its section."""
-    return tuple(
-        piece
-        for section in _sections(text)
-        for piece in split_paragraphs(text, section.start, section.end, title=section.title)
-    )
+def split_markdown(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece]:
+    """Yield the pieces of a Markdown text, in order; a heading is in the first piece of its section."""
+    for section in _sections(text):
+        yield from split_paragraphs(text, section.start, section.end, title=section.title, size=size)
 
 
 def _sections(text: str) -> Iterator[_Section]:

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-AIM_CHARS = 800
-"""Short paragraphs that follow each other are joined up to this length."""
 MAX_CHARS = 1_200
-"""No piece is longer: about 300 tokens of English."""
+"""No piece is longer unless asked for: about 300 tokens of English."""
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*")
 _LINE_END = re.compile(r"\n")
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|(?<=[。！？])")
@@ -25,6 +23,21 @@ class TextPiece(Struct, frozen=True):
     """The headings above it, outermost first, or what it defines."""
 
 
+class PieceSize(Struct, frozen=True):
+    """How long pieces are, in characters."""
+
+    most: int = MAX_CHARS
+    """No piece is longer."""
+
+    @property
+    def aim(self) -> int:
+        """Short paragraphs that follow each other are joined up to this length."""
+        return max(self.most * 2 // 3, 1)
+
+
+USUAL = PieceSize()
+
+
 class _Range(Struct, frozen=True):
     start: int
     end: int
@@ -34,25 +47,27 @@ class _Range(Struct, frozen=True):
         return self.end - self.start
 
 
-def split_paragraphs(text: str, start: int = 0, end: int | None = None, *, title: str = "") -> tuple[TextPiece, ...]:
-    """Return the pieces of a range of `text`, in order; they do not overlap, and only white space is between them."""
+def split_paragraphs(
+    text: str, start: int = 0, end: int | None = None, *, title: str = "", size: PieceSize = USUAL
+) -> Iterator[TextPiece]:
+    """Yield the pieces of a range of `text`, in order; they do not overlap, and only white space is between them."""
     whole = _Range(start, len(text) if end is None else end)
-    short = (part for each in _cut(text, whole, _PARAGRAPH_END) for part in _shortened(text, each))
-    return tuple(filter(None, (_piece(text, each, title) for each in _joined(short))))
+    short = (part for each in _cut(text, whole, _PARAGRAPH_END) for part in _shortened(text, each, size))
+    yield from filter(None, (_piece(text, each, title) for each in _joined(short, size)))
 
 
-def _shortened(text: str, part: _Range) -> Iterator[_Range]:
+def _shortened(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
     """Yield a range in parts that are short enough: cut at the largest boundaries that make them so."""
     pending: list[tuple[_Range, Sequence[re.Pattern[str]]]] = [(part, (_LINE_END, _SENTENCE_END, _WORD_END))]
     while pending:
         each, boundaries = pending.pop()
-        if each.length <= MAX_CHARS:
+        if each.length <= size.most:
             yield each
         elif boundaries:
-            joined = _joined(_cut(text, each, boundaries[0]))
+            joined = _joined(_cut(text, each, boundaries[0]), size)
             pending += [(inner, boundaries[1:]) for inner in reversed(tuple(joined))]
         else:
-            yield from (_Range(at, min(at + MAX_CHARS, each.end)) for at in range(each.start, each.end, MAX_CHARS))
+            yield from (_Range(at, min(at + size.most, each.end)) for at in range(each.start, each.end, size.most))
 
 
 def _cut(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]:
@@ -65,11 +80,11 @@ def _cut(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]
         yield _Range(start, part.end)
 
 
-def _joined(parts: Iterable[_Range]) -> Iterator[_Range]:
+def _joined(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
     """Yield neighbours as one, as long as they are no longer than pieces should be."""
     current: _Range | None = None
     for part in parts:
-        if current is not None and part.end - current.start <= AIM_CHARS:
+        if current is not None and part.end - current.start <= size.aim:
             current = _Range(current.start, part.end)
             continue
         if current is not None:

@@ -5,7 +5,9 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from scaffold.memory.chunking.pieces import MAX_CHARS, TextPiece, split_paragraphs
+from msgspec import Struct
+
+from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -14,7 +16,7 @@ MAX_PARSED_CHARS = 2_000_000
 """Longer code is split by its lines: the parser's memory grows with it."""
 
 
-def split_python(text: str) -> tuple[TextPiece, ...] | None:
+def split_python(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece] | None:
     """Return the pieces of a module, in order; None if it is no Python of this interpreter's version."""
     if len(text) > MAX_PARSED_CHARS:
         return None
@@ -26,25 +28,32 @@ def split_python(text: str) -> tuple[TextPiece, ...] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     starts = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
-    return tuple(_pieces(text, module.body, starts, 0, len(text), ""))
+    return _Module(text, starts, size).pieces(module.body, 0, len(text), "")
 
 
-def _pieces(
-    text: str, body: list[ast.stmt], starts: list[int], start: int, end: int, inside: str
-) -> Iterator[TextPiece]:
-    """Yield the pieces from `start` to `end`, where `body` is; what is between definitions belongs to `inside`."""
-    for node in body:
-        if not isinstance(node, _Definition):
-            continue
-        first = starts[min((each.lineno for each in node.decorator_list), default=node.lineno) - 1]
-        last = starts[node.end_lineno or node.lineno]
-        if first < start:
-            continue  # on one line with the definition before
-        yield from split_paragraphs(text, start, first, title=inside)
-        name = f"{inside}.{node.name}" if inside else node.name
-        if isinstance(node, ast.ClassDef) and last - first > MAX_CHARS:
-            yield from _pieces(text, node.body, starts, first, last, name)
-        else:
-            yield from split_paragraphs(text, first, last, title=name)
-        start = last
-    yield from split_paragraphs(text, start, end, title=inside)
+class _Module(Struct, frozen=True):
+    text: str
+    starts: list[int]
+    """Where each line starts, and the end."""
+    size: PieceSize
+
+    def pieces(self, body: list[ast.stmt], start: int, end: int, inside: str) -> Iterator[TextPiece]:
+        """Yield the pieces from `start` to `end`, where `body` is; what is between definitions belongs to `inside`."""
+        for node in body:
+            if not isinstance(node, _Definition):
+                continue
+            first = self.starts[min((each.lineno for each in node.decorator_list), default=node.lineno) - 1]
+            last = self.starts[node.end_lineno or node.lineno]
+            if first < start:
+                continue  # on one line with the definition before
+            yield from self._paragraphs(start, first, inside)
+            name = f"{inside}.{node.name}" if inside else node.name
+            if isinstance(node, ast.ClassDef) and last - first > self.size.most:
+                yield from self.pieces(node.body, first, last, name)
+            else:
+                yield from self._paragraphs(first, last, name)
+            start = last
+        yield from self._paragraphs(start, end, inside)
+
+    def _paragraphs(self, start: int, end: int, title: str) -> Iterator[TextPiece]:
+        return split_paragraphs(self.text, start, end, title=title, size=self.size)

@@ -14,7 +14,19 @@ from scaffold.policy.rule.rules import SHELL_TOOLS, PermissionRequest, SubjectKi
 from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, WorkspacePaths
 
 _NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
-    "file_read": (*("read_file", "file_read", "list_dir", "file_info", "search_files", "glob", "grep", "pip_list"),),
+    "file_read": (
+        *(
+            "read_file",
+            "file_read",
+            "list_dir",
+            "file_info",
+            "search_files",
+            "glob",
+            "grep",
+            "pip_list",
+            "pdf_extract_text",
+        ),
+    ),
     "file_write": (*("write_file", "file_write", "append_file", "apply_delta", "apply_patch", "edit", "edit_file"),),
     "shell": tuple(sorted(SHELL_TOOLS)),
     "network": ("web_fetch", "web_search", "pip_install", "network"),
@@ -103,7 +115,7 @@ def _subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
             return "command", (texts["command"],)
         case "file_write" if call.tool == "apply_patch" and (patched := _patched_paths(texts.get(_PATCH, ""))):
             return "path", patched
-        case "file_read" | "file_write" if named := [texts[name] for name in _PATHS if name in texts]:
+        case "file_read" | "file_write" | "memory" if named := [texts[name] for name in _PATHS if name in texts]:
             return "path", (named[0],)
         # Its pattern may contain a path that leads out of the workspace.
         case "file_read" if call.tool == "glob" and "pattern" in texts:

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from msgspec import Struct
-
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import LEARNINGS, MEMORIES, ChunkState, CollectionName
+from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.extra import ignore_count
 from scaffold.memory.hybrid import FoundChunk
@@ -16,6 +14,8 @@ from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.answer import MemoryAnswer
+from scaffold.session.memory.documents import document_list, open_library, passages
 from scaffold.session.memory.index_commands import (
     LOG_NOTE,
     NO_TEXT,
@@ -46,23 +46,20 @@ HELP = """/memory list [INDEX]            the memories, or what another index ha
 /memory edit ID FIELD VALUE     change its text, type or state (active, unconfirmed)
 /memory forget ID...            delete for good
 /memory add TEXT                remember something yourself
+/memory documents [QUERY]       the documents; the parts of them that fit a query
 /memory indices                 the indexes, and how full they are
 /memory stats [INDEX]           one of them in numbers
 /memory drop INDEX              delete one that agents have made, with all it has"""
 
 
-class MemoryAnswer(Struct, frozen=True):
-    """What a command says, as text and as JSON."""
-
-    text: str
-    data: Mapping[str, Any]
-
-
-async def run_memory_command(  # noqa: PLR0911 - one for each
+async def run_memory_command(  # noqa: C901, PLR0911 - one for each
     words: Sequence[str], access: MemoryAccess, width: int
 ) -> MemoryAnswer:
     """Execute `/memory WORDS`; UsageError if it is no command."""
     name, rest = (words[0].lower(), words[1:]) if words else ("list", ())
+    if name == "documents":
+        with open_library(access) as library:
+            return await passages(library, DOCUMENTS, " ".join(rest)) if rest else document_list(library)
     embedder = access.embedder()
     with open_memories(access.cwd, access.store, access.redactor, create=name == "add", embedder=embedder) as memories:
         match name, rest:

@@ -27,7 +27,7 @@ class Collections(TableGateway):
 
     def ensure(self, name: CollectionName, *, capacity: int | None = None) -> Collection:
         """Return a collection, which is created if it is missing; needs a transaction."""
-        holds = capacity or CAPACITIES.get(name, DEFAULT_CAPACITY)
+        holds = capacity or capacity_of(name)
         at = format_time(self._clock.now())
         self._connection.write(ADD, name=name, model="", dimension=0, capacity=holds, created_at=at)
         return _collection(self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
@@ -58,6 +58,11 @@ class Collections(TableGateway):
         number = take_numbers(self._connection, 1)[0]
         self._connection.write(NOTE_REMOVALS, name=name, seq=number)
         self._connection.write(FORGET_EMBEDDINGS, name=name)
+
+
+def capacity_of(name: CollectionName) -> int:
+    """Return how many chunks a collection holds unless its maker says otherwise."""
+    return CAPACITIES.get(name, DEFAULT_CAPACITY)
 
 
 def _collection(row: Row) -> Collection:

@@ -12,7 +12,7 @@ from scaffold.store.knowledge.changes import last_number, take_numbers
 PUT = """
 INSERT INTO embedding (seq, chunk_seq, collection, model, vector)
 SELECT :seq, seq, collection, :model, :vector FROM chunk
-WHERE seq = :chunk AND sha256 = :sha256 AND state <> 'superseded'
+WHERE seq = :chunk AND sha256 = :sha256 AND state NOT IN ('superseded', 'pending')
 ON CONFLICT (chunk_seq) DO UPDATE SET seq = excluded.seq, model = excluded.model, vector = excluded.vector
 """
 NOTE_REPLACED = """
@@ -36,7 +36,7 @@ OF_CHUNK = "SELECT vector FROM embedding WHERE chunk_seq = :chunk"
 COUNT = "SELECT COUNT(*) AS vectors FROM embedding WHERE collection = :collection"
 MISSING = """
 SELECT chunk.seq AS seq FROM chunk LEFT JOIN embedding ON embedding.chunk_seq = chunk.seq
-WHERE chunk.collection = :collection AND embedding.seq IS NULL AND chunk.state <> 'superseded'
+WHERE chunk.collection = :collection AND embedding.seq IS NULL AND chunk.state NOT IN ('superseded', 'pending')
 ORDER BY chunk.seq LIMIT :most
 """
 PAGE = 2_000

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 
-from scaffold.core.knowledge import Chunk, ChunkId, CollectionName
+from scaffold.core.knowledge import Chunk, ChunkId, CollectionName, DocumentId
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.knowledge.chunks import Chunks
 from scaffold.store.knowledge.collections import Collections
+from scaffold.store.knowledge.documents import Documents
 from scaffold.store.knowledge.embeddings import Embeddings
 
 
@@ -17,6 +18,7 @@ class KnowledgeTables:
         self.collections = Collections(connection, clock)
         self.chunks = Chunks(connection, clock)
         self.embeddings = Embeddings(connection, clock)
+        self.documents = Documents(connection, clock)
         self._connection = connection
 
     def is_full(self, name: CollectionName) -> bool:
@@ -31,6 +33,11 @@ class KnowledgeTables:
     def forget_collection(self, name: CollectionName) -> None:
         """Delete a collection with all it has for good; then `empty_log` outside of the transaction."""
         self.collections.forget(name)
+        self._connection.driver.rewrite_words("chunk_words")
+
+    def forget_document(self, document: DocumentId) -> None:
+        """Delete a document with its chunks, words and vectors for good; then `empty_log`."""
+        self.documents.forget(document)
         self._connection.driver.rewrite_words("chunk_words")
 
     def replace(self, chunk: Chunk) -> None:

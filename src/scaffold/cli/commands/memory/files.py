@@ -7,7 +7,7 @@ from scaffold.core.printable_text import count_of, one_line
 from scaffold.memory.markdown import ReadMemory, is_export, memories_as_markdown, read_memories
 from scaffold.memory.memories import USER, Memories
 from scaffold.memory.notes import MemoryScope
-from scaffold.session.memory.commands import MemoryAnswer
+from scaffold.session.memory.answer import MemoryAnswer
 
 MAX_BYTES = 4_000_000
 MOST_SHOWN = 10

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import click
 
 from scaffold.agent.model_access import open_user_store
+from scaffold.cli.commands.memory.documents import documents, forget_document, ingest, search_documents
 from scaffold.cli.commands.memory.files import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
@@ -24,7 +25,7 @@ from scaffold.memory.notes import MemoryScope, MemoryType
 from scaffold.memory.opening import open_memories
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory import commands
-from scaffold.session.memory.commands import MemoryAnswer
+from scaffold.session.memory.answer import MemoryAnswer
 from scaffold.session.memory.embedding import EmbedderSource
 
 
@@ -52,10 +53,12 @@ def list_(index: str, *, as_json: bool) -> None:
 
 @memory.command()
 @click.argument("query", nargs=-1, required=True)
-@click.option("--index", metavar="INDEX", default=MEMORIES, help="Search in another index.")
+@click.option("--index", metavar="INDEX", default=MEMORIES, help="Search in another index, e.g. `documents`.")
 @json_option
 def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
-    """Show the memories that fit QUERY, by words and by meaning."""
+    """Show the memories, or the parts of documents, that fit QUERY, by words and by meaning."""
+    if index != MEMORIES and search_documents(index, " ".join(query), as_json=as_json):
+        return
     with _memories() as memories:
         found = commands.searched(memories, " ".join(query), index=index, width=_width())
         _print(run_async(found), as_json=as_json)
@@ -159,6 +162,10 @@ def index(*, again: bool, as_json: bool) -> None:
         with _progress() as tell:
             answer = run_async(commands.indexed(memories, again=again, tell=tell))
         _print(answer, as_json=as_json)
+
+
+for command in (ingest, documents, forget_document):
+    memory.add_command(command)
 
 
 @contextmanager

@@ -1,0 +1,232 @@
+"""Store documents in pieces that can be searched. Any process may be killed at any moment: the next one goes on."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import IndexFull, StaleFence, UsageError
+from scaffold.core.knowledge import Chunk, ChunkId, ChunkState, CollectionName, Document, DocumentId, Span
+from scaffold.host.random_ids import new_id
+from scaffold.memory.documents.files import OpenedFile, content_hash
+from scaffold.memory.documents.parts import DocumentPart, DocumentReader, Piece, ReadingOptions
+from scaffold.memory.documents.pdf_reader import check_pdf
+from scaffold.store.database import Store
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.knowledge.collections import capacity_of
+from scaffold.store.user_store import UserStore
+
+Outcome = Literal["added", "replaced", "unchanged"]
+SPLITTING = 1
+"""How documents are split; with another number, all are read anew when they are ingested again."""
+CHUNK_ID_CHARS = 12
+SOURCE = "file:"
+PAGES_OF = "#pages="
+MOST_TAKEOVERS = 1_000
+"""How often one process goes on from where another one has got to meanwhile."""
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """How far a document is stored."""
+
+    document: Document
+    unit: Literal["page", "character"]
+    chunks: int
+    """How many are stored since this process began."""
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    """What became of a document."""
+
+    document: Document
+    outcome: Outcome
+    chunks: int
+    """How many chunks it has."""
+    resumed: bool = False
+    """Whether a part of it was stored already."""
+
+
+class Ingestion:
+    """Stores documents in one index of a database. Several processes may do so with the same file."""
+
+    def __init__(
+        self,
+        database: Store | UserStore,
+        index: CollectionName,
+        reader: DocumentReader,
+        *,
+        clock: TimeSource,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._reader = reader
+        self._clock = clock
+        self._on_progress = on_progress
+
+    async def add(self, opened: OpenedFile, options: ReadingOptions) -> Ingested:
+        """Store a document, or what is missing of it; an unchanged one is left as it is.
+
+        A former version is found until the new one is complete. UsageError if it cannot be read, IndexFull if it does
+        not fit.
+        """
+        if opened.is_pdf:
+            check_pdf(opened.file, opened.name)
+        version = opened.version
+        digest = _digest(opened, options)
+        source = _source(opened, options)
+        known = self._known(source, digest)
+        if known is not None and known.state == "read":
+            return self._ingested(known, "unchanged")
+        if known is None:
+            self._require_room(opened, options, source)
+        outcome: Outcome = "replaced" if self._former(source) else "added"
+        document = self._begin(opened, source, digest)
+        resumed = document.position > 0
+        for _ in range(MOST_TAKEOVERS):
+            try:
+                document = await self._read(opened, options, document)
+                if opened.version != version:
+                    raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
+                return structs.replace(self._ingested(self._finish(document), outcome), resumed=resumed)
+            except StaleFence:
+                document = self._taken_over(document)
+                if document.state == "read":
+                    return self._ingested(document, outcome)
+        raise UsageError(f"{opened.name} is read by other processes, too", "Repeat the command.")
+
+    async def _read(self, opened: OpenedFile, options: ReadingOptions, document: Document) -> Document:
+        """Store what is missing, and return the document as it is stored then."""
+        chunks, start = 0, self._database.knowledge.documents.end(document.id) + 1
+        async for part in self._reader.parts(opened, options, document, start):
+            document = self._store(document, part)
+            chunks += len(part.pieces)
+            self._on_progress(Progress(document=document, unit="page" if opened.is_pdf else "character", chunks=chunks))
+        return document
+
+    def _store(self, document: Document, part: DocumentPart) -> Document:
+        """Store a part and how far the document is stored with it, in one transaction."""
+        knowledge = self._database.knowledge
+        after = structs.replace(document, position=part.position, length=part.length, missing=part.missing)
+        with self._database.transaction(durable=True):
+            # Before the chunks: another process may have stored the same ones.
+            knowledge.documents.move(document, after)
+            self._check_room(document, len(part.pieces))
+            state: ChunkState = "pending" if self._former(document.source) else "active"
+            knowledge.chunks.add([self._chunk(each, after, state) for each in part.pieces])
+        return after
+
+    def _finish(self, document: Document) -> Document:
+        """Let the new version take the place of the former ones, in one transaction."""
+        documents = self._database.knowledge.documents
+        after = structs.replace(document, state="read")
+        with self._database.transaction(durable=True):
+            for each in self._former(document.source):
+                documents.forget(each.id)
+            documents.move(document, after)
+            documents.activate(document.id)
+        return after
+
+    def _begin(self, opened: OpenedFile, source: str, digest: str) -> Document:
+        """Return the document of which a part may be stored; parts of other versions that were begun are deleted."""
+        knowledge = self._database.knowledge
+        with self._database.transaction(durable=True):
+            knowledge.collections.ensure(self._index)
+            begun = None
+            for each in knowledge.documents.of_source(self._index, source):
+                if each.sha256 == digest:
+                    begun = each
+                elif each.state == "reading":
+                    knowledge.documents.forget(each.id)
+            if begun is not None:
+                return begun
+            document = Document(
+                id=DocumentId(new_id()),
+                collection=self._index,
+                name=opened.name,
+                source=source,
+                sha256=digest,
+                created_at=self._clock.now(),
+            )
+            knowledge.documents.add(document)
+        return document
+
+    def _taken_over(self, document: Document) -> Document:
+        """Return the document as another process has left it; UsageError if it has deleted it."""
+        now = self._database.knowledge.documents.get(document.id)
+        if now is None:
+            raise UsageError(
+                f"{document.name} was read in another version, or deleted, by another process", "Repeat the command."
+            )
+        return now
+
+    def _known(self, source: str, digest: str) -> Document | None:
+        versions = self._database.knowledge.documents.of_source(self._index, source)
+        return next((each for each in versions if each.sha256 == digest), None)
+
+    def _former(self, source: str) -> list[Document]:
+        versions = self._database.knowledge.documents.of_source(self._index, source)
+        return [each for each in versions if each.state == "read"]
+
+    def _require_room(self, opened: OpenedFile, options: ReadingOptions, source: str) -> None:
+        """Raise IndexFull if it is known before anything is stored that the document does not fit."""
+        room = self._room(source)
+        pieces = self._reader.count_pieces(opened, options, most=room + 1)
+        if room <= 0 or (pieces is not None and pieces > room):
+            raise self._full(f"{opened.name} is not stored" + (", and has more chunks than that" if room > 0 else ""))
+
+    def _check_room(self, document: Document, count: int) -> None:
+        if count > self._room(document.source):
+            done = f"up to page {document.position:,} of {document.length:,}" if document.position else "not"
+            raise self._full(f"{document.name} is {done} stored")
+
+    def _room(self, source: str) -> int:
+        """Return how many chunks the index has room for, once former versions of a document are gone."""
+        knowledge = self._database.knowledge
+        former = sum(knowledge.documents.chunks(each.id) for each in self._former(source))
+        return self._capacity() - knowledge.chunks.count(self._index) + former
+
+    def _capacity(self) -> int:
+        stored = self._database.knowledge.collections.get(self._index)
+        return capacity_of(self._index) if stored is None else stored.capacity
+
+    def _full(self, consequence: str) -> IndexFull:
+        count = self._database.knowledge.chunks.count(self._index)
+        return IndexFull(
+            f"the index {self._index} has {count:,} of at most {self._capacity():,} chunks: {consequence}",
+            "Make room (`memory documents` shows what is there, `memory forget-document ID` deletes one), or use "
+            "another index with `--index NAME`; then repeat the command, which goes on where it was.",
+        )
+
+    def _ingested(self, document: Document, outcome: Outcome) -> Ingested:
+        return Ingested(
+            document=document, outcome=outcome, chunks=self._database.knowledge.documents.chunks(document.id)
+        )
+
+    def _chunk(self, each: Piece, document: Document, state: ChunkState) -> Chunk:
+        now, piece = self._clock.now(), each.piece
+        return Chunk(
+            id=ChunkId(new_id(CHUNK_ID_CHARS)),
+            collection=document.collection,
+            text=piece.text,
+            title=piece.title,
+            sha256=hashlib.sha256(piece.text.encode()).hexdigest(),
+            document=document.id,
+            span=Span(piece.start, piece.end, each.page),
+            source=f"{SOURCE}{document.name}",
+            state=state,
+            valid_from=now,
+            created_at=now,
+        )
+
+
+def _source(opened: OpenedFile, options: ReadingOptions) -> str:
+    """Return by what other versions of a document are known; some of its pages are another document than all."""
+    return f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
+
+
+def _digest(opened: OpenedFile, options: ReadingOptions) -> str:
+    """Return what is the same as long as the content of a file, and how it is read, is."""
+    parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""The documents of a repository and of its user: stored, listed, searched and deleted."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import CollectionName, Document
+from scaffold.memory.documents.ingestion import Ingestion, Progress
+from scaffold.memory.documents.parts import DocumentReader
+from scaffold.memory.extra import fill_in_vectors, vector_leg
+from scaffold.memory.fusion import fuse
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, VectorLeg
+from scaffold.memory.index_place import delete_index, index_folder
+from scaffold.memory.memories import FILLED_BY_SEARCH, MemoryDatabases
+from scaffold.memory.notes import MemoryScope
+from scaffold.plan.message_text import quoted, quoted_list
+from scaffold.store.database import Store
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.user_store import UserStore
+
+
+class StoredDocument(Struct, frozen=True, kw_only=True):
+    """A document, and how much of it can be found."""
+
+    document: Document
+    scope: MemoryScope
+    chunks: int
+    vectors: int
+
+
+class FoundPassage(Struct, frozen=True):
+    """A chunk that fits a query."""
+
+    hit: FoundChunk
+    scope: MemoryScope
+
+    @property
+    def place(self) -> str:
+        """Its document and page, or place in it."""
+        chunk = self.hit.chunk
+        name = chunk.source.removeprefix("file:")
+        return f"{name}:{chunk.span.page}" if chunk.span.page else name
+
+
+class DocumentLibrary:
+    """The documents of both databases."""
+
+    def __init__(self, databases: MemoryDatabases, *, clock: TimeSource) -> None:
+        self._databases = databases
+        self._clock = clock
+        self._legs: dict[MemoryScope, VectorLeg | None] = {}
+
+    @property
+    def usual_scope(self) -> MemoryScope:
+        """Where documents are stored unless the user says."""
+        return "user" if self._databases.project is None else "project"
+
+    def ingestion(
+        self, scope: MemoryScope, index: CollectionName, reader: DocumentReader, on_progress: Callable[[Progress], None]
+    ) -> Ingestion:
+        """Return what stores documents in an index."""
+        return Ingestion(self._database(scope), index, reader, clock=self._clock, on_progress=on_progress)
+
+    async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
+        """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
+        leg = self._leg(scope)
+        return 0 if leg is None else await fill_in_vectors(self._database(scope), leg, index, most=most)
+
+    def has_vectors(self, scope: MemoryScope) -> bool:
+        """Whether documents are found by their meaning, too: the extra `memory` is installed."""
+        return self._leg(scope) is not None
+
+    async def find(self, index: CollectionName, query: str, *, most: int) -> Sequence[FoundPassage]:
+        """Return the chunks of an index that fit a query best, the best first."""
+        found: dict[str, FoundPassage] = {}
+        rankings = []
+        for scope, database in self._open():
+            if (leg := self._leg(scope)) is not None:
+                await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
+            hits = await HybridSearch(database.knowledge, leg).find(index, query, most=most)
+            found |= {hit.chunk.id: FoundPassage(hit, scope) for hit in hits}
+            rankings.append([hit.chunk.id for hit in hits])
+        return [found[each] for each in fuse(*rankings)[:most]]
+
+    def all(self, index: CollectionName | None = None) -> list[StoredDocument]:
+        """Return the documents of an index, or of all, by their names."""
+        return [
+            self._stored(scope, document)
+            for scope, database in self._open()
+            for document in database.knowledge.documents.all(index)
+        ]
+
+    def named(self, name: str) -> StoredDocument:
+        """Return the document with this name, or whose id starts so; UsageError if it is none, or several."""
+        known = [(scope, each) for scope, database in self._open() for each in database.knowledge.documents.all()]
+        exact = [(scope, each) for scope, each in known if name in {each.name, each.id}]
+        found = exact or [(scope, each) for scope, each in known if name and each.id.startswith(name)]
+        if len(found) == 1:
+            return self._stored(*found[0])
+        if found:
+            ids = quoted_list([document.id for _, document in found])
+            raise UsageError(f"{quoted(name)} is the name of several documents", f"Say which: {ids}.")
+        raise UsageError(f"there is no document {quoted(name)}", "`memory documents` shows them.")
+
+    def forget(self, stored: StoredDocument) -> bool:
+        """Delete a document with its text, words and vectors; False if another process keeps old text in the log."""
+        database, document = self._database(stored.scope), stored.document
+        with database.transaction(durable=True):
+            database.knowledge.forget_document(document.id)
+        delete_index(index_folder(self._databases.cache, database.name), document.collection)
+        return database.knowledge.empty_log()
+
+    def indices(self) -> frozenset[str]:
+        """Return the names of all indices."""
+        return frozenset(each.name for _, database in self._open() for each in database.knowledge.collections.all())
+
+    def _stored(self, scope: MemoryScope, document: Document) -> StoredDocument:
+        documents = self._database(scope).knowledge.documents
+        chunks, vectors = documents.chunks(document.id), documents.vectors(document.id)
+        return StoredDocument(document=document, scope=scope, chunks=chunks, vectors=vectors)
+
+    def _leg(self, scope: MemoryScope) -> VectorLeg | None:
+        if scope not in self._legs:
+            database = self._database(scope)
+            self._legs[scope] = vector_leg(database.knowledge, index_folder(self._databases.cache, database.name))
+        return self._legs[scope]
+
+    def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
+        if self._databases.project is not None:
+            yield "project", self._databases.project
+        if self._databases.user is not None:
+            yield "user", self._databases.user
+
+    def _database(self, scope: MemoryScope) -> Store | UserStore:
+        for name, database in self._open():
+            if name == scope:
+                return database
+        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
+        raise UsageError(f"a document of the {scope} cannot be stored: {where}", "Choose the other scope.")

@@ -1,0 +1,161 @@
+"""A document part by part: each is stored in one transaction, and says how far the document is stored then."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePath
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import Document
+from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece
+from scaffold.memory.chunking.split import kind_of, pieces_of
+from scaffold.memory.documents.files import OpenedFile, read_text
+from scaffold.memory.documents.outline import Outline
+from scaffold.memory.documents.page_ranges import ALL_PAGES, PageRanges
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.reader_sandbox import ReaderPlace
+from scaffold.policy.secret.redaction import Redactor
+
+PART_PIECES = 500
+MOST_FAILURES = 5
+"""After so many pages in a row that end the reader, the rest of the document is not tried."""
+MISSING_CHARS = 1_000
+MORE = ",..."
+
+
+class Piece(Struct, frozen=True):
+    """A piece of a document that becomes a chunk; its place is one in the whole document."""
+
+    piece: TextPiece
+    page: int = 0
+
+
+class DocumentPart(Struct, frozen=True, kw_only=True):
+    """Some pieces of a document, in order."""
+
+    pieces: Sequence[Piece]
+    position: int
+    """The last page or character that is stored with them."""
+    length: int
+    missing: Mapping[str, str]
+    """As `Document.missing`, of all parts so far."""
+
+
+class ReadingOptions(Struct, frozen=True, kw_only=True):
+    """What is read of a document, and in how long pieces."""
+
+    pages: PageRanges = ALL_PAGES
+    size: PieceSize = USUAL
+
+
+class DocumentReader:
+    """Reads documents part by part, without secrets."""
+
+    def __init__(self, place: ReaderPlace, redactor: Redactor) -> None:
+        self._place = place
+        self._redactor = redactor
+        self._text_of: tuple[OpenedFile, str] | None = None
+
+    def count_pieces(self, opened: OpenedFile, options: ReadingOptions, *, most: int) -> int | None:
+        """Return how many pieces a document has, counted up to `most`; None if that is not known beforehand."""
+        if opened.is_pdf:
+            return None
+        return sum(1 for _ in islice(self._text_pieces(opened, options), most))
+
+    async def parts(
+        self, opened: OpenedFile, options: ReadingOptions, document: Document, start: int
+    ) -> AsyncIterator[DocumentPart]:
+        """Yield what is not stored yet; `start` is the place in the document where that begins."""
+        if not opened.is_pdf:
+            for part in self._text_parts(opened, options, document.position):
+                yield part
+            return
+        async for part in self._pdf_parts(opened, options, document, start):
+            yield part
+
+    def _text_parts(self, opened: OpenedFile, options: ReadingOptions, after: int) -> Iterator[DocumentPart]:
+        if not options.pages.is_all:
+            raise UsageError(f"{opened.name} has no pages", "Leave the pages out.")
+        length = len(self._text(opened))
+        rest = (each for each in self._text_pieces(opened, options) if each.start >= after)
+        while pieces := tuple(islice(rest, PART_PIECES)):
+            yield DocumentPart(
+                pieces=[Piece(each) for each in pieces], position=pieces[-1].end, length=length, missing={}
+            )
+
+    def _text_pieces(self, opened: OpenedFile, options: ReadingOptions) -> Iterator[TextPiece]:
+        pieces = pieces_of(self._text(opened), kind_of(PurePath(opened.name)), options.size)
+        return (each for each in pieces if _has_words(each.text))
+
+    def _text(self, opened: OpenedFile) -> str:
+        if self._text_of is None or self._text_of[0] != opened:
+            self._text_of = opened, self._redactor.clean(read_text(opened))
+        return self._text_of[1]
+
+    async def _pdf_parts(
+        self, opened: OpenedFile, options: ReadingOptions, document: Document, start: int
+    ) -> AsyncIterator[DocumentPart]:
+        pages, missing, failures = options.pages.after(document.position), document.missing, 0
+        part: PdfPart | None = None
+        outline = Outline(())
+        while part is None or pages.count(part.total):
+            request = PdfRequest(pages=pages, headings=part is None)
+            part = await read_pdf(opened.file, opened.name, request, self._place, part.reader if part else None)
+            if not part.pages:
+                raise UsageError(
+                    f"{opened.name} has no page {options.pages}: it has {part.total:,}", "Name pages that it has."
+                )
+            outline = Outline(part.headings) if request.headings else outline
+            pieces: list[Piece] = []
+            for page in part.pages:
+                found = self._pieces_of(page, options, outline)
+                pieces += (Piece(_moved(each, start), page.number) for each in found.pieces)
+                start += found.length
+                missing = with_problem(missing, page)
+            failures = failures + 1 if part.pages[0].ended_reader else 0
+            if failures >= MOST_FAILURES:
+                raise UsageError(
+                    f"{opened.name} cannot be read from page {part.pages[0].number:,} on: "
+                    f"{part.pages[0].problem.removeprefix('cannot be read: ')}",
+                    "Open it in a viewer, and save or print it to a new PDF.",
+                )
+            last = part.pages[-1].number
+            pages = pages.after(last)
+            yield DocumentPart(pieces=pieces, position=last, length=part.total, missing=missing)
+
+    def _pieces_of(self, page: PdfPage, options: ReadingOptions, outline: Outline) -> "_PagePieces":
+        text = self._redactor.clean(page.text).strip()
+        pieces = [each for each in pieces_of(text, "text", options.size) if _has_words(each.text)]
+        titles = outline.titles(page.number, text, pieces)
+        named = [
+            structs.replace(each, title=self._redactor.clean(title)) for each, title in zip(pieces, titles, strict=True)
+        ]
+        return _PagePieces(named, len(text) + 1 if text else 0)
+
+
+class _PagePieces(Struct, frozen=True):
+    pieces: Sequence[TextPiece]
+    length: int
+
+
+def with_problem(missing: Mapping[str, str], page: PdfPage) -> Mapping[str, str]:
+    """Return what is missing of a document, with the problem of another page."""
+    known = missing.get(page.problem, "")
+    if not page.problem or known.endswith(MORE):
+        return missing
+    before, _, last = known.rpartition(",")
+    first, _, end = last.partition("-")
+    if last and int(end or first) == page.number - 1:
+        parts = f"{before},{first}-{page.number}" if before else f"{first}-{page.number}"
+    else:
+        parts = f"{known},{page.number}" if known else f"{page.number}"
+    return {**missing, page.problem: parts if len(parts) < MISSING_CHARS else f"{known}{MORE}"}
+
+
+def _moved(piece: TextPiece, start: int) -> TextPiece:
+    return structs.replace(piece, start=piece.start + start, end=piece.end + start)
+
+
+def _has_words(text: str) -> bool:
+    return any(each.isalnum() for each in text)

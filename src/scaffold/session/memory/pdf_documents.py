@@ -1,0 +1,87 @@
+"""What the agent's tool does that stores a PDF: within a time, after which the same call goes on."""
+
+import asyncio
+import time
+
+from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName
+from scaffold.core.printable_text import count_of
+from scaffold.core.tool import ToolOutput
+from scaffold.memory.chunking.pieces import MAX_CHARS, PieceSize
+from scaffold.memory.documents.files import OpenedFile
+from scaffold.memory.documents.ingestion import Ingested, Progress
+from scaffold.memory.documents.library import DocumentLibrary
+from scaffold.memory.documents.page_ranges import read_page_ranges
+from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
+from scaffold.memory.documents.reader_sandbox import reader_place
+from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.documents import document_name, label, missing_lines, open_library
+from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
+from scaffold.tools.workspace import Workspace, failed_answer
+
+TIME_LIMIT_S = 60.0
+VECTORS_S = 20.0
+VECTORS_AT_ONCE = 64
+MOST_CHARS = 10_000
+
+
+class PdfDocuments:
+    """Implements `tools.documents.DocumentActions`; opens the databases for each call."""
+
+    def __init__(self, access: MemoryAccess, workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) -> None:
+        self._access = access
+        self._workspace = workspace
+        self._time_limit_s = time_limit_s
+
+    async def add_pdf_document(self, path: str, index: str, pages: str, chunk_size: int | None) -> ToolOutput:
+        """Store a PDF of the workspace in an index."""
+        if index == MEMORIES:
+            return failed_answer(f"{MEMORIES} holds memories, not documents; use another `index`.")
+
+        async def answer(pdf: OpenPdf) -> ToolOutput:
+            size = PieceSize(min(chunk_size or MAX_CHARS, MOST_CHARS))
+            options = ReadingOptions(pages=read_page_ranges(pages), size=size)
+            return await self._add(pdf, CollectionName(index or DOCUMENTS), options)
+
+        return await with_workspace_pdf(self._workspace, path, answer)
+
+    async def _add(self, pdf: OpenPdf, index: CollectionName, options: ReadingOptions) -> ToolOutput:
+        stored: list[Progress] = []
+        with open_library(self._access, create=True) as library:
+            scope = library.usual_scope
+            name = document_name(pdf.path, scope, self._access.cwd)
+            opened = OpenedFile(pdf.file, name, is_pdf=True)
+            async with reader_place() as place:
+                reader = DocumentReader(place, self._access.redactor)
+                ingestion = library.ingestion(scope, index, reader, stored.append)
+                try:
+                    async with asyncio.timeout(self._time_limit_s):
+                        done = await ingestion.add(opened, options)
+                except TimeoutError:
+                    return ToolOutput(_so_far(name, stored))
+            await self._fill(library, index)
+            return ToolOutput("\n".join([_stored(done, library), *missing_lines(done.document.missing)]))
+
+    async def _fill(self, library: DocumentLibrary, index: CollectionName) -> None:
+        until = time.monotonic() + VECTORS_S
+        while time.monotonic() < until and await library.fill(library.usual_scope, index, most=VECTORS_AT_ONCE):
+            pass
+
+
+def _so_far(name: str, stored: list[Progress]) -> str:
+    if not stored:
+        return f"{name}: nothing is stored yet. Call it again to go on."
+    document = stored[-1].document
+    return (
+        f"{name}: pages up to {document.position:,} of {document.length:,} are stored in {document.collection}, and "
+        "are found already. Call it again to go on."
+    )
+
+
+def _stored(done: Ingested, library: DocumentLibrary) -> str:
+    document = done.document
+    missing = done.chunks - library.named(document.id).vectors
+    by_words = f"; {missing:,} of them are found by words alone so far" if missing else ""
+    return (
+        f"{label(document)}: {done.outcome} as document {document.id} in {document.collection}: "
+        f"{count_of(document.length, 'page')}, {count_of(done.chunks, 'chunk')}{by_words}."
+    )

@@ -1,0 +1,92 @@
+"""The text of a PDF as the answer of a tool: whole pages, as many as fit, and how to go on."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import UsageError
+from scaffold.core.tool import ToolOutput
+from scaffold.memory.documents.page_ranges import PageRanges, read_page_ranges
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
+from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
+
+PAGES_AT_ONCE = 25
+TIME_LIMIT_S = 60.0
+MARK_CHARS = 40
+"""What is between two pages, at most, beside what is said of one."""
+
+
+class _Shown(Struct, frozen=True, kw_only=True):
+    total: int
+    pages: Sequence[PdfPage]
+    rest: PageRanges | None
+    """What was asked for and is not shown; None if nothing is left."""
+
+
+async def pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
+    """Return pages of a PDF in the workspace, as text or as JSON."""
+
+    async def answer(pdf: OpenPdf) -> ToolOutput:
+        wanted = read_page_ranges(args.get("pages", ""))
+        async with reader_place() as place:
+            found = await _read(pdf.file, pdf.shown, wanted, place)
+        return ToolOutput(_as_json(found) if args.get("format") == "json" else _as_text(pdf.shown, found))
+
+    return await with_workspace_pdf(workspace, args["path"], answer)
+
+
+async def _read(file: int, name: str, wanted: PageRanges, place: ReaderPlace) -> _Shown:
+    """Read pages until they are enough for an answer."""
+    pages: list[PdfPage] = []
+    rest, room, part = wanted, MAX_ANSWER_CHARS, None
+    until = time.monotonic() + TIME_LIMIT_S
+    while part is None or (rest.count(part.total) and room > 0 and time.monotonic() < until):
+        request = PdfRequest(pages=rest, most_pages=PAGES_AT_ONCE)
+        part = await read_pdf(file, name, request, place, part.reader if part else None)
+        if not part.pages:
+            raise UsageError(f"{name} has no page {rest}: it has {part.total:,}", "Ask for pages that it has.")
+        for page in part.pages:
+            size = len(json.dumps(page.text, ensure_ascii=False)) + len(page.problem) + MARK_CHARS
+            if pages and size > room:
+                room = 0
+                break
+            pages.append(_fitting(page, room))
+            room -= size
+            rest = rest.after(page.number)
+    return _Shown(total=_total(part), pages=pages, rest=rest if rest.count(_total(part)) else None)
+
+
+def _total(part: PdfPart | None) -> int:
+    return 0 if part is None else part.total
+
+
+def _fitting(page: PdfPage, room: int) -> PdfPage:
+    """Return a page, or the beginning of one that is longer than an answer."""
+    if len(page.text) <= room:
+        return page
+    problem = f"has {len(page.text):,} characters, of which {room:,} are shown"
+    return structs.replace(page, text=page.text[:room], problem=problem)
+
+
+def _as_text(name: str, found: _Shown) -> str:
+    numbers = f"{found.pages[0].number}-{found.pages[-1].number}" if len(found.pages) > 1 else found.pages[0].number
+    lines = [f"{name}: total_pages {found.total}, pages {numbers}"]
+    for page in found.pages:
+        lines.append(f"--- page {page.number}{' ' if page.problem else ''}{page.problem} ---")
+        lines += [page.text] if page.text else []
+    lines += [f"... continue with pages {found.rest}"] if found.rest else []
+    return "\n".join(lines)
+
+
+def _as_json(found: _Shown) -> str:
+    pages = [
+        {"page": each.number, "text": each.text, **({"problem": each.problem} if each.problem else {})}
+        for each in found.pages
+    ]
+    more = {"continue_with": str(found.rest)} if found.rest else {}
+    return json.dumps({"total_pages": found.total, "pages": pages, **more}, ensure_ascii=False)
