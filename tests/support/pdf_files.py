@@ -14,16 +14,16 @@ def pdf_of(pages: Sequence[str], *, pictures: Sequence[int] = (), outline: Mappi
     `outline` are the headings of the table of contents, with the page of each.
     """
     count = len(pages)
-    objects: dict[int, bytes] = {1: b"", 2: b"", 3: FONT, 4: _stream(b"\x80" * 64, IMAGE_FIELDS)}
+    objects: dict[int, bytes] = {1: b"", 2: b"", 3: FONT, 4: stream(b"\x80" * 64, IMAGE_FIELDS)}
     first = 5
     for number, text in enumerate(pages):
         page, content = first + 2 * number, first + 2 * number + 1
-        drawn = _drawn(text) + (b"\n" + PICTURE if number + 1 in pictures else b"")
+        shown = drawn(text) + (b"\n" + PICTURE if number + 1 in pictures else b"")
         objects[page] = (
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
             b"/Resources << /Font << /F1 3 0 R >> /XObject << /Im1 4 0 R >> >> >>" % content
         )
-        objects[content] = _stream(drawn)
+        objects[content] = stream(shown)
     kids = b" ".join(b"%d 0 R" % (first + 2 * number) for number in range(count))
     objects[2] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, count)
     objects[1] = b"<< /Type /Catalog /Pages 2 0 R%s >>" % _outline(objects, outline or {}, first)
@@ -47,7 +47,8 @@ def assembled(objects: Mapping[int, bytes], trailer: bytes = b"/Root 1 0 R") -> 
     return bytes(file)
 
 
-def _drawn(text: str) -> bytes:
+def drawn(text: str) -> bytes:
+    """Return what draws a text on a page."""
     lines = [part for line in text.split("\n") for part in _wrapped(line)]
     shown = b"\n".join(b"(%s) Tj T*" % _escaped(line) for line in lines)
     return b"BT /F1 9 Tf 11 TL 40 760 Td\n%s\nET" % shown if text else b""
@@ -68,7 +69,8 @@ def _escaped(line: str) -> bytes:
     return plain.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
 
 
-def _stream(data: bytes, fields: bytes = b"") -> bytes:
+def stream(data: bytes, fields: bytes = b"") -> bytes:
+    """Return a compressed stream with further fields."""
     packed = zlib.compress(data)
     return b"<< %s/Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (fields, len(packed), packed)
 

@@ -87,9 +87,11 @@ class Ingestion:
         for _ in range(MOST_TAKEOVERS):
             try:
                 document = await self._read(opened, options, document)
-                if opened.version != version:
-                    raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
+                _require_version(opened, version)
                 return structs.replace(self._ingested(self._finish(document), outcome), resumed=resumed)
+            except UsageError:
+                self._drop_if_empty(document)
+                raise
             except StaleFence:
                 document = self._taken_over(document)
                 if document.state == "read":
@@ -151,6 +153,14 @@ class Ingestion:
             )
             knowledge.documents.add(document)
         return document
+
+    def _drop_if_empty(self, document: Document) -> None:
+        """Delete a document of which nothing could be stored."""
+        documents = self._database.knowledge.documents
+        with self._database.transaction():
+            stored = documents.get(document.id)
+            if stored is not None and stored.state == "reading" and not stored.position:
+                documents.forget(document.id)
 
     def _taken_over(self, document: Document) -> Document:
         """Return the document as another process has left it; UsageError if it has deleted it."""
@@ -219,6 +229,11 @@ class Ingestion:
             valid_from=now,
             created_at=now,
         )
+
+
+def _require_version(opened: OpenedFile, version: tuple[int, int, int]) -> None:
+    if opened.version != version:
+        raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
 
 
 def _source(opened: OpenedFile, options: ReadingOptions) -> str:

@@ -65,8 +65,12 @@ class DocumentLibrary:
 
     async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
         """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
-        leg = self._leg(scope)
-        return 0 if leg is None else await fill_in_vectors(self._database(scope), leg, index, most=most)
+        leg, database = self._leg(scope), self._database(scope)
+        if leg is None:
+            return 0
+        before = database.knowledge.embeddings.count(index)
+        await fill_in_vectors(database, leg, index, most=most)
+        return database.knowledge.embeddings.count(index) - before
 
     def has_vectors(self, scope: MemoryScope) -> bool:
         """Whether documents are found by their meaning, too: the extra `memory` is installed."""

@@ -13,13 +13,15 @@ from scaffold.memory.chunking.split import kind_of, pieces_of
 from scaffold.memory.documents.files import OpenedFile, read_text
 from scaffold.memory.documents.outline import Outline
 from scaffold.memory.documents.page_ranges import ALL_PAGES, PageRanges
-from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.pdf_reader import DAMAGED, PdfPage, PdfPart, PdfRequest, read_pdf
 from scaffold.memory.documents.reader_sandbox import ReaderPlace
 from scaffold.policy.secret.redaction import Redactor
 
 PART_PIECES = 500
 MOST_FAILURES = 5
 """After so many pages in a row that end the reader, the rest of the document is not tried."""
+MOST_DAMAGED = 2_000
+"""The same of pages that are damaged: a file can claim to have millions."""
 MISSING_CHARS = 1_000
 MORE = ",..."
 
@@ -96,7 +98,9 @@ class DocumentReader:
     async def _pdf_parts(
         self, opened: OpenedFile, options: ReadingOptions, document: Document, start: int
     ) -> AsyncIterator[DocumentPart]:
-        pages, missing, failures = options.pages.after(document.position), document.missing, 0
+        pages, missing, unread = options.pages.after(document.position), document.missing, _UnreadPages()
+        if document.position and not pages.count(document.length):
+            return  # whoever stored the last part has died since
         part: PdfPart | None = None
         outline = Outline(())
         while part is None or pages.count(part.total):
@@ -113,13 +117,7 @@ class DocumentReader:
                 pieces += (Piece(_moved(each, start), page.number) for each in found.pieces)
                 start += found.length
                 missing = with_problem(missing, page)
-            failures = failures + 1 if part.pages[0].ended_reader else 0
-            if failures >= MOST_FAILURES:
-                raise UsageError(
-                    f"{opened.name} cannot be read from page {part.pages[0].number:,} on: "
-                    f"{part.pages[0].problem.removeprefix('cannot be read: ')}",
-                    "Open it in a viewer, and save or print it to a new PDF.",
-                )
+            unread.count(part.pages, opened.name)
             last = part.pages[-1].number
             pages = pages.after(last)
             yield DocumentPart(pieces=pieces, position=last, length=part.total, missing=missing)
@@ -132,6 +130,25 @@ class DocumentReader:
             structs.replace(each, title=self._redactor.clean(title)) for each, title in zip(pieces, titles, strict=True)
         ]
         return _PagePieces(named, len(text) + 1 if text else 0)
+
+
+class _UnreadPages:
+    """Counts pages in a row that cannot be read."""
+
+    def __init__(self) -> None:
+        self._failures, self._damaged = 0, 0
+
+    def count(self, pages: Sequence[PdfPage], name: str) -> None:
+        """Count them; UsageError if they are so many that the rest of the document is not tried."""
+        for page in pages:
+            self._failures = self._failures + 1 if page.ended_reader else 0
+            self._damaged = self._damaged + 1 if page.problem == DAMAGED else 0
+        if self._failures >= MOST_FAILURES or self._damaged >= MOST_DAMAGED:
+            raise UsageError(
+                f"{name} cannot be read around page {pages[-1].number:,}: "
+                f"{pages[-1].problem.removeprefix('cannot be read: ')}",
+                "Open it in a viewer, and save or print it to a new PDF.",
+            )
 
 
 class _PagePieces(Struct, frozen=True):

@@ -33,6 +33,14 @@ MAX_OUTPUT_BYTES = 64_000_000
 MOST_PAGES = 5_000_000
 
 
+DAMAGED = "cannot be read: it is damaged"
+IMAGE = "has no text: it is an image, which needs OCR"
+EMPTY = "has no text: it is empty"
+PLURALS: Mapping[str, str] = {
+    DAMAGED: "cannot be read: they are damaged",
+    IMAGE: "have no text: they are images, which need OCR",
+    EMPTY: "have no text: they are empty",
+}
 ENCRYPTED = "encrypted"
 CPU_SIGNAL = 24
 """SIGXCPU."""
@@ -201,12 +209,16 @@ def _first(pages: PageRanges, total: int) -> int | None:
 def _page(line: _Line) -> PdfPage:
     number, text = line.page or 0, line.text[:MAX_PAGE_CHARS]
     if line.damaged:
-        return PdfPage(number=number, problem="cannot be read: it is damaged")
+        return PdfPage(number=number, problem=DAMAGED)
     if not text.strip():
-        why = "it is an image, which needs OCR" if line.images else "it is empty"
-        return PdfPage(number=number, problem=f"has no text: {why}")
+        return PdfPage(number=number, problem=IMAGE if line.images else EMPTY)
     cut = line.chars > len(line.text) or len(line.text) > len(text)
     return PdfPage(number=number, text=text, problem=f"is read up to character {MAX_PAGE_CHARS:,}" if cut else "")
+
+
+def in_number(problem: str, pages: int) -> str:
+    """Return the problem of so many pages."""
+    return problem if pages == 1 else PLURALS.get(problem, problem)
 
 
 def _failure(finished: CommandResult) -> str:

@@ -15,7 +15,7 @@ from scaffold.host.user_dirs import user_dirs
 
 LEVEL_CACHE = "sandbox.json"
 """Where the level of this machine is noted, in the user's cache."""
-MEMORY_BYTES = 2 << 30
+MEMORY_BYTES = 1 << 30
 
 
 class ReaderPlace(Struct, frozen=True):

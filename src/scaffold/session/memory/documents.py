@@ -16,6 +16,7 @@ from scaffold.memory.documents.files import PDF_SUFFIX, opened_file
 from scaffold.memory.documents.ingestion import PAGES_OF, Ingested, Progress
 from scaffold.memory.documents.library import DocumentLibrary, FoundPassage, StoredDocument
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
+from scaffold.memory.documents.pdf_reader import in_number
 from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.memory.opening import open_databases
@@ -146,18 +147,12 @@ def has_pages(document: Document) -> bool:
 
 def missing_lines(missing: Mapping[str, str]) -> list[str]:
     """Return what could not be read of a document as sentences."""
-    return [f"{_pages(pages)} {_plural(problem, pages)}" for problem, pages in missing.items()]
-
-
-def _pages(pages: str) -> str:
-    return f"page {pages}" if pages.isdigit() else f"pages {pages.replace(',', ', ')}"
-
-
-def _plural(problem: str, pages: str) -> str:
-    if pages.isdigit():
-        return problem
-    plural = {"has no text: it is an image, which needs OCR": "have no text: they are images, which need OCR"}
-    return plural.get(problem, problem.replace("has no text: it is", "have no text: they are", 1))
+    return [
+        f"page {pages} {problem}"
+        if pages.isdigit()
+        else f"pages {pages.replace(',', ', ')} {in_number(problem, len(pages))}"
+        for problem, pages in missing.items()
+    ]
 
 
 def document_list(library: DocumentLibrary, index: str | None = None) -> MemoryAnswer:

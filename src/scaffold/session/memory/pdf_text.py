@@ -2,15 +2,16 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from msgspec import Struct, structs
 
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
-from scaffold.memory.documents.page_ranges import PageRanges, read_page_ranges
-from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.page_ranges import MAX_PARTS, PageRanges, read_page_ranges
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, in_number, read_pdf
 from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
 from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
@@ -76,11 +77,24 @@ def _fitting(page: PdfPage, room: int) -> PdfPage:
 def _as_text(name: str, found: _Shown) -> str:
     numbers = f"{found.pages[0].number}-{found.pages[-1].number}" if len(found.pages) > 1 else found.pages[0].number
     lines = [f"{name}: total_pages {found.total}, pages {numbers}"]
-    for page in found.pages:
-        lines.append(f"--- page {page.number}{' ' if page.problem else ''}{page.problem} ---")
-        lines += [page.text] if page.text else []
+    for problem, group in groupby(found.pages, key=lambda page: None if page.text else page.problem):
+        pages = list(group)
+        lines += _page_lines(pages) if problem is None else [_unread_line(problem, pages)]
     lines += [f"... continue with pages {found.rest}"] if found.rest else []
     return "\n".join(lines)
+
+
+def _page_lines(pages: Iterable[PdfPage]) -> Iterator[str]:
+    for page in pages:
+        yield f"--- page {page.number}{' ' if page.problem else ''}{page.problem} ---"
+        yield page.text
+
+
+def _unread_line(problem: str, pages: Sequence[PdfPage]) -> str:
+    """Return one line for pages that follow each other and have no text for the same reason."""
+    numbers = str(read_page_ranges(",".join(str(each.number) for each in pages[:MAX_PARTS])))
+    more = ", ..." if len(pages) > MAX_PARTS else ""
+    return f"--- page{'s' if len(pages) > 1 else ''} {numbers}{more} {in_number(problem, len(pages))} ---"
 
 
 def _as_json(found: _Shown) -> str:

@@ -37,6 +37,8 @@ async def with_workspace_pdf(
         return failed_answer(error.in_full)
     except FileNotFoundError:
         return failed_answer(missing_file(readable.folder, path))
+    except IsADirectoryError:
+        return failed_answer(f"{shown} is a folder; use list_dir.")
     except OSError as error:
         return failed_answer(f"{shown} cannot be read ({error.strerror}); use another file.")
 
