@@ -14,6 +14,7 @@ import command_start
 import git_worktree
 import landing
 import many_goals
+import pdf_pages
 import plan_lint
 import policy_decision
 import proof
@@ -36,6 +37,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "git-worktree": git_worktree.rows,
     "landing": landing.rows,
     "many-goals": many_goals.rows,
+    "pdf-pages": pdf_pages.rows,
     "plan-lint": plan_lint.rows,
     "policy-decision": policy_decision.rows,
     "proof": proof.rows,

@@ -1,0 +1,96 @@
+"""Documents in both databases: how far each is read, and what goes with it."""
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from scaffold.core.errors import StaleFence
+from scaffold.core.knowledge import DOCUMENTS, Chunk, ChunkFilter, ChunkId, Document, DocumentId, Span
+from scaffold.host.clock import FakeClock
+from scaffold.store.database import Store
+
+VECTOR = b"\x00\x3c\x00\x00"
+
+
+def a_document(name: str, **fields) -> Document:
+    given = {"name": "a.pdf", "source": "file:a.pdf", "sha256": name, "created_at": FakeClock().now(), **fields}
+    return Document(id=DocumentId(name), collection=DOCUMENTS, **given)
+
+
+def a_chunk(document: str, number: int, **fields) -> Chunk:
+    now, start = FakeClock().now(), number * 10
+    return Chunk(
+        id=ChunkId(f"{document}{number}"),
+        collection=DOCUMENTS,
+        text="the walrus",
+        sha256="same",
+        document=DocumentId(document),
+        span=Span(start, start + 9, number + 1),
+        valid_from=now,
+        created_at=now,
+        **fields,
+    )
+
+
+def put(store: Store, document: Document, *chunks: Chunk) -> tuple[Chunk, ...]:
+    with store.transaction():
+        store.knowledge.collections.ensure(DOCUMENTS)
+        store.knowledge.documents.add(document)
+        return store.knowledge.chunks.add(chunks)
+
+
+def found(store: Store) -> list[str]:
+    chunks = store.knowledge.chunks
+    return [each.id for each in chunks.with_numbers(chunks.search(DOCUMENTS, ["walrus"], ChunkFilter(), most=9))]
+
+
+def test_only_one_of_two_processes_reads_a_document_further(store: Store) -> None:
+    """RA-9."""
+    begun = a_document("d")
+    put(store, begun)
+    further = structs.replace(begun, position=5, length=9, missing={"is empty": "3-4"})
+    with store.transaction():
+        store.knowledge.documents.move(begun, further)
+    with pytest.raises(StaleFence), store.transaction():
+        store.knowledge.documents.move(begun, further)
+    assert store.knowledge.documents.get(begun.id) == further
+    assert store.knowledge.documents.of_source(DOCUMENTS, "file:a.pdf") == (further,)
+
+
+def test_chunks_of_a_new_version_are_found_once_it_is_complete(store: Store) -> None:
+    """RA-9: and have no vector until then."""
+    put(store, a_document("d"), a_chunk("d", 0, state="pending"), a_chunk("d", 1, state="pending"))
+    knowledge = store.knowledge
+    assert (found(store), knowledge.embeddings.missing(DOCUMENTS, most=9)) == ([], ())
+    with store.transaction():
+        knowledge.documents.activate(DocumentId("d"))
+    assert found(store) == ["d0", "d1"]
+    assert len(knowledge.embeddings.missing(DOCUMENTS, most=9)) == 2
+
+
+def test_a_document_goes_with_its_chunks_and_vectors(store: Store) -> None:
+    """RA-9: what an index outside of the database has to drop is noted."""
+    kept, gone = a_document("k", source="file:b"), a_document("g")
+    chunks = (*put(store, kept, a_chunk("k", 0)), *put(store, gone, a_chunk("g", 0), a_chunk("g", 1)))
+    knowledge = store.knowledge
+    with store.transaction():
+        knowledge.collections.set_model(DOCUMENTS, "m", 2)
+        knowledge.embeddings.put("m", [(each, VECTOR) for each in chunks])
+    before = knowledge.embeddings.last_change()
+    documents = knowledge.documents
+    assert (documents.chunks(gone.id), documents.vectors(gone.id), documents.end(gone.id)) == (2, 2, 19)
+    with store.transaction():
+        knowledge.forget_document(gone.id)
+    assert (found(store), knowledge.embeddings.count(DOCUMENTS), documents.end(gone.id)) == (["k0"], 1, -1)
+    assert knowledge.embeddings.removed_after(DOCUMENTS, before) == {each.seq for each in chunks[1:]}
+    assert documents.all() == documents.all(DOCUMENTS) == documents.by_prefix("k") == (kept,)
+
+
+def test_the_text_of_a_forgotten_document_is_nowhere_in_the_file(file_store: Store, path: Path) -> None:
+    """RA-9."""
+    put(file_store, a_document("d"), a_chunk("d", 0))
+    with file_store.transaction():
+        file_store.knowledge.forget_document(DocumentId("d"))
+    assert file_store.knowledge.empty_log()
+    assert all(b"walrus" not in each.read_bytes() for each in path.parent.iterdir() if each.is_file())
