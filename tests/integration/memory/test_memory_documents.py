@@ -15,6 +15,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.memory.chunking.pieces import PieceSize
 from scaffold.memory.documents.files import opened_file
 from scaffold.memory.documents.folder import documents_below
+from scaffold.memory.documents.ingestion import Ingestion
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
@@ -54,7 +55,8 @@ def ignore(progress) -> None:
 @asynccontextmanager
 async def ingestion(library, folder: Path, *, index=DOCUMENTS, on_progress=ignore, redactor=None):
     reader = DocumentReader(ReaderPlace(folder, None), redactor or Redactor())
-    yield library.ingestion("project", CollectionName(index), reader, on_progress)
+    database = library.database("project")
+    yield Ingestion(database, CollectionName(index), reader, clock=FakeClock(), on_progress=on_progress)
 
 
 async def add(library, path: Path, options=SMALL, **given):

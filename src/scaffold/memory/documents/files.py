@@ -15,6 +15,10 @@ from scaffold.policy.secret.files import secret_entry
 MAX_TEXT_BYTES = 20_000_000
 BLOCK_BYTES = 1 << 20
 PDF_SUFFIX = ".pdf"
+SOURCE = "file:"
+"""The beginning of the source of a document and its chunks; then comes its name."""
+PAGES_OF = "#pages="
+"""What follows in the source of a document that is only some pages of a file."""
 HEAD_BYTES = 1_024
 MAGIC = b"%PDF-"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from scaffold.core.errors import IndexFull, StaleFence, UsageError
 from scaffold.core.knowledge import Chunk, ChunkId, ChunkState, CollectionName, Document, DocumentId, Span
 from scaffold.host.random_ids import new_id
-from scaffold.memory.documents.files import OpenedFile, content_hash
+from scaffold.memory.documents.files import PAGES_OF, SOURCE, OpenedFile, content_hash
 from scaffold.memory.documents.parts import DocumentPart, DocumentReader, Piece, ReadingOptions
 from scaffold.memory.documents.pdf_reader import check_pdf
 from scaffold.store.database import Store
@@ -21,8 +21,6 @@ Outcome = Literal["added", "replaced", "unchanged"]
 SPLITTING = 1
 """How documents are split; with another number, all are read anew when they are ingested again."""
 CHUNK_ID_CHARS = 12
-SOURCE = "file:"
-PAGES_OF = "#pages="
 MOST_TAKEOVERS = 1_000
 """How often one process goes on from where another one has got to meanwhile."""
 

@@ -1,14 +1,13 @@
 """The documents of a repository and of its user: stored, listed, searched and deleted."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CollectionName, Document
-from scaffold.memory.documents.ingestion import Ingestion, Progress
-from scaffold.memory.documents.parts import DocumentReader
+from scaffold.memory.documents.files import SOURCE
 from scaffold.memory.extra import fill_in_vectors, vector_leg
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import FoundChunk, HybridSearch, VectorLeg
@@ -40,7 +39,7 @@ class FoundPassage(Struct, frozen=True):
     def place(self) -> str:
         """Its document and page, or place in it."""
         chunk = self.hit.chunk
-        name = chunk.source.removeprefix("file:")
+        name = chunk.source.removeprefix(SOURCE)
         return f"{name}:{chunk.span.page}" if chunk.span.page else name
 
 
@@ -57,15 +56,9 @@ class DocumentLibrary:
         """Where documents are stored unless the user says."""
         return "user" if self._databases.project is None else "project"
 
-    def ingestion(
-        self, scope: MemoryScope, index: CollectionName, reader: DocumentReader, on_progress: Callable[[Progress], None]
-    ) -> Ingestion:
-        """Return what stores documents in an index."""
-        return Ingestion(self._database(scope), index, reader, clock=self._clock, on_progress=on_progress)
-
     async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
         """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
-        leg, database = self._leg(scope), self._database(scope)
+        leg, database = self._leg(scope), self.database(scope)
         if leg is None:
             return 0
         before = database.knowledge.embeddings.count(index)
@@ -110,7 +103,7 @@ class DocumentLibrary:
 
     def forget(self, stored: StoredDocument) -> bool:
         """Delete a document with its text, words and vectors; False if another process keeps old text in the log."""
-        database, document = self._database(stored.scope), stored.document
+        database, document = self.database(stored.scope), stored.document
         with database.transaction(durable=True):
             database.knowledge.forget_document(document.id)
         delete_index(index_folder(self._databases.cache, database.name), document.collection)
@@ -120,14 +113,22 @@ class DocumentLibrary:
         """Return the names of all indices."""
         return frozenset(each.name for _, database in self._open() for each in database.knowledge.collections.all())
 
+    def database(self, scope: MemoryScope) -> Store | UserStore:
+        """Return a database; UsageError if there is none."""
+        for name, database in self._open():
+            if name == scope:
+                return database
+        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
+        raise UsageError(f"a document of the {scope} cannot be stored: {where}", "Choose the other scope.")
+
     def _stored(self, scope: MemoryScope, document: Document) -> StoredDocument:
-        documents = self._database(scope).knowledge.documents
+        documents = self.database(scope).knowledge.documents
         chunks, vectors = documents.chunks(document.id), documents.vectors(document.id)
         return StoredDocument(document=document, scope=scope, chunks=chunks, vectors=vectors)
 
     def _leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
-            database = self._database(scope)
+            database = self.database(scope)
             self._legs[scope] = vector_leg(database.knowledge, index_folder(self._databases.cache, database.name))
         return self._legs[scope]
 
@@ -136,10 +137,3 @@ class DocumentLibrary:
             yield "project", self._databases.project
         if self._databases.user is not None:
             yield "user", self._databases.user
-
-    def _database(self, scope: MemoryScope) -> Store | UserStore:
-        for name, database in self._open():
-            if name == scope:
-                return database
-        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
-        raise UsageError(f"a document of the {scope} cannot be stored: {where}", "Choose the other scope.")

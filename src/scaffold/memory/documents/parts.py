@@ -13,7 +13,8 @@ from scaffold.memory.chunking.split import kind_of, pieces_of
 from scaffold.memory.documents.files import OpenedFile, read_text
 from scaffold.memory.documents.outline import Outline
 from scaffold.memory.documents.page_ranges import ALL_PAGES, PageRanges
-from scaffold.memory.documents.pdf_reader import DAMAGED, PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
+from scaffold.memory.documents.problems import DAMAGED
 from scaffold.memory.documents.reader_sandbox import ReaderPlace
 from scaffold.policy.secret.redaction import Redactor
 

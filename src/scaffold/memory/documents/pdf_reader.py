@@ -16,6 +16,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
 from scaffold.memory.documents.files import HEAD_BYTES, MAGIC
 from scaffold.memory.documents.page_ranges import PageRanges
+from scaffold.memory.documents.problems import DAMAGED, EMPTY, IMAGE
 from scaffold.memory.documents.reader_sandbox import MEMORY_BYTES, ReaderPlace
 
 Reader = Literal["pdfium", "pypdf"]
@@ -33,14 +34,6 @@ MAX_OUTPUT_BYTES = 64_000_000
 MOST_PAGES = 5_000_000
 
 
-DAMAGED = "cannot be read: it is damaged"
-IMAGE = "has no text: it is an image, which needs OCR"
-EMPTY = "has no text: it is empty"
-PLURALS: Mapping[str, str] = {
-    DAMAGED: "cannot be read: they are damaged",
-    IMAGE: "have no text: they are images, which need OCR",
-    EMPTY: "have no text: they are empty",
-}
 ENCRYPTED = "encrypted"
 CPU_SIGNAL = 24
 """SIGXCPU."""
@@ -214,11 +207,6 @@ def _page(line: _Line) -> PdfPage:
         return PdfPage(number=number, problem=IMAGE if line.images else EMPTY)
     cut = line.chars > len(line.text) or len(line.text) > len(text)
     return PdfPage(number=number, text=text, problem=f"is read up to character {MAX_PAGE_CHARS:,}" if cut else "")
-
-
-def in_number(problem: str, pages: int) -> str:
-    """Return the problem of so many pages."""
-    return problem if pages == 1 else PLURALS.get(problem, problem)
 
 
 def _failure(finished: CommandResult) -> str:

@@ -6,9 +6,10 @@ import time
 from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput
+from scaffold.host.wall_clock import WallClock
 from scaffold.memory.chunking.pieces import MAX_CHARS, PieceSize
 from scaffold.memory.documents.files import OpenedFile
-from scaffold.memory.documents.ingestion import Ingested, Progress
+from scaffold.memory.documents.ingestion import Ingested, Ingestion, Progress
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
@@ -52,7 +53,9 @@ class PdfDocuments:
             opened = OpenedFile(pdf.file, name, is_pdf=True)
             async with reader_place() as place:
                 reader = DocumentReader(place, self._access.redactor)
-                ingestion = library.ingestion(scope, index, reader, stored.append)
+                ingestion = Ingestion(
+                    library.database(scope), index, reader, clock=WallClock(), on_progress=stored.append
+                )
                 try:
                     async with asyncio.timeout(self._time_limit_s):
                         done = await ingestion.add(opened, options)

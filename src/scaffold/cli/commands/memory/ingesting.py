@@ -1,0 +1,93 @@
+"""What `memory ingest` does, and how it shows its progress."""
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+from scaffold.cli.commands.memory.documents import library_here, print_answer
+from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.style import can_draw_on
+from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import CollectionName
+from scaffold.core.printable_text import count_of, printable
+from scaffold.host.process.async_runner import run_async
+from scaffold.memory.chunking.pieces import PieceSize
+from scaffold.memory.documents.folder import documents_below
+from scaffold.memory.documents.ingestion import Progress
+from scaffold.memory.documents.library import DocumentLibrary
+from scaffold.memory.documents.page_ranges import read_page_ranges
+from scaffold.memory.documents.parts import ReadingOptions
+from scaffold.memory.notes import MemoryScope
+from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.answer import MemoryAnswer
+from scaffold.session.memory.ingest import IngestRequest, Reporting, ingested
+
+LINE_EVERY_S = 5.0
+DRAW_EVERY_S = 0.1
+
+
+def run_ingest(
+    paths: Sequence[Path], *, index: str, pages: str, chunk_size: int, scope: str | None, as_json: bool
+) -> None:
+    """Store files and the documents of folders; UsageError at the end if one could not be stored."""
+    options = ReadingOptions(pages=read_page_ranges(pages), size=PieceSize(chunk_size))
+    chosen: MemoryScope | None = next((each for each in get_args(MemoryScope) if each == scope), None)
+    progress = ProgressPrinter(quiet=as_json)
+
+    async def work(library: DocumentLibrary, access: MemoryAccess) -> MemoryAnswer:
+        files = [file for path in paths for file in (await documents_below(path) if path.is_dir() else [path])]
+        request = IngestRequest(files=files, index=CollectionName(index), scope=chosen, options=options)
+        return await ingested(library, access, request, Reporting(progress.document, progress.vectors))
+
+    try:
+        with library_here(create=chosen != "user") as opened:
+            answer = run_async(work(*opened))
+    finally:
+        progress.end()
+    print_answer(answer, as_json=as_json)
+    if failed := answer.data["failed"]:
+        raise UsageError(f"{count_of(len(failed), 'file')} could not be stored", "See above what to do.")
+
+
+class ProgressPrinter:
+    """Says on standard error how far it is: a terminal shows it in one line, elsewhere there is one now and then."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._draws = not quiet and can_draw_on(sys.stderr)
+        self._began = self._last = time.monotonic()
+        self._drawn = False
+
+    def document(self, progress: Progress) -> None:
+        """Take note of a stored part."""
+        document = progress.document
+        rate = progress.chunks / max(time.monotonic() - self._began, 0.001)
+        unit = count_of(document.length, progress.unit)
+        self._say(
+            f"{printable(document.name)}: {document.position:,} of {unit}, "
+            f"{count_of(progress.chunks, 'chunk')}, {rate:,.0f} a second"
+        )
+
+    def vectors(self, count: int) -> None:
+        """Take note of stored vectors."""
+        self._say(f"{count_of(count, 'vector')}, {count / max(time.monotonic() - self._began, 0.001):,.0f} a second")
+
+    def end(self) -> None:
+        """Leave the line to what is printed next."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def _say(self, line: str) -> None:
+        now = time.monotonic()
+        if self._quiet or now - self._last < (DRAW_EVERY_S if self._draws else LINE_EVERY_S):
+            return
+        self._last = now
+        if self._draws:
+            self._drawn = True
+            sys.stderr.write(f"\r\x1b[K{layout_for(sys.stderr).cut(line)}")
+            sys.stderr.flush()
+        else:
+            print_text(line, err=True)
