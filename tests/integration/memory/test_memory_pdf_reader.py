@@ -23,6 +23,17 @@ CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
 GOOD = pdf_of(["one walrus", "two", "three"])
 
 
+@pytest.fixture(scope="session")
+def level_home(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def own_home(level_home, monkeypatch) -> None:
+    """Note the level of this machine's sandbox in a home that only these tests have."""
+    monkeypatch.setenv("SCAFFOLD_HOME", str(level_home))
+
+
 async def read(content: bytes, folder: Path, *, pages="", reader=None, sandboxed=True, **given) -> PdfPart:
     path = folder / "x.pdf"
     path.write_bytes(content)

@@ -22,6 +22,17 @@ from support.pdf_files import pdf_of
 pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")
 
 
+@pytest.fixture(scope="session")
+def level_home(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def own_home(level_home, monkeypatch) -> None:
+    """Note the level of this machine's sandbox in a home that only these tests have."""
+    monkeypatch.setenv("SCAFFOLD_HOME", str(level_home))
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     root = tmp_path / "work"
@@ -30,8 +41,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 @pytest.fixture
-def store_pdf(workspace, tmp_path, monkeypatch):
-    monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "home"))
+def store_pdf(workspace, tmp_path):
     with closing(UserStore.open(tmp_path / "home" / "user.db", clock=FakeClock())) as store:
         access = MemoryAccess(cwd=workspace.root, store=store, redactor=Redactor())
         yield pdf_document_tool(PdfDocuments(access, workspace)).run

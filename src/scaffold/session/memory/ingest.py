@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import IndexFull, ScaffoldError, UsageError
-from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName
+from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName, Document
 from scaffold.core.printable_text import count_of, printable
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.documents.files import opened_file
@@ -36,6 +36,8 @@ class Reporting(Struct, frozen=True):
     """Who is told how far it is."""
 
     on_progress: Callable[[Progress], None]
+    on_stored: Callable[[str], None]
+    """Called with what became of a document, in lines."""
     on_vectors: Callable[[int], None]
     """Called with the number of vectors that were computed so far."""
 
@@ -64,6 +66,7 @@ async def ingested(
             try:
                 with opened_file(path, name) as opened:
                     done.append(await ingestion.add(opened, request.options))
+                    reporting.on_stored("\n".join(_ingested_lines(done[-1], request.options)))
             except UsageError as error:
                 failed.append(_Failed(name, error))
                 if isinstance(error, IndexFull):
@@ -83,8 +86,7 @@ async def _filled(library: DocumentLibrary, scope: MemoryScope, index: Collectio
 
 
 def _report(done: Sequence[Ingested], failed: Sequence[_Failed], vectors: int, *, by_meaning: bool) -> MemoryAnswer:
-    lines = [line for each in done for line in _ingested_lines(each)]
-    lines += [f"{printable(each.name)}: not stored: {printable(each.error.what)}" for each in failed]
+    lines = [f"{printable(each.name)}: not stored: {printable(each.error.what)}" for each in failed]
     lines += [f"  {line}" for line in dict.fromkeys(printable(each.error.fix) for each in failed)]
     if len(done) > 1:
         lines.append(f"{count_of(len(done), 'document')}, {count_of(sum(each.chunks for each in done), 'chunk')}")
@@ -103,9 +105,15 @@ def _report(done: Sequence[Ingested], failed: Sequence[_Failed], vectors: int, *
     return MemoryAnswer("\n".join(lines), data)
 
 
-def _ingested_lines(each: Ingested) -> Iterator[str]:
+def _ingested_lines(each: Ingested, options: ReadingOptions) -> Iterator[str]:
     document = each.document
-    pages = f"{count_of(document.length, 'page')}, " if has_pages(document) else ""
+    pages = f"{pages_of(document, options)}, " if has_pages(document) else ""
     went_on = ", from where it was" if each.resumed and each.outcome != "unchanged" else ""
     yield f"{label(document)}: {each.outcome}{went_on}: {pages}{count_of(each.chunks, 'chunk')}  {document.id}"
     yield from (f"  {line}" for line in missing_lines(document.missing))
+
+
+def pages_of(document: Document, options: ReadingOptions) -> str:
+    """Return how many pages of a document were to be read."""
+    count = options.pages.count(document.length)
+    return count_of(count, "page") if count == document.length else f"{count:,} of {count_of(document.length, 'page')}"

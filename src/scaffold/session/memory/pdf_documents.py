@@ -16,6 +16,7 @@ from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.documents import document_name, label, missing_lines, open_library
+from scaffold.session.memory.ingest import pages_of
 from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
 from scaffold.tools.workspace import Workspace, failed_answer
 
@@ -62,7 +63,7 @@ class PdfDocuments:
                 except TimeoutError:
                     return ToolOutput(_so_far(name, stored))
             await self._fill(library, index)
-            return ToolOutput("\n".join([_stored(done, library), *missing_lines(done.document.missing)]))
+            return ToolOutput("\n".join([_stored(done, options, library), *missing_lines(done.document.missing)]))
 
     async def _fill(self, library: DocumentLibrary, index: CollectionName) -> None:
         until = time.monotonic() + VECTORS_S
@@ -80,11 +81,11 @@ def _so_far(name: str, stored: list[Progress]) -> str:
     )
 
 
-def _stored(done: Ingested, library: DocumentLibrary) -> str:
+def _stored(done: Ingested, options: ReadingOptions, library: DocumentLibrary) -> str:
     document = done.document
     missing = done.chunks - library.named(document.id).vectors
     by_words = f"; {missing:,} of them are found by words alone so far" if missing else ""
     return (
         f"{label(document)}: {done.outcome} as document {document.id} in {document.collection}: "
-        f"{count_of(document.length, 'page')}, {count_of(done.chunks, 'chunk')}{by_words}."
+        f"{pages_of(document, options)}, {count_of(done.chunks, 'chunk')}{by_words}."
     )

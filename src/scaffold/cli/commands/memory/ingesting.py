@@ -39,7 +39,7 @@ def run_ingest(
     async def work(library: DocumentLibrary, access: MemoryAccess) -> MemoryAnswer:
         files = [file for path in paths for file in (await documents_below(path) if path.is_dir() else [path])]
         request = IngestRequest(files=files, index=CollectionName(index), scope=chosen, options=options)
-        return await ingested(library, access, request, Reporting(progress.document, progress.vectors))
+        return await ingested(library, access, request, Reporting(progress.document, progress.stored, progress.vectors))
 
     try:
         with library_here(create=chosen != "user") as opened:
@@ -70,6 +70,13 @@ class ProgressPrinter:
             f"{count_of(progress.chunks, 'chunk')}, {rate:,.0f} a second"
         )
 
+    def stored(self, text: str) -> None:
+        """Print what became of a document."""
+        if not self._quiet:
+            self.end()
+            print_text(text)
+            sys.stdout.flush()
+
     def vectors(self, count: int) -> None:
         """Take note of stored vectors."""
         self._say(f"{count_of(count, 'vector')}, {count / max(time.monotonic() - self._began, 0.001):,.0f} a second")
@@ -77,6 +84,7 @@ class ProgressPrinter:
     def end(self) -> None:
         """Leave the line to what is printed next."""
         if self._drawn:
+            self._drawn = False
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
