@@ -268,8 +268,10 @@ async def test_pages_of_a_pdf_are_found_with_their_number_and_taken_up_where_the
             break
         except Killed:
             assert (await found(library, f"Section {positions[-1]}"))[0] == f"manual.pdf:{positions[-1]}"
-    assert positions == [500, 1_000, 1_100], "no page was read twice"
-    assert (done.document.length, done.document.missing) == (1_100, {})
+    assert positions == sorted(set(positions))
+    assert (positions[-1], done.document.length, done.document.missing) == (1_100, 1_100, {})
+    rows = library.database("project")._connection.rows("SELECT page, text FROM chunk WHERE text LIKE '%Section%'")
+    assert sorted(row["page"] for row in rows) == [*range(1, 1_101)], "no page was read twice"
     assert (await found(library, "Section 733 mast 733"))[0] == "manual.pdf:733"
     part = await add(library, path, ReadingOptions(pages=read_page_ranges("5,7-8")))
     assert part.outcome == "added", "some pages are another document"

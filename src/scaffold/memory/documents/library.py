@@ -129,7 +129,8 @@ class DocumentLibrary:
     def _leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
             database = self.database(scope)
-            self._legs[scope] = vector_leg(database.knowledge, index_folder(self._databases.cache, database.name))
+            folder, by_meaning = index_folder(self._databases.cache, database.name), self._databases.by_meaning
+            self._legs[scope] = vector_leg(database.knowledge, folder) if by_meaning else None
         return self._legs[scope]
 
     def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:

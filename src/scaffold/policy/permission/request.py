@@ -15,17 +15,8 @@ from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, WorkspacePaths
 
 _NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
     "file_read": (
-        *(
-            "read_file",
-            "file_read",
-            "list_dir",
-            "file_info",
-            "search_files",
-            "glob",
-            "grep",
-            "pip_list",
-            "pdf_extract_text",
-        ),
+        *("read_file", "file_read", "list_dir", "file_info", "search_files", "glob", "grep"),
+        *("pip_list", "pdf_extract_text"),
     ),
     "file_write": (*("write_file", "file_write", "append_file", "apply_delta", "apply_patch", "edit", "edit_file"),),
     "shell": tuple(sorted(SHELL_TOOLS)),
