@@ -29,16 +29,6 @@ def open_memories(
         yield Memories(databases, clock=WallClock(), redactor=redactor)
 
 
-@contextmanager
-def open_databases(
-    cwd: Path, user: UserStore | None, *, create: bool = False, embedder: Embedder | None = None
-) -> Iterator[MemoryDatabases]:
-    """Open the databases in which the memories and documents of the repository and of the user are."""
-    store = _project_store(cwd, WallClock(), create=create)
-    with nullcontext() if store is None else closing(store):
-        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder)
-
-
 def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:
     try:
         common = find_common_dir(cwd)
@@ -51,3 +41,13 @@ def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None
         return None if place is None else Store.open(place, clock=clock, create=False)
     except StoreEmpty:
         return None
+
+
+@contextmanager
+def open_databases(
+    cwd: Path, user: UserStore | None, *, create: bool = False, embedder: Embedder | None = None
+) -> Iterator[MemoryDatabases]:
+    """Open the databases of the repository around `cwd` and of the user; with `create`, the repository's is made."""
+    store = _project_store(cwd, WallClock(), create=create)
+    with nullcontext() if store is None else closing(store):
+        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder)

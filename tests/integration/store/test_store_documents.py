@@ -81,7 +81,7 @@ def test_a_document_goes_with_its_chunks_and_vectors(store: Store) -> None:
     documents = knowledge.documents
     assert (documents.chunks(gone.id), documents.vectors(gone.id), documents.end(gone.id)) == (2, 2, 19)
     with store.transaction():
-        knowledge.forget_document(gone.id)
+        knowledge.documents.forget_for_good(gone.id)
     assert (found(store), knowledge.embeddings.count(DOCUMENTS), documents.end(gone.id)) == (["k0"], 1, -1)
     assert knowledge.embeddings.removed_after(DOCUMENTS, before) == {each.seq for each in chunks[1:]}
     assert documents.all() == documents.all(DOCUMENTS) == documents.by_prefix("k") == (kept,)
@@ -91,6 +91,6 @@ def test_the_text_of_a_forgotten_document_is_nowhere_in_the_file(file_store: Sto
     """RA-9."""
     put(file_store, a_document("d"), a_chunk("d", 0))
     with file_store.transaction():
-        file_store.knowledge.forget_document(DocumentId("d"))
+        file_store.knowledge.documents.forget_for_good(DocumentId("d"))
     assert file_store.knowledge.empty_log()
     assert all(b"walrus" not in each.read_bytes() for each in path.parent.iterdir() if each.is_file())

@@ -105,7 +105,7 @@ class DocumentLibrary:
         """Delete a document with its text, words and vectors; False if another process keeps old text in the log."""
         database, document = self.database(stored.scope), stored.document
         with database.transaction(durable=True):
-            database.knowledge.forget_document(document.id)
+            database.knowledge.documents.forget_for_good(document.id)
         delete_index(index_folder(self._databases.cache, database.name), document.collection)
         return database.knowledge.empty_log()
 

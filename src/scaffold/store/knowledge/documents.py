@@ -91,6 +91,11 @@ class Documents(TableGateway):
         """Let the chunks of a complete version be found."""
         self._connection.write(ACTIVATE, id=document)
 
+    def forget_for_good(self, document: DocumentId) -> None:
+        """Delete a document, with all that is left of its words; then `KnowledgeTables.empty_log`."""
+        self.forget(document)
+        self._connection.driver.rewrite_words("chunk_words")
+
     def forget(self, document: DocumentId) -> None:
         """Delete a document with its chunks, their words and vectors."""
         number = take_numbers(self._connection, 1)[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from scaffold.core.knowledge import Chunk, ChunkId, CollectionName, DocumentId
+from scaffold.core.knowledge import Chunk, ChunkId, CollectionName
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.knowledge.chunks import Chunks
@@ -33,11 +33,6 @@ class KnowledgeTables:
     def forget_collection(self, name: CollectionName) -> None:
         """Delete a collection with all it has for good; then `empty_log` outside of the transaction."""
         self.collections.forget(name)
-        self._connection.driver.rewrite_words("chunk_words")
-
-    def forget_document(self, document: DocumentId) -> None:
-        """Delete a document with its chunks, words and vectors for good; then `empty_log`."""
-        self.documents.forget(document)
         self._connection.driver.rewrite_words("chunk_words")
 
     def replace(self, chunk: Chunk) -> None:
