@@ -135,7 +135,7 @@ async def test_a_full_index_is_said_before_anything_is_stored_where_that_is_know
     with store.transaction():
         store.knowledge.collections.ensure(CollectionName("few"), capacity=300)
     with pytest.raises(
-        IndexFull, match=r"the index few has 0 of at most 300 chunks: notes.txt is not stored"
+        IndexFull, match=r"the index few has 0 of at most 300 chunks: notes.txt has more than 300 and is"
     ) as caught:
         await add(library, path, index="few")
     assert "forget-document" in caught.value.fix

@@ -182,7 +182,8 @@ class Ingestion:
         room = self._room(source)
         pieces = self._reader.count_pieces(opened, options, most=room + 1)
         if room <= 0 or (pieces is not None and pieces > room):
-            raise self._full(f"{opened.name} is not stored" + (", and has more chunks than that" if room > 0 else ""))
+            needs = f"has more than {room:,} and " if room > 0 else ""
+            raise self._full(f"{opened.name} {needs}is not stored")
 
     def _check_room(self, document: Document, count: int) -> None:
         if count > self._room(document.source):

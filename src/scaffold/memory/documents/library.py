@@ -17,6 +17,7 @@ from scaffold.memory.notes import MemoryScope
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
+from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore
 
 
@@ -41,6 +42,10 @@ class FoundPassage(Struct, frozen=True):
         chunk = self.hit.chunk
         name = chunk.source.removeprefix(SOURCE)
         return f"{name}:{chunk.span.page}" if chunk.span.page else name
+
+
+EMBEDDED = 0.9
+"""The share of chunks with a vector from which vectors are searched: those that have one yet would win by that."""
 
 
 class DocumentLibrary:
@@ -76,7 +81,8 @@ class DocumentLibrary:
         for scope, database in self._open():
             if (leg := self._leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
-            hits = await HybridSearch(database.knowledge, leg).find(index, query, most=most)
+            fair = leg if _mostly_embedded(database.knowledge, index) else None
+            hits = await HybridSearch(database.knowledge, fair).find(index, query, most=most)
             found |= {hit.chunk.id: FoundPassage(hit, scope) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]
@@ -138,3 +144,7 @@ class DocumentLibrary:
             yield "project", self._databases.project
         if self._databases.user is not None:
             yield "user", self._databases.user
+
+
+def _mostly_embedded(knowledge: KnowledgeTables, index: CollectionName) -> bool:
+    return knowledge.embeddings.count(index) >= EMBEDDED * knowledge.chunks.count(index)

@@ -103,7 +103,8 @@ def require_index(library: DocumentLibrary, index: str) -> None:
 def _stored_lines(each: StoredDocument) -> Iterator[str]:
     document = each.document
     unit = "pages" if has_pages(document) else "characters"
-    part = "" if document.state == "read" else f", {document.position:,} of {document.length:,} {unit} so far"
+    so_far = f"{document.position:,} of {document.length:,} {unit}" if document.position else "nothing"
+    part = "" if document.state == "read" else f", {so_far} so far"
     of_user = "  (user)" if each.scope == "user" else ""
     yield (
         f"{document.id}  {label(document)}  {count_of(each.chunks, 'chunk')}, "

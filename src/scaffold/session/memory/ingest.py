@@ -30,6 +30,8 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
     index: CollectionName = DOCUMENTS
     scope: MemoryScope | None = None
     options: ReadingOptions = ReadingOptions()
+    vectors: bool = True
+    """Whether all vectors of the index are computed that are missing."""
 
 
 class Reporting(Struct, frozen=True):
@@ -71,7 +73,7 @@ async def ingested(
                 failed.append(_Failed(name, error))
                 if isinstance(error, IndexFull):
                     break
-    vectors = await _filled(library, scope, request.index, reporting) if done else 0
+    vectors = await _filled(library, scope, request.index, reporting) if done and request.vectors else 0
     if failed and not done and len(failed) == 1:
         raise failed[0].error
     return _report(done, failed, vectors, by_meaning=library.has_vectors(scope))

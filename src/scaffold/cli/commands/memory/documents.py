@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -46,15 +46,16 @@ RUN_INGEST = "scaffold.cli.commands.memory.ingesting:run_ingest"
     help="How long a chunk is at most.",
 )
 @click.option("--scope", type=click.Choice(get_args(MemoryScope)), help="Default: this repository, if there is one.")
+@click.option("--no-vectors", is_flag=True, help="Leave the vectors to searches, which compute some each time.")
 @json_option
-def ingest(paths: Sequence[Path], *, as_json: bool, index: str, pages: str, chunk_size: int, scope: str | None) -> None:
+def ingest(paths: Sequence[Path], **given: Any) -> None:
     """Store files as documents that can be searched: PDFs, Markdown, code and other texts; of a folder all of them.
 
     It may be killed at any time: the same command goes on where it was. An unchanged file is left as it is, a changed
     one takes the place of its former version.
     """
     run: Callable[..., None] = lazy_import(RUN_INGEST)
-    run(paths, index=index, pages=pages, chunk_size=chunk_size, scope=scope, as_json=as_json)
+    run(paths, **given)
 
 
 @click.command()

@@ -4,7 +4,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any
+
+from msgspec import Struct
 
 from scaffold.cli.commands.memory.documents import library_here, print_answer
 from scaffold.cli.render.layout import layout_for, print_text
@@ -28,25 +30,40 @@ LINE_EVERY_S = 5.0
 DRAW_EVERY_S = 0.1
 
 
-def run_ingest(
-    paths: Sequence[Path], *, index: str, pages: str, chunk_size: int, scope: str | None, as_json: bool
-) -> None:
+class IngestArguments(Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    index: str
+    pages: str
+    chunk_size: int
+    scope: MemoryScope | None
+    no_vectors: bool
+    as_json: bool
+
+
+def run_ingest(paths: Sequence[Path], **given: Any) -> None:
     """Store files and the documents of folders; UsageError at the end if one could not be stored."""
-    options = ReadingOptions(pages=read_page_ranges(pages), size=PieceSize(chunk_size))
-    chosen: MemoryScope | None = next((each for each in get_args(MemoryScope) if each == scope), None)
-    progress = ProgressPrinter(quiet=as_json)
+    args = IngestArguments(**given)
+    options = ReadingOptions(pages=read_page_ranges(args.pages), size=PieceSize(args.chunk_size))
+    progress = ProgressPrinter(quiet=args.as_json)
 
     async def work(library: DocumentLibrary, access: MemoryAccess) -> MemoryAnswer:
         files = [file for path in paths for file in (await documents_below(path) if path.is_dir() else [path])]
-        request = IngestRequest(files=files, index=CollectionName(index), scope=chosen, options=options)
+        request = IngestRequest(
+            files=files,
+            index=CollectionName(args.index),
+            scope=args.scope,
+            options=options,
+            vectors=not args.no_vectors,
+        )
         return await ingested(library, access, request, Reporting(progress.document, progress.stored, progress.vectors))
 
     try:
-        with library_here(create=chosen != "user") as opened:
+        with library_here(create=args.scope != "user") as opened:
             answer = run_async(work(*opened))
     finally:
         progress.end()
-    print_answer(answer, as_json=as_json)
+    print_answer(answer, as_json=args.as_json)
     if failed := answer.data["failed"]:
         raise UsageError(f"{count_of(len(failed), 'file')} could not be stored", "See above what to do.")
 
