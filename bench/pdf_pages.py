@@ -6,6 +6,7 @@ import subprocess  # noqa: TID251 - the processor time of this one process is me
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from row import Row, medians, row
@@ -34,6 +35,9 @@ REQUEST = {
 
 def rows(*, quick: bool) -> Iterator[Row]:
     """Yield: 400 pages against a second of the processor's time, and the import of what stores documents."""
+    if find_spec("pypdfium2") is None:
+        sys.stderr.write("pdf-pages: skipped, the extra `documents` is not installed\n")
+        return
     rounds = 1 if quick else 5
     page = "\n".join(f"{number} {WORDS}"[:85] for number in range(LINES))
     with tempfile.TemporaryFile() as file:
