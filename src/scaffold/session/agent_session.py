@@ -279,6 +279,7 @@ class Session:
                     *self._memories.tools(subagent=self._parent is not None),
                     *(() if self._parent else self.peers.tools),
                 ),
+                documents=self._memories.documents,
                 history=self.file_history,
                 redactor=self._redactor,
                 commands=self._commands,

@@ -1,7 +1,7 @@
 """The tools of a session: built-in ones, those for subagents and messages, and the user's own, each gated."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.command.retention import remove_expired
 from scaffold.tools.content.seen_files import SeenFiles
-from scaffold.tools.documents import pdf_extract_text
+from scaffold.tools.documents import DocumentActions, pdf_document_tool, pdf_extract_text
 from scaffold.tools.nested_repositories import NestedRepositories
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos
@@ -50,6 +50,8 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     history: FileHistory
     more: Sequence[Tool] = ()
     """Tools to add behind the built-in ones."""
+    documents: Callable[[Workspace], DocumentActions] | None = None
+    """Makes what stores documents of the workspace; None for no such tool."""
     redactor: Redactor = Redactor()
     commands: BackgroundCommands | None = None
     """The commands in the background, which the caller ends; None for none."""
@@ -82,7 +84,10 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     built_in = all_tools(
         workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands
     )
-    tools = (*built_in, pdf_extract_text(partial(_pdf_text, workspace)), switch_mode_tool(setup.modes), *setup.more)
+    pdf_tools = [pdf_extract_text(partial(_pdf_text, workspace))]
+    if setup.documents is not None:
+        pdf_tools.append(pdf_document_tool(setup.documents(workspace)))
+    tools = (*built_in, *pdf_tools, switch_mode_tool(setup.modes), *setup.more)
     user_env = UserToolEnv(workspace, packages=packages, outputs=outputs)
     now = WallClock().now()
     async with asyncio.TaskGroup() as group:

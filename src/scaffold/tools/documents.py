@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.vector_db import VECTOR_DB
 
 LEAST_CHARS = 100
 PAGES = {"type": "string", "description": "`1-3,7`, `10-`; default all."}
@@ -53,4 +54,5 @@ def pdf_document_tool(actions: DocumentActions) -> Tool:
         ),
         category="memory",
         run=run,
+        group=VECTOR_DB,
     )

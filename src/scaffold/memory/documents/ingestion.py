@@ -69,6 +69,7 @@ class Ingestion:
         A former version is found until the new one is complete. UsageError if it cannot be read, IndexFull if it does
         not fit.
         """
+        self._require_texts()
         if opened.is_pdf:
             check_pdf(opened.file, opened.name)
         version = opened.version
@@ -95,6 +96,15 @@ class Ingestion:
                 if document.state == "read":
                     return self._ingested(document, outcome)
         raise UsageError(f"{opened.name} is read by other processes, too", "Repeat the command.")
+
+    def _require_texts(self) -> None:
+        """Raise UsageError for an index of vectors that whoever adds items computes."""
+        stored = self._database.knowledge.collections.get(self._index)
+        if stored is not None and stored.has_given_vectors:
+            raise UsageError(
+                f"the index {self._index} has vectors that are computed elsewhere, and takes no documents",
+                "Choose another index.",
+            )
 
     async def _read(self, opened: OpenedFile, options: ReadingOptions, document: Document) -> Document:
         """Store what is missing, and return the document as it is stored then."""

@@ -136,7 +136,8 @@ class DocumentLibrary:
         if scope not in self._legs:
             database = self.database(scope)
             folder, by_meaning = index_folder(self._databases.cache, database.name), self._databases.by_meaning
-            self._legs[scope] = vector_leg(database.knowledge, folder) if by_meaning else None
+            embedder = self._databases.embedder
+            self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
         return self._legs[scope]
 
     def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:

@@ -19,10 +19,13 @@ from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.options import SessionOptions
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore
+from scaffold.tools.documents import DocumentActions
 from scaffold.tools.memory import MemoryActions, memory_tools, recall_memories
 from scaffold.tools.vector_db import VectorDatabase, vector_db_tools
+from scaffold.tools.workspace import Workspace
 
 ACTIONS = "scaffold.session.memory.actions:OpenedMemories"
+PDF_DOCUMENTS = "scaffold.session.memory.pdf_documents:PdfDocuments"
 VECTOR_DATABASE = "scaffold.session.memory.vector_database:OpenedVectorDatabase"
 
 
@@ -96,6 +99,10 @@ class LazyMemories:
             self._indexes = lazy_import(VECTOR_DATABASE)(self._access)
         return await self._indexes.call(tool, args)
 
+    def documents(self, workspace: Workspace) -> DocumentActions:
+        """Return what stores documents of a workspace."""
+        return _LazyDocuments(self._access, workspace)
+
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory."""
         return self._actions().remember(content, kind, scope, supersedes)
@@ -122,3 +129,16 @@ class LazyMemories:
         if self._loaded is None:
             self._loaded = lazy_import(ACTIONS)(self._access)
         return self._loaded
+
+
+class _LazyDocuments:
+    """Stores documents of a workspace. Implements `tools.documents.DocumentActions`."""
+
+    def __init__(self, access: MemoryAccess, workspace: Workspace) -> None:
+        self._access = access
+        self._workspace = workspace
+
+    async def add_pdf_document(self, path: str, index: str, pages: str, chunk_size: int | None) -> ToolOutput:
+        """Store a PDF in an index."""
+        actions: DocumentActions = lazy_import(PDF_DOCUMENTS)(self._access, self._workspace)
+        return await actions.add_pdf_document(path, index, pages, chunk_size)

@@ -14,8 +14,8 @@ from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.access import MemoryAccess
-from scaffold.session.memory.answer import MemoryAnswer
-from scaffold.session.memory.documents import document_list, open_library, passages
+from scaffold.session.memory.answer import NOUNS, MemoryAnswer
+from scaffold.session.memory.documents import document_list, open_library, passages, passages_if_any
 from scaffold.session.memory.index_commands import (
     LOG_NOTE,
     NO_TEXT,
@@ -38,7 +38,6 @@ FIELDS: Mapping[str, Sequence[str]] = {
     "state": ("active", "unconfirmed"),
 }
 """What can be edited, and the values that it takes; none for any text."""
-NOUNS: Mapping[CollectionName, str] = {MEMORIES: "memories", LEARNINGS: "learnings"}
 HELP = """/memory list [INDEX]            the memories, or what another index has, the newest first
 /memory search QUERY            those that fit, by words and by meaning
 /memory search --index INDEX QUERY   the same in another index
@@ -52,7 +51,7 @@ HELP = """/memory list [INDEX]            the memories, or what another index ha
 /memory drop INDEX              delete one that agents have made, with all it has"""
 
 
-async def run_memory_command(  # noqa: C901, PLR0911 - one for each
+async def run_memory_command(  # noqa: PLR0911 - one for each
     words: Sequence[str], access: MemoryAccess, width: int
 ) -> MemoryAnswer:
     """Execute `/memory WORDS`; UsageError if it is no command."""
@@ -70,7 +69,9 @@ async def run_memory_command(  # noqa: C901, PLR0911 - one for each
             case "search", [_, *_]:
                 other = rest[0] == "--index" and len(rest) > 2
                 index, query = (rest[1], rest[2:]) if other else (MEMORIES, rest)
-                return await searched(memories, " ".join(query), index=index, width=width)
+                with open_library(access) as library:
+                    of_documents = await passages_if_any(library, index, " ".join(query)) if other else None
+                return of_documents or await searched(memories, " ".join(query), index=index, width=width)
             case "show", [memory]:
                 return shown(memories, memory)
             case "edit", [memory, field, _, *_]:

@@ -26,7 +26,7 @@ SHOWN_CHARS = 160
 @contextmanager
 def open_library(access: MemoryAccess, *, create: bool = False) -> Iterator[DocumentLibrary]:
     """Open the documents of the repository and of the user; with `create`, its database is made."""
-    with open_databases(access.cwd, access.store, create=create) as databases:
+    with open_databases(access.cwd, access.store, create=create, embedder=access.embedder()) as databases:
         yield DocumentLibrary(databases, clock=WallClock())
 
 
@@ -70,6 +70,12 @@ def document_list(library: DocumentLibrary, index: str | None = None) -> MemoryA
     lines = [line for each in found for line in _stored_lines(each)]
     nothing = "There are no documents yet. `scaffold memory ingest FILE` stores one."
     return MemoryAnswer("\n".join(lines) or nothing, {"documents": [_stored_json(each) for each in found]})
+
+
+async def passages_if_any(library: DocumentLibrary, index: str, query: str) -> MemoryAnswer | None:
+    """Return what `passages` does; None for an index that has no documents."""
+    has_documents = index == DOCUMENTS or library.all(CollectionName(index))
+    return await passages(library, index, query) if has_documents else None
 
 
 async def passages(library: DocumentLibrary, index: str, query: str, *, most: int = MOST_FOUND) -> MemoryAnswer:

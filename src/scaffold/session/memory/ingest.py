@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import IndexFull, ScaffoldError, UsageError
-from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName, Document
+from scaffold.core.knowledge import DOCUMENTS, CollectionName, Document
 from scaffold.core.printable_text import count_of, printable
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.documents.files import opened_file
@@ -16,7 +16,7 @@ from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.access import MemoryAccess
-from scaffold.session.memory.answer import MemoryAnswer
+from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.documents import document_json, document_name, has_pages, label, missing_lines
 
 VECTORS_AT_ONCE = 256
@@ -53,8 +53,8 @@ async def ingested(
     library: DocumentLibrary, access: MemoryAccess, request: IngestRequest, reporting: Reporting
 ) -> MemoryAnswer:
     """Store files as documents, then their vectors; UsageError at the end if a file could not be stored."""
-    if request.index == MEMORIES:
-        raise UsageError(f"{MEMORIES} holds memories, not documents", "Name another index.")
+    if (held := NOUNS.get(request.index)) is not None:
+        raise UsageError(f"{request.index} holds {held}, not documents", "Name another index.")
     scope = request.scope or library.usual_scope
     done: list[Ingested] = []
     failed: list[_Failed] = []

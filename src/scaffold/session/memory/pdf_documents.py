@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from scaffold.core.knowledge import DOCUMENTS, MEMORIES, CollectionName
+from scaffold.core.knowledge import DOCUMENTS, CollectionName
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput
 from scaffold.host.wall_clock import WallClock
@@ -15,6 +15,7 @@ from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.session.memory.access import MemoryAccess
+from scaffold.session.memory.answer import NOUNS
 from scaffold.session.memory.documents import document_name, label, missing_lines, open_library
 from scaffold.session.memory.ingest import pages_of
 from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
@@ -36,8 +37,8 @@ class PdfDocuments:
 
     async def add_pdf_document(self, path: str, index: str, pages: str, chunk_size: int | None) -> ToolOutput:
         """Store a PDF of the workspace in an index."""
-        if index == MEMORIES:
-            return failed_answer(f"{MEMORIES} holds memories, not documents; use another `index`.")
+        if (held := NOUNS.get(CollectionName(index))) is not None:
+            return failed_answer(f"{index} holds {held}, not documents; use another `index`.")
 
         async def answer(pdf: OpenPdf) -> ToolOutput:
             size = PieceSize(min(chunk_size or MAX_CHARS, MOST_CHARS))

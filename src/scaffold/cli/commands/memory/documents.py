@@ -12,6 +12,7 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
+from scaffold.config.settings import load_settings
 from scaffold.core.knowledge import DOCUMENTS
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import lazy_import
@@ -25,8 +26,9 @@ from scaffold.session.memory.documents import (
     document_forgotten,
     document_list,
     open_library,
-    passages,
+    passages_if_any,
 )
+from scaffold.session.memory.embedding import EmbedderSource
 
 LEAST_CHARS, MOST_CHARS = 100, 10_000
 RUN_INGEST = "scaffold.cli.commands.memory.ingesting:run_ingest"
@@ -77,10 +79,13 @@ def forget_document(names: Sequence[str], *, as_json: bool) -> None:
         print_answer(document_forgotten(library, names), as_json=as_json)
 
 
-def search_documents(index: str, query: str, *, as_json: bool) -> None:
-    """Print the parts of documents that fit a query."""
+def search_documents(index: str, query: str, *, as_json: bool) -> bool:
+    """Print the parts of documents that fit a query; return False, and print nothing, if the index has none."""
     with library_here() as (library, _):
-        print_answer(run_async(passages(library, index, query)), as_json=as_json)
+        answer = run_async(passages_if_any(library, index, query))
+    if answer is not None:
+        print_answer(answer, as_json=as_json)
+    return answer is not None
 
 
 def print_answer(answer: MemoryAnswer, *, as_json: bool) -> None:
@@ -96,7 +101,10 @@ def library_here(*, create: bool = False) -> Iterator[tuple[DocumentLibrary, Mem
     """Open the documents of this folder's repository and of the user."""
     store, cwd = open_user_store(), Path.cwd()
     try:
-        access = MemoryAccess(cwd=cwd, store=store, redactor=redactor_for(os.environ, cwd))
+        redactor = redactor_for(os.environ, cwd)
+        model = load_settings(cwd, os.environ, {}).text("models.embedding")
+        embedding = EmbedderSource(model, store, redactor, patient=True)
+        access = MemoryAccess(cwd=cwd, store=store, redactor=redactor, embedding=embedding)
         with open_library(access, create=create) as library:
             yield library, access
     finally:
