@@ -282,6 +282,13 @@ def variable(text: str) -> str:
     return text
 
 
+def file_name(text: str) -> str:
+    """Return the name of a file, without a folder."""
+    if not text or "/" in text or text.startswith("."):
+        raise _bad_entry("names of files such as `weather.py`", text)
+    return text
+
+
 def path_glob(text: str) -> str:
     """Return a glob of files of the repository."""
     if not text or text.startswith("/") or ".." in text.split("/"):

@@ -26,6 +26,7 @@ from scaffold.core.run_settings import (
     LearningSettings,
     ModelSettings,
     PlanningSettings,
+    PluginSettings,
     ReviewerSettings,
     RunIdentity,
     RunLimits,
@@ -132,8 +133,14 @@ async def run_settings(
         learning=learning_settings(settings, planner=planner),
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
+        plugins=plugin_settings(settings),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
+
+
+def plugin_settings(settings: Settings) -> PluginSettings:
+    """Return which plugins take part."""
+    return PluginSettings(workers=settings.texts("plugins.workers"), network=settings.texts("plugins.network"))
 
 
 def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> PlanningSettings:

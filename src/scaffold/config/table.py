@@ -217,6 +217,22 @@ _ROWS = (
         _whole(_SANDBOX.memory_gb),
     ),
     Setting(
+        "plugins.workers",
+        "file names of plugins that also run with the workers of a run, which need a sandbox for them",
+        list_of("file names", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "plugins.network",
+        "file names of plugins that may use the network; the others reach no host",
+        list_of("file names", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
         "environment",
         "names of variables that commands see although they look like secrets",
         list_of("names of variables", parsers.variable),

@@ -29,6 +29,12 @@ def one_line(text: str) -> str:
     return printable(" ".join(text.split()))
 
 
+def short_line(text: str, limit: int) -> str:
+    """Return `text` as `one_line` makes it, cut to `limit` characters."""
+    line = one_line(text)
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
 def _shown(found: re.Match[str]) -> str:
     return found[0] if _JOINER.match(found.string, found.start()) else f"\\x{ord(found[0]):02x}"
 

@@ -376,6 +376,15 @@ class TakingSettings(Struct, frozen=True, kw_only=True):
     """Push it and open a pull request (`--pr`, or `publish: pr` in the user's configuration)."""
 
 
+class PluginSettings(Struct, frozen=True, kw_only=True):
+    """Which of the user's plugins take part in a run, by the names of their files."""
+
+    workers: tuple[str, ...] = ()
+    """Those that run with each worker."""
+    network: tuple[str, ...] = ()
+    """Those of them that may use the network."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -396,6 +405,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     learning: LearningSettings = LearningSettings()
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()
+    plugins: PluginSettings = PluginSettings()
 
     @property
     def human_reviews(self) -> bool:

@@ -4,20 +4,19 @@ import asyncio
 import json
 import os
 import platform
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from scaffold.agent.context.attachments import attach
-from scaffold.agent.files_note import files_note
+from scaffold.agent.files_note import folder_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
-from scaffold.agent.ports import AgentIO, Incoming, MergedIncoming, NoIncoming
+from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput, PluginSetup, open_plugins
+from scaffold.agent.ports import AgentIO, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
@@ -27,10 +26,10 @@ from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.git.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
@@ -56,7 +55,7 @@ from scaffold.session.conversation import (
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.memory.access import LazyMemories, memory_access
 from scaffold.session.options import SessionOptions, SubagentOptions
-from scaffold.session.reporter import Reporter
+from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
@@ -67,36 +66,13 @@ from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.command.background import BackgroundCommands
 
 CALLER = Caller(role="agent")
-WrapTool = Callable[[Tool], Tool]
-"""Returns a tool that does the same and shows its calls to an observer."""
-
-
-def unwrapped(tool: Tool) -> Tool:
-    """Return the tool unchanged."""
-    return tool
-
-
-def keep_every_tool(_: Tool) -> bool:
-    """Return True."""
-    return True
-
-
-class SessionObserver(Struct, frozen=True):
-    """What a face adds to a session: it watches tool calls, selects and adds tools, and sends messages meanwhile."""
-
-    wrap_tool: WrapTool = unwrapped
-    incoming: Incoming = NoIncoming()
-    keeps_tool: Callable[[Tool], bool] = keep_every_tool
-    """Whether the agent gets one of the session's own tools."""
-    extra_tools: tuple[Tool, ...] = ()
-    """Tools that need no gate, as they ask for consent themselves."""
-
-
-NO_OBSERVER = SessionObserver()
 
 
 class Session:
     """An open conversation with its agent; made by `open_session`."""
+
+    agent: Agent
+    _context: SessionContext
 
     def __init__(
         self,
@@ -130,11 +106,11 @@ class Session:
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
+        self.plugins: AgentPlugins = NO_PLUGINS
         self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
         """What its tools changed."""
         self._redactor = redactor_for(os.environ, options.cwd)
         self._memories = LazyMemories(memory_access(options, conversation, self._redactor))
-        self._context: SessionContext
         self._commands = BackgroundCommands(user_dirs().cache / "outputs" / conversation.id)
         self.peers = self._make_peers()
         """Its subagents and messages; not used in a subagent's session."""
@@ -147,7 +123,6 @@ class Session:
         """The connection to the model."""
         self._egress = AsyncExitStack()
         """The proxy to named hosts."""
-        self.agent: Agent
 
     @property
     def model(self) -> str:
@@ -157,8 +132,13 @@ class Session:
     async def say(self, words: str, material: str = "") -> TurnResult:
         """Take one turn; `@path` in `words` attaches a file, `material` is passed on as it is.
 
-        Raises what `Agent.turn` raises.
+        Raises what `Agent.turn` raises, and ScaffoldError if a plugin refuses the message.
         """
+        given = await self.plugins.user_input(words, material)
+        if isinstance(given, DroppedInput):
+            self._notice(given.text)
+            return TurnResult("", Usage(), 0)
+        words, material = given
         self.file_history.begin_turn(words)
         await self._recall(f"{words}\n{material}")
         return await self.agent.turn(self.user_content(words, material))
@@ -201,7 +181,7 @@ class Session:
             # Only now is the new connection this session's; an error or a cancellation before it closes the new one
             # alone, and leaves a session that can answer.
             previous, self._connection = self._connection, stack.pop_all()
-        self.agent.switch(connected)
+        self.agent.switch(self.plugins.hooked(connected))
         self.usage_counter.model = full_name
         await previous.aclose()
         return full_name
@@ -222,12 +202,14 @@ class Session:
             await self.peers.open()
         observer = self._observer
         loaded, repository = await self._load()
-        kept = filter(observer.keeps_tool, loaded)
-        self.tools = tuple(map(observer.wrap_tool, (*kept, *observer.extra_tools)))
+        kept = filter(observer.keeps_tool, (*loaded, *map(self.gate.guard, self.plugins.tools)))
+        watched = map(self.plugins.watch, (*kept, *observer.extra_tools))
+        self.tools = tuple(map(observer.wrap_tool, watched))
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
+        typed = NoIncoming() if self.plugins.reads_input else observer.incoming
         self.agent = Agent(
-            model=model,
+            model=self.plugins.hooked(model),
             tools=self.tools,
             brief=self._agent_spec(repository),
             records=AgentRecords(journal=self._reporter, budget=budget, history=self.peers.kept(self.usage_counter)),
@@ -235,7 +217,7 @@ class Session:
             io=AgentIO(
                 on_delta=self._reporter.on_delta,
                 on_compaction=self._seen.forget_lines,
-                incoming=MergedIncoming(self.peers.incoming, observer.incoming),
+                incoming=MergedIncoming(self.peers.incoming, typed),
                 watch=RepeatNotes().watch,
                 redactor=self._redactor,
             ),
@@ -248,6 +230,7 @@ class Session:
         finally:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
             await self._commands.end_all()
+            await self.plugins.close()
             await self._egress.aclose()
             await self._connection.aclose()
 
@@ -259,20 +242,21 @@ class Session:
         """Return the tools, and the note about the repository."""
         try:
             async with asyncio.TaskGroup() as group:
-                note = group.create_task(_folder_note(self.options.cwd))
+                note = group.create_task(folder_note(self.options.cwd, os.environ))
                 tools = group.create_task(self._load_tools())
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None  # the note raises nothing
         return tools.result(), note.result()
 
     async def _load_tools(self) -> tuple[Tool, ...]:
+        sandbox = await self._sandbox()
         loaded = await load_session_tools(
             ToolSetup(
                 cwd=self.options.cwd,
                 gate=self.gate,
                 conversation=self.open_conversation.id,
                 environ=self._environment(),
-                sandbox=await self._sandbox(),
+                sandbox=sandbox,
                 modes=self.modes,
                 todos=self.todos,
                 more=(
@@ -289,6 +273,17 @@ class Session:
         for notice in loaded.notices:
             self._notice(notice)
         self._tell_what_is_left_out()
+        self.plugins = await open_plugins(
+            PluginSetup(
+                cwd=self.options.cwd,
+                session=self.open_conversation.id,
+                environ=os.environ,
+                sandbox=sandbox,
+                network=self.options.plugin_network,
+                redactor=self._redactor,
+                tell=self._notice,
+            )
+        )
         return loaded.tools
 
     async def _sandbox(self) -> SandboxSpec | None:
@@ -408,14 +403,6 @@ class Session:
         )
 
 
-async def _folder_note(cwd: Path) -> str:
-    """Return the note for the agent about its folder; git is loaded only in a repository."""
-    if find_checkout(cwd) is None:
-        return files_note(cwd)
-    note: str = await lazy_import(REPOSITORY_NOTE)(cwd, os.environ)
-    return note
-
-
 def _load_shell_policy() -> ShellPolicy:
     """Import and return the policy for shell commands, for the first one."""
     policy: ShellPolicy = lazy_import(SHELL_POLICY)()
@@ -444,7 +431,5 @@ async def open_session(
         await session.close()
 
 
-REPOSITORY_NOTE = "scaffold.agent.repository_note:repository_note"
-"""Takes a folder in a repository and the environment."""
 SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
 """Takes no arguments and returns the policy for shell commands: its parser takes long to load."""

@@ -42,6 +42,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     environment: tuple[str, ...] = ()
     """Names of variables passed to commands in addition to the usual ones."""
     sandbox: SandboxSettings = SandboxSettings()
+    plugin_network: tuple[str, ...] = ()
+    """The plugins that may use the network, by the names of their files."""
 
 
 class SubagentOptions(Struct, frozen=True, kw_only=True):

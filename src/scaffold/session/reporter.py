@@ -1,10 +1,14 @@
-"""The progress of a session, as a Protocol; each output format implements it."""
+"""What a user interface gives to a session: a reporter of its progress, and an observer of its calls."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from scaffold.agent.journal import EntryKind
+from scaffold.agent.ports import Incoming, NoIncoming
 from scaffold.core.conversation import Delta
+from scaffold.core.tool import Tool
 
 
 class Reporter(Protocol):
@@ -28,3 +32,31 @@ class Reporter(Protocol):
     def result(self, shape: Mapping[str, object]) -> None:
         """Report the end of the session; `shape` is the object that `--output-format json` prints."""
         ...
+
+
+WrapTool = Callable[[Tool], Tool]
+"""Returns a tool that does the same and shows its calls to an observer."""
+
+
+def unwrapped(tool: Tool) -> Tool:
+    """Return the tool unchanged."""
+    return tool
+
+
+def keep_every_tool(_: Tool) -> bool:
+    """Return True."""
+    return True
+
+
+class SessionObserver(Struct, frozen=True):
+    """What a face adds to a session: it watches tool calls, selects and adds tools, and sends messages meanwhile."""
+
+    wrap_tool: WrapTool = unwrapped
+    incoming: Incoming = NoIncoming()
+    keeps_tool: Callable[[Tool], bool] = keep_every_tool
+    """Whether the agent gets one of the session's own tools."""
+    extra_tools: tuple[Tool, ...] = ()
+    """Tools that need no gate, as they ask for consent themselves."""
+
+
+NO_OBSERVER = SessionObserver()

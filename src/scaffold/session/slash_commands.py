@@ -22,6 +22,7 @@ from scaffold.session.export import conversation_markdown, export_path, write_ne
 from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.options import SessionOptions
+from scaffold.session.plugins.listing import plugin_listing, started_plugins
 from scaffold.session.slash_queries import (
     ConversationInfo,
     SlashQuery,
@@ -50,6 +51,7 @@ from scaffold.session.slash_syntax import (
     ShowEffort,
     ShowMode,
     ShowModels,
+    ShowPlugins,
     ShowTasks,
     ShowText,
     ShowTools,
@@ -111,6 +113,8 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             return SlashReply(answer_query(command, _info(command, target, width, commands)))
         case ManageMemory(words=words):
             return SlashReply(await _memory(words, target, width))
+        case ShowPlugins():
+            return SlashReply(await _plugins(target, width))
         case ShowText(text=text):
             return SlashReply(text())
         case SwitchModel() | SwitchMode() | SwitchEffort():
@@ -133,6 +137,13 @@ async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
     answer: Any = await lazy_import(MEMORY_COMMAND)(words, access, width)
     text: str = answer.text
     return text
+
+
+async def _plugins(target: SlashTarget, width: int) -> str:
+    """Return what the plugins of the session are; a one-shot starts them to find out."""
+    if isinstance(target, CurrentConversation):
+        return plugin_listing(target.session.plugins.overview, width)
+    return plugin_listing(await started_plugins(target.options), width)
 
 
 def needs_idle_agent(command: Command) -> bool:

@@ -81,6 +81,10 @@ class ShowTools(Struct, frozen=True, tag="show_tools"):
     """List the tools, and how a call of each is decided."""
 
 
+class ShowPlugins(Struct, frozen=True, tag="show_plugins"):
+    """List the plugins."""
+
+
 class ShowContext(Struct, frozen=True, tag="show_context"):
     """Show what fills the model's window."""
 
@@ -148,6 +152,7 @@ Command = (
     | ShowCost
     | ShowTools
     | ShowContext
+    | ShowPlugins
     | Export
     | ShowDiff
     | Undo
@@ -283,6 +288,12 @@ COMMANDS = (
         name="tools",
         summary="the agent's tools, and which need your approval",
         read=_without_arguments(ShowTools()),
+    ),
+    CommandSyntax(
+        name="plugins",
+        summary="your plugins: their hooks and tools, and what went wrong",
+        read=_without_arguments(ShowPlugins()),
+        in_oneshot=True,
     ),
     CommandSyntax(
         name="context", summary="what fills the model's window, in tokens", read=_without_arguments(ShowContext())

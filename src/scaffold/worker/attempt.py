@@ -46,6 +46,7 @@ from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
+from scaffold.worker.plugins import worker_plugins
 from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
@@ -203,7 +204,8 @@ class Worker:
             grant_approved_requests(context)
             ending = None
             try:
-                ending = await self._execute(context)
+                async with worker_plugins(context) as plugins:
+                    ending = await self._execute(msgspec.structs.replace(context, plugins=plugins))
             finally:
                 await merge_shared_folder(self._run_context, task, shared)
                 if not isinstance(ending, CandidateReady):

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
@@ -56,6 +57,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """What its agent asks to change in its story by the tool."""
     side_models: Mapping[str, Model] = {}
     """The models of agents that advise on it, by role, where they are not that of its work."""
+    plugins: AgentPlugins = NO_PLUGINS
+    """The user's plugins that its agent works with."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -96,9 +96,9 @@ def native_agent(
         owner=own_identity(),
     )
     todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
-    tools = _tools(context, journal, todos, commands, seen)
+    tools = map(context.plugins.watch, _tools(context, journal, todos, commands, seen))
     agent = Agent(
-        model=model,
+        model=context.plugins.hooked(model),
         tools=tuple(map(context.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
@@ -167,7 +167,7 @@ def _tools(
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
-    yield from _guarded(context, journal, context.human, offered)
+    yield from _guarded(context, journal, context.human, (*offered, *context.plugins.tools))
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(AgentQuestions(context).answer)

@@ -8,6 +8,7 @@ from scaffold.core.printable_text import (
     join_limited,
     json_escaped,
     printable,
+    short_line,
     truncate_text,
     utf8_safe,
 )
@@ -88,3 +89,10 @@ def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
     text = "head" + "x" * 1_000 + "tail"
     shown = truncate_text(text, 90)
     assert shown == text[:60] + "\n... 918 characters omitted ...\n" + text[-30:]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("a\nb", "a b"), ("abcdef", "abcdef"), ("abcdefg", "abc..."), ("\x1b[2J", "\\x1...")]
+)
+def test_a_short_line_is_one_line_that_is_cut(text, shown):
+    assert short_line(text, 6) == shown

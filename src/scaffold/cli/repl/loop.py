@@ -46,9 +46,10 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.agent_session import Session, SessionObserver, keep_every_tool
+from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
+from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
 from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, parse_slash

@@ -119,16 +119,16 @@ async def run_command(
     *,
     cwd: Path,
     env: Mapping[str, str],
-    timeout_s: float,
+    timeout_s: float | None,
     stdin: bytes | int = b"",
     output: OutputCapture = _DEFAULT_OUTPUT,
     containment: Containment | None = None,
 ) -> CommandResult:
-    """Run `argv` in its own session and return how it ended; it is ended after `timeout_s`.
+    """Run `argv` in its own session and return how it ended; it is ended after `timeout_s`, if that is not None.
 
-    `stdin` may be the descriptor of an open file. Without `containment` only its process group is ended, and only on
-    timeout or cancellation. Output that another process still holds open is read for DRAIN_S more. If the sandbox
-    cannot be set up, the exit code is 126. Its failures never raise; OSError if `output.keep` cannot be written.
+    Without `containment` only its process group is ended, and only on timeout or cancellation. Output that another
+    process still holds open is read for DRAIN_S more. If the sandbox cannot be set up, the exit code is 126. A
+    descriptor as `stdin` is closed by the caller. OSError if `output.keep` cannot be written; its failures never raise.
     """
     sandbox = containment.sandbox if containment else None
     loop = asyncio.get_running_loop()
@@ -230,7 +230,7 @@ def _prepared_launch(
 
 
 async def _run_to_end(
-    launch: LaunchSpec, cwd: Path, timeout_s: float, stdio: _Stdio, reaper: ReaperPipe | None
+    launch: LaunchSpec, cwd: Path, timeout_s: float | None, stdio: _Stdio, reaper: ReaperPipe | None
 ) -> tuple[int, bool]:
     """Return the exit code, or the negated signal, and whether it timed out."""
     try:
@@ -276,7 +276,7 @@ async def _started(launch: LaunchSpec, cwd: Path, stdio: _Stdio, reaper: ReaperP
     )
 
 
-async def wait_for_exit(process: ProcessHandle, seconds: float) -> bool:
+async def wait_for_exit(process: ProcessHandle, seconds: float | None) -> bool:
     """Wait for the end of `process`; return True if it came within `seconds`."""
     try:
         async with asyncio.timeout(seconds):

@@ -327,6 +327,7 @@ def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConver
         ),
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
+        plugin_network=settings.texts("plugins.network"),
     )
 
 

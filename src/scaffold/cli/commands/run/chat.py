@@ -67,4 +67,5 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         embedding=settings.text("models.embedding"),
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
+        plugin_network=settings.texts("plugins.network"),
     )

@@ -1,0 +1,219 @@
+"""One plugin: its process, and the requests to it, one at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import short_line
+from scaffold.extensions.plugins.frames import (
+    MAX_MESSAGE_BYTES,
+    Answer,
+    FrameReader,
+    Notice,
+    ProtocolBroken,
+    Refusal,
+    read_frame,
+    request_frame,
+)
+from scaffold.extensions.plugins.manifest import MAX_NAME_CHARS, Manifest, read_manifest
+from scaffold.host.process.command import CommandResult
+from scaffold.host.process.piped import PipedCommand, PipedProcess
+
+ANSWER_S = 5.0
+"""Within this time a plugin answers each request, or it is ended."""
+SHUTDOWN_S = 1.0
+"""For the answer to `shutdown`; as long again for its end after SIGTERM."""
+FLOOD_BYTES = MAX_MESSAGE_BYTES
+"""A plugin that writes more than that between two requests, besides answers, is ended."""
+MAX_ERROR_CHARS = 300
+MAX_STDERR_BYTES = 2_000
+PROTOCOL = 1
+
+PluginState = Literal["starting", "running", "ended", "rejected"]
+
+
+class CallFailed(Struct, frozen=True):
+    """A request without a result: the plugin refused it, or has ended."""
+
+    reason: str
+
+
+class Plugin:
+    """One plugin. Whatever it does costs at most ANSWER_S and one line about its end."""
+
+    def __init__(self, file: Path, command: PipedCommand, tell: Callable[[str], object]) -> None:
+        """Start it; `tell` receives the lines for the user."""
+        self.file = file
+        self.manifest = Manifest(name=short_line(file.stem, MAX_NAME_CHARS))
+        """Its own once it has answered `initialize`; until then nameless but for its file."""
+        self.state: PluginState = "starting"
+        self.error = ""
+        """The last thing that went wrong; empty if nothing has."""
+        self._tell = tell
+        self._told: set[str] = set()
+        self._closing = False
+        self._turn = asyncio.Lock()
+        self._calls: set[asyncio.Task[bytes | CallFailed]] = set()
+        self._answer: asyncio.Future[bytes | CallFailed] | None = None
+        self._number = 0
+        self._reader = FrameReader()
+        self._stderr = b""
+        self._unasked = 0
+        self._process = PipedProcess(command, _Sink(self._read), _Sink(self._read_stderr), self._exited)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can be asked something."""
+        return self.state in {"starting", "running"}
+
+    async def initialize(self, about: Mapping[str, Any]) -> None:
+        """Ask for its manifest; it is rejected if it gives none that is valid."""
+        result = await self.call("initialize", {"protocol": PROTOCOL, **about})
+        if isinstance(result, CallFailed):
+            self.reject(result.reason)
+            return
+        try:
+            self.manifest = read_manifest(result)
+        except ValueError as error:
+            self.reject(str(error))
+            return
+        if self.runs:
+            self.state = "running"
+
+    async def call(self, method: str, params: Mapping[str, Any], *, answer_s: float = ANSWER_S) -> bytes | CallFailed:
+        """Send a request and return its result, as JSON that is not decoded.
+
+        After a cancellation the plugin may finish its work; the next request waits for that.
+        """
+        task = asyncio.create_task(self._exchange(method, params, answer_s))
+        self._calls.add(task)
+        task.add_done_callback(self._calls.discard)
+        return await asyncio.shield(task)
+
+    def complain(self, about: str, problem: str) -> None:
+        """Note something that went wrong; the user is told once for each `about`."""
+        self.error = short_line(problem, MAX_ERROR_CHARS)
+        if about not in self._told:
+            self._told.add(about)
+            self._tell(f"plugin {self.manifest.name}: {self.error}")
+
+    def reject(self, reason: str) -> None:
+        """End it, because it cannot be used."""
+        if self.runs:
+            self._end("rejected", reason, "does not run")
+
+    async def close(self) -> None:
+        """Ask it to shut down, and end it."""
+        self._closing = True
+        # One that is at work, for a caller that no longer waits, gets the signal at once.
+        if self.runs and not self._turn.locked():
+            await self.call("shutdown", {}, answer_s=SHUTDOWN_S)
+        await self._process.end(SHUTDOWN_S)
+        if self.runs:
+            self.state = "ended"
+        self._settle("it was shut down")
+        if self._calls:
+            await asyncio.wait(self._calls)
+
+    async def _exchange(self, method: str, params: Mapping[str, Any], answer_s: float) -> bytes | CallFailed:
+        async with self._turn:
+            if not self.runs:
+                return CallFailed(self.error or "it has ended")
+            self._number += 1
+            self._unasked = 0
+            try:
+                frame = request_frame(self._number, method, params)
+            except UnicodeEncodeError:
+                return CallFailed("the request contains a lone surrogate")
+            if len(frame) > MAX_MESSAGE_BYTES:
+                return CallFailed(f"the request is larger than {MAX_MESSAGE_BYTES >> 20} MB")
+            answer: asyncio.Future[bytes | CallFailed] = asyncio.get_running_loop().create_future()
+            self._answer = answer
+            try:
+                async with asyncio.timeout(answer_s):
+                    # If it has ended, that settles the answer, with the reason.
+                    with contextlib.suppress(OSError):
+                        await self._process.send(frame)
+                    return await answer
+            except TimeoutError:
+                self._fail(f"it did not answer `{method}` within {answer_s:g} s")
+            finally:
+                self._answer = None
+            return CallFailed(self.error)
+
+    def _read(self, data: bytes) -> None:
+        if not self.runs:
+            return
+        try:
+            for line in self._reader.feed(data):
+                self._take(line)
+        except ProtocolBroken as broken:
+            self._fail(str(broken))
+
+    def _take(self, line: bytes) -> None:
+        message = read_frame(line)
+        if isinstance(message, Notice):
+            self._count(len(line))
+        elif self._answer is None or self._answer.done() or message.id != self._number:
+            raise ProtocolBroken(f"it answered a request with number {message.id}, which is not open")
+        else:
+            match message:
+                case Answer(result=result):
+                    self._answer.set_result(result)
+                case Refusal(message=text):
+                    reason = short_line(text, MAX_ERROR_CHARS)
+                    self._answer.set_result(CallFailed(f"it answered with an error: {reason}"))
+
+    def _read_stderr(self, data: bytes) -> None:
+        self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
+        if self.runs:
+            self._count(len(data))
+
+    def _count(self, size: int) -> None:
+        self._unasked += size
+        if self._unasked > FLOOD_BYTES:
+            self._fail(f"it wrote more than {FLOOD_BYTES >> 20} MB that nobody asked for")
+
+    def _exited(self, result: CommandResult) -> None:
+        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
+        if result.too_many_processes:
+            how = "it started too many processes"
+        lines = self._stderr.decode(errors="replace").strip().splitlines()
+        self._fail(f"its process ended ({how}{f': {lines[-1]}' if lines else ''})")
+
+    def _fail(self, reason: str) -> None:
+        """End it after a mistake that leaves no way to go on."""
+        if self._closing:
+            self._settle(reason)
+        elif self.state == "starting":
+            self._end("rejected", reason, "does not run")
+        elif self.state == "running":
+            self._end("ended", reason, "has ended, and the session goes on without it")
+
+    def _end(self, state: PluginState, reason: str, consequence: str) -> None:
+        self.state = state
+        self.error = short_line(reason, MAX_ERROR_CHARS)
+        self._tell(f"plugin {self.manifest.name} {consequence}: {self.error}")
+        self._settle(self.error)
+        # At once, without a grace: it may be flooding us.
+        self._process.cut()
+
+    def _settle(self, reason: str) -> None:
+        """Answer the open request, if there is one, with a failure."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(CallFailed(reason))
+
+
+class _Sink:
+    """Passes output on as it arrives."""
+
+    def __init__(self, take: Callable[[bytes], object]) -> None:
+        self._take = take
+
+    def write(self, data: bytes, /) -> None:
+        """Pass on the next bytes."""
+        self._take(data)

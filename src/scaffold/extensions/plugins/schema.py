@@ -1,0 +1,79 @@
+"""The JSON schema of a plugin's tool, reduced to what arguments are checked against."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from scaffold.core.printable_text import one_line, short_line
+
+MAX_DEPTH = 8
+MAX_MEMBERS = 100
+"""Properties in all of a schema."""
+MAX_DESCRIPTION_CHARS = 1_000
+MAX_NAME_CHARS = 64
+MAX_ENUM = 100
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"})
+
+
+def tool_schema(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema with what we understand of it; ValueError if it is no schema of an object, or too large.
+
+    A plugin checks its arguments itself: other keywords are left out, and a value that has only those may be anything.
+    """
+    if given.get("type", "object") != "object":
+        raise ValueError("its schema is not that of an object")
+    reduced = _Reducer().reduced({**given, "type": "object"}, MAX_DEPTH)
+    return {"properties": {}, "required": [], **reduced, "additionalProperties": False}
+
+
+class _Reducer:
+    def __init__(self) -> None:
+        self._members = 0
+
+    def reduced(self, given: Any, depth: int) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise ValueError("its schema has a part that is no object")  # noqa: TRY004 - of JSON, not of a type of ours
+        if depth == 0:
+            raise ValueError(f"its schema is nested more than {MAX_DEPTH} levels deep")
+        kept: dict[str, Any] = {}
+        if isinstance(text := given.get("description"), str):
+            kept["description"] = short_line(text, MAX_DESCRIPTION_CHARS)
+        kind = given.get("type")
+        if not isinstance(kind, str) or kind not in _TYPES:
+            return kept
+        kept["type"] = kind
+        if kind == "object" and "properties" in given:
+            kept |= self._object(given, depth)
+        if kind == "array" and "items" in given:
+            kept["items"] = self.reduced(given["items"], depth - 1)
+        if kind == "string" and _is_choice(given.get("enum")):
+            kept["enum"] = given["enum"]
+        if kind in {"integer", "number"} and _is_number(given.get("minimum")):
+            kept["minimum"] = given["minimum"]
+        return kept
+
+    def _object(self, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        properties, required = given["properties"], given.get("required", [])
+        if not isinstance(properties, dict) or not isinstance(required, list):
+            raise ValueError("its schema has no object `properties` or no list `required`")  # noqa: TRY004
+        self._members += len(properties)
+        if self._members > MAX_MEMBERS:
+            raise ValueError(f"its schema has more than {MAX_MEMBERS} properties")
+        for name in properties:
+            if not 1 <= len(name) <= MAX_NAME_CHARS or one_line(name) != name:
+                raise ValueError("its schema has a property with an empty, long or unprintable name")
+        return {
+            "properties": {name: self.reduced(each, depth - 1) for name, each in properties.items()},
+            "required": [name for name in properties if name in required],
+        }
+
+
+def _is_choice(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= MAX_ENUM
+        and all(isinstance(each, str) and len(each) <= MAX_DESCRIPTION_CHARS for each in value)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

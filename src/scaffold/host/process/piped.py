@@ -1,0 +1,97 @@
+"""A contained process that is talked to through its standard streams for as long as it lives."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.host.process.command import CommandControl, CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.pipes import OutputSink
+from scaffold.host.sandbox.confinement import SandboxSpec
+
+
+class PipedCommand(Struct, frozen=True, kw_only=True):
+    """What is started."""
+
+    argv: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    sandbox: SandboxSpec | None = None
+
+
+class PipedProcess:
+    """A process with a pipe to its standard input. All that it starts ends with it, and with this process."""
+
+    def __init__(
+        self, command: PipedCommand, stdout: OutputSink, stderr: OutputSink, ended: Callable[[CommandResult], object]
+    ) -> None:
+        """Start it; the sinks receive what it writes, and `ended` is called once, unless it is killed first."""
+        self._stdin, self._entrance = os.pipe()
+        os.set_blocking(self._entrance, False)
+        self._control = CommandControl()
+        self._task = asyncio.create_task(self._run(command, OutputCapture(limit_bytes=0, sinks=(stdout, stderr))))
+        self._ended = ended
+        self._task.add_done_callback(self._close)
+
+    async def send(self, data: bytes) -> None:
+        """Write all of `data` to its standard input, however slowly it reads. Raises OSError if it has ended.
+
+        After a cancellation it is unknown how much was written.
+        """
+        rest = memoryview(data)
+        while rest:
+            if self._task.done():
+                raise BrokenPipeError
+            try:
+                rest = rest[os.write(self._entrance, rest) :]
+            except BlockingIOError:
+                await self._room()
+
+    async def end(self, grace_s: float) -> None:
+        """Send SIGTERM to its process group; after at most `grace_s`, kill it and all that it started."""
+        if not self._task.done() and self._control.terminate():
+            await asyncio.wait([self._task], timeout=grace_s)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """Kill it and all that it started, and wait for that."""
+        self.cut()
+        await asyncio.wait([self._task])
+
+    def cut(self) -> None:
+        """Kill it and all that it started; safe to repeat."""
+        self._task.cancel()
+
+    async def _run(self, command: PipedCommand, output: OutputCapture) -> CommandResult:
+        return await run_command(
+            command.argv,
+            cwd=command.cwd,
+            env=command.env,
+            timeout_s=None,
+            stdin=self._stdin,
+            output=output,
+            containment=Containment(sandbox=command.sandbox, control=self._control),
+        )
+
+    def _close(self, task: asyncio.Task[CommandResult]) -> None:
+        # Here and not in the task: one that is cancelled before it begins runs no `finally`.
+        asyncio.get_running_loop().remove_writer(self._entrance)
+        os.close(self._stdin)
+        os.close(self._entrance)
+        if not task.cancelled() and task.exception() is None:
+            self._ended(task.result())
+
+    async def _room(self) -> None:
+        """Wait until the pipe takes more, or the process has ended."""
+        loop = asyncio.get_running_loop()
+        room = asyncio.Event()
+        loop.add_writer(self._entrance, room.set)
+        waiting = asyncio.create_task(room.wait())
+        try:
+            await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            if not self._task.done():
+                loop.remove_writer(self._entrance)
