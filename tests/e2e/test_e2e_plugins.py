@@ -13,6 +13,7 @@ from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.plugins import place_examples, place_plugin, place_program
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.terminal import IDLE
 
 EVERY_HOOK = """
 match method:
@@ -247,3 +248,38 @@ async def test_a_subagent_is_under_the_same_hooks(scenario, folder):
     assert "BLOCKED" in said
     assert not (scenario.repo / "made").exists()
     assert not plugin_processes(folder)
+
+
+@pytest.mark.slow
+def test_in_a_chat_plugins_read_also_what_is_typed_while_the_agent_works(scenario, folder, terminal):
+    """RA-16, RA-18: it waits for the end of the turn, so that no message passes them; a refused one is said."""
+    reads = (
+        'if method == "tool/execute":\n'
+        "    open('out/began', 'w')\n"
+        "    while not os.path.exists('out/gate'): time.sleep(0.02)\n"
+        '    answer(request, {"success": True, "result": "passed the gate"})\n'
+        'elif "forbidden" in params["text"]:\n'
+        '    answer(request, {"action": "stop", "reason": "\\x1b[31mnot here"})\n'
+        "else:\n"
+        '    answer(request, {"text": params["text"].replace("secretly", "openly")})'
+    )
+    place_plugin(folder, "all", reads, hooks=HOOKS[:1], tools=[{"name": "wait"}], version="2.1")
+    replies = [
+        {"when": {"role": "agent", "turn": 1, "contains": "openly one"}, "tool_calls": [{"name": "plugin_all_wait"}]},
+        {"when": {"role": "agent", "turn": 2, "contains": "passed the gate"}, "text": "first done"},
+        {"when": {"role": "agent", "turn": 3, "contains": "openly two"}, "text": "second done"},
+    ]
+    screen = terminal("--model", f"cassette:{scenario.replies(*replies)}", "--yolo")
+    screen.wait_for(IDLE)
+    screen.type_line("secretly one")
+    assert wait_until((scenario.out / "began").exists)
+    screen.type_line("secretly two")
+    screen.wait_for("queued: secretly two")
+    screen.type_line("/plugins")
+    screen.wait_for(r"all 2\.1 \(all\.py\): running, priority 500")
+    (scenario.out / "gate").touch()
+    screen.wait_for("second done")
+    screen.type_line("forbidden")
+    screen.wait_for("plugin all refused the message")
+    screen.type_line("/quit")
+    assert wait_until(lambda: not plugin_processes(folder))
