@@ -16,6 +16,7 @@ import landing
 import many_goals
 import pdf_pages
 import plan_lint
+import plugin_hook
 import policy_decision
 import proof
 import ralph_agents
@@ -39,6 +40,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "many-goals": many_goals.rows,
     "pdf-pages": pdf_pages.rows,
     "plan-lint": plan_lint.rows,
+    "plugin-hook": plugin_hook.rows,
     "policy-decision": policy_decision.rows,
     "proof": proof.rows,
     "ralph-agents": ralph_agents.rows,

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -13,7 +14,7 @@ from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.plugins import place_examples, place_plugin, place_program
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-from support.terminal import IDLE
+from support.terminal import IDLE, record_replies
 
 EVERY_HOOK = """
 match method:
@@ -73,6 +74,26 @@ async def start(scenario, server, *args):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
+
+
+LOADED = """
+import sys
+from scaffold.cli.main import run_command
+from scaffold.cli.commands.ralph.command import ralph
+
+code = run_command(ralph, sys.argv[1:], prog="ralph")
+found = [name for name in sys.modules if name.startswith(("scaffold.extensions", "scaffold.agent.plugins"))]
+print(*found, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_a_session_without_plugins_loads_nothing_of_them(scenario):
+    """RA-16: it costs a listing of one folder."""
+    model = record_replies(scenario, "hi")
+    done = scenario.call([sys.executable, "-c", LOADED, "hello", "--model", model])
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert done.stderr.splitlines()[-1] == "scaffold.agent.plugins scaffold.agent.plugins.access"
 
 
 @pytest.mark.slow

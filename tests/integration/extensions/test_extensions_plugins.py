@@ -146,13 +146,16 @@ async def test_calls_are_serialised_and_an_interrupted_one_confuses_no_later_one
 
 
 async def test_the_second_plugin_of_a_name_is_ended(folder):
-    """RA-16: duplicates are killed; by their files it is always the same one that stays."""
-    place_plugin(folder, "first")
-    (folder / "second.py").write_text((folder / "first.py").read_text())
-    (folder / "second.py").chmod(0o755)
+    """RA-16: duplicates are killed; one that takes the name of another one's file does not take its place."""
+    good = place_plugin(folder, "good").read_text()
+    for name in ("a-liar.py", "z-liar.py"):
+        place(folder, name, good)
     async with loaded(folder) as (found, told):
-        assert states(found) == {"first": "running", "second": "rejected"}
-    assert told == ["plugin first does not run: first.py has this name already; second.py cannot have it, too"]
+        assert states(found) == {"good": "running", "a-liar": "rejected", "z-liar": "rejected"}
+    assert told == [
+        "plugin good does not run: good.py has this name; a-liar.py cannot have it, too",
+        "plugin good does not run: good.py has this name; z-liar.py cannot have it, too",
+    ]
 
 
 async def test_a_plugin_gets_no_secret_of_our_environment(folder):

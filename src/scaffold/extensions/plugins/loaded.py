@@ -83,13 +83,20 @@ async def load_plugins(place: PluginPlace, about: Mapping[str, Any], tell: Calla
             for plugin in plugins:
                 group.create_task(plugin.initialize(about))
         on_failure.pop_all()
-    first: dict[str, Plugin] = {}
-    for plugin in filter(lambda each: each.runs, plugins):
-        # By their files, not by who answers first: it is always the same one that stays.
-        other = first.setdefault(plugin.manifest.name, plugin)
-        if other is not plugin:
-            plugin.reject(f"{other.file.name} has this name already; {plugin.file.name} cannot have it, too")
+    _end_duplicates(plugins)
     return LoadedPlugins(sorted(plugins, key=lambda plugin: plugin.manifest.priority), notices)
+
+
+def _end_duplicates(plugins: Sequence[Plugin]) -> None:
+    """End all but one of the plugins that have the same name: the one whose file is named so stays, else the first."""
+    owners: dict[str, Plugin] = {}
+    # Not by who answers first: it is always the same one that stays.
+    for plugin in sorted(plugins, key=lambda plugin: plugin.file.stem != plugin.manifest.name):
+        owner = owners.setdefault(plugin.manifest.name, plugin) if plugin.runs else plugin
+        if owner is not plugin:
+            plugin.reject(
+                f"{one_line(owner.file.name)} has this name; {one_line(plugin.file.name)} cannot have it, too"
+            )
 
 
 def _command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand:
