@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -78,6 +79,7 @@ async def start(scenario, server, *args):
 
 LOADED = """
 import sys
+from pathlib import Path
 from scaffold.cli.main import run_command
 from scaffold.cli.commands.ralph.command import ralph
 
@@ -304,3 +306,36 @@ def test_in_a_chat_plugins_read_also_what_is_typed_while_the_agent_works(scenari
     screen.wait_for("plugin all refused the message")
     screen.type_line("/quit")
     assert wait_until(lambda: not plugin_processes(folder))
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, folder):
+    """RA-16: the plugin itself is not killed; it ends with the worker that it is for."""
+    naps = 'time.sleep(2)\nanswer(request, {"success": True, "result": "slept"})'
+    place_plugin(folder, "slow", naps, tools=[{"name": "nap"}])
+    scenario.configure(plugins={"workers": ["slow"]}, permissions={"allow": ["plugin_slow_nap:*"]})
+    if asyncio.run(machine_sandbox()).level == "none":
+        pytest.skip("workers have plugins in a sandbox only")
+    scenario.plan(plan_of(g=[action("a", effects=["has_a"], check="test -f out/a")]))
+    scenario.cassette(a=[{"name": "plugin_slow_nap", "args": {}}, write("out/a", "x")])
+    run = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario), 30)
+    started = plugin_processes(folder)
+    for pid in scenario.processes():
+        if str(folder) not in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
+            os.kill(pid, signal.SIGKILL)
+    run.wait()
+    assert started
+    assert wait_until(lambda: not plugin_processes(folder))
+    resumed = scenario.scaffold("resume")
+    assert resumed.returncode == 0, resumed.stdout
+    assert "slept" in scenario.journal("g", "a")
+    assert not plugin_processes(folder)
+
+
+def journal_of(scenario):
+    """Return the journal of the agent; empty before there is one."""
+    try:
+        return scenario.journal("g", "a")
+    except FileNotFoundError:
+        return ""
