@@ -3,21 +3,24 @@
 import importlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any
 
-from scaffold.core.errors import UsageError
+from scaffold.agent.login.names import CODEX
+from scaffold.agent.login.state import OPEN_TOKENS, Login
+from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import format_usd
 from scaffold.core.run_settings import ModelSettings
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
+from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
-from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.ports import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
@@ -81,8 +84,21 @@ async def _live_context(
         wire = await stack.enter_async_context(_transport(os.environ))
         throttle = SharedThrottle(user, clock=SystemClock(), me=own_identity())
         yield LiveContext(
-            wire=wire, throttle=throttle, environ=os.environ, windows=windows or {}, learned=LEARNED_WINDOWS
+            wire=wire,
+            throttle=throttle,
+            environ=os.environ,
+            windows=windows or {},
+            learned=LEARNED_WINDOWS,
+            login=Login(user, wire, os.environ),
         )
+
+
+@asynccontextmanager
+async def connect_login() -> AsyncIterator[Any]:
+    """Yield the user's `StoredTokens`, with a connection of their own."""
+    with closing(open_user_store()) as user:
+        async with _transport(os.environ) as wire:
+            yield lazy_import(OPEN_TOKENS)(user, wire, os.environ)
 
 
 def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[HttpClient]:
@@ -102,10 +118,19 @@ def endpoint_name(text: str) -> str | None:
 
     None for a cassette, and for a model that cannot be asked: its first request says why.
     """
-    with suppress(UsageError):
+    with suppress(UsageError, ModelError):
         if is_live(text):
-            return find_endpoint(parse_model(text), os.environ).name
+            return _endpoint(text).name
     return None
+
+
+def _endpoint(text: str) -> Endpoint:
+    """Return the endpoint of a live model, to which nothing is sent."""
+    model = parse_model(text)
+    if model.provider != CODEX:
+        return find_endpoint(model, os.environ)
+    with closing(open_user_store()) as user:
+        return find_endpoint(model, os.environ, Login(user, None, os.environ))
 
 
 def resolve_model(text: str) -> tuple[str, str]:
@@ -115,8 +140,8 @@ def resolve_model(text: str) -> tuple[str, str]:
     """
     pinned = absolute_model(text)
     if is_live(pinned):
-        # Only for its errors: a missing key or an invalid base URL.
-        find_endpoint(parse_model(pinned), os.environ)
+        # Only for its errors: a missing key or login, or an invalid base URL.
+        _endpoint(pinned)
     return pinned, cassette_digest(pinned)
 
 

@@ -72,6 +72,9 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ('eval "$(scaffold completion bash)"', "scaffold completion fish | source"),
     "trust": ("scaffold trust --show", "scaffold trust --yes"),
     "demo": ("scaffold demo", "scaffold demo --dir /tmp/demo"),
+    "login": ("ralph login", "ralph login --headless"),
+    "logout": ("ralph logout",),
+    "whoami": ("ralph whoami", "ralph whoami --json"),
     "permissions": ("scaffold permissions check -- git push --force",),
     "ralph": ('ralph "fix the failing test"', "ralph -c", "git diff | ralph -p 'review this'"),
 }

@@ -62,6 +62,9 @@ COMMANDS: Mapping[str, str] = {
     "zygote": "scaffold.cli.commands.processes.zygote:zygote",
     "subagent": "scaffold.cli.commands.processes.subagent:subagent",
     "trial-cleaner": "scaffold.cli.commands.processes.trial_cleaner:trial_cleaner",
+    "login": "scaffold.cli.commands.login.login:login",
+    "logout": "scaffold.cli.commands.login.login:logout",
+    "whoami": "scaffold.cli.commands.login.login:whoami",
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
 }

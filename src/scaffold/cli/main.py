@@ -38,6 +38,10 @@ EXECUTING = frozenset({"run", "resume", "demo", "plan"})
 """The commands that execute or plan a run, which `resume` continues."""
 
 
+RALPH_COMMANDS = frozenset({"login", "logout", "permissions", "whoami"})
+"""The commands of `ralph`, which are those of `scaffold`; as the first word they are no task."""
+
+
 class LazyGroup(click.Group):
     """A command group that imports a command's module only when it is called, so that `--help` stays light."""
 
@@ -57,8 +61,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the called command; `permissions` after `ralph` is a command, not a task."""
-        called = args[1:] if args[:1] == ["ralph"] and _asks_for_permissions(args[1:]) else args
+        """Return the called command; `permissions` and the like after `ralph` are commands, not a task."""
+        called = args[1:] if args[:1] == ["ralph"] and args[1:2] and args[1] in RALPH_COMMANDS else args
         if called and called[0] not in COMMANDS and not called[0].startswith("-") and not ctx.resilient_parsing:
             raise lazy_import(UNKNOWN_COMMAND)(called[0], self.list_commands(ctx))
         return super().resolve_command(ctx, called)
@@ -117,6 +121,9 @@ SUMMARIES: Mapping[str, str] = {
     "config": "Print every setting with its value and origin, or set one.",
     "trust": "Review a folder's own configuration, and trust it.",
     "demo": "Watch a whole run on a sample project, without an API key.",
+    "login": "Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.",
+    "logout": "Delete that login for good, and ask the provider to revoke it.",
+    "whoami": "Show with which subscription you are logged in.",
     "permissions": "Show what agents may do: `permissions check -- COMMAND`.",
     "ralph": "Work with one agent (the same as the command `ralph`).",
 }
@@ -143,9 +150,9 @@ def ralph() -> NoReturn:
     first = _count_group_options(args)
     debug, given = "--debug" in args[:first], [each for each in args[:first] if each != "--debug"]
     asked = args[first:]
-    if _asks_for_permissions(asked):
-        asked_of = [*given, *asked[1:]]
-        sys.exit(run_command(load_command("permissions"), asked_of, prog="ralph permissions", debug=debug))
+    if asked and asked[0] in RALPH_COMMANDS:
+        command, asked_of = load_command(asked[0]), [*given, *asked[1:]]
+        sys.exit(run_command(command, asked_of, prog=f"ralph {asked[0]}", debug=debug))
     sys.exit(run_command(load_command("ralph"), [*given, *asked], prog="ralph", debug=debug))
 
 
@@ -180,11 +187,6 @@ def _how_to_go_on(args: Sequence[str], prog: str) -> str:
 def _is_attended() -> bool:
     """Return whether standard input and output are terminals."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
-def _asks_for_permissions(args: Sequence[str]) -> bool:
-    """Return whether the arguments of `ralph` call its command `permissions` instead of stating a task."""
-    return list(args[:1]) == ["permissions"]
 
 
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:

@@ -13,6 +13,7 @@ from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.transport.login import LoginClient
 from scaffold.llm.transport.ports import IMPATIENT, Deadlines, LiveContext, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
@@ -85,9 +86,10 @@ def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bo
     """Return the model without retries, and the seconds that it may send nothing."""
     card = model_card(model)
     deadlines = line.deadlines or _default_deadlines(card, stream=stream)
-    endpoint = find_endpoint(model, line.environ)
+    endpoint = find_endpoint(model, line.environ, line.login)
+    wire = line.wire if endpoint.login is None else LoginClient(line.wire, endpoint.login)
     window = ModelWindow(card, endpoint, line.windows, line.learned)
-    live = LiveModel(endpoint, card, wire=line.wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
+    live = LiveModel(endpoint, card, wire=wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
     return live, deadlines.idle_s
 
 

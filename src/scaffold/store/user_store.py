@@ -13,6 +13,7 @@ from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
+from scaffold.store.user.logins import Logins
 from scaffold.store.user.reviewers import Reviewers
 from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
@@ -44,6 +45,7 @@ class UserStore(BaseStore):
         self.subagents = Subagents(connection, clock)
         self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
+        self.logins = Logins(connection, clock)
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.reviewers = Reviewers(connection, clock)

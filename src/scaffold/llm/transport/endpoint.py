@@ -12,11 +12,14 @@ from msgspec.json import encode
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import ModelName
 from scaffold.llm.registry.thinking import thinking_support
+from scaffold.llm.transport.ports import TokenSource
+from scaffold.llm.transport.proxies import is_loopback
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import Codec
 from scaffold.llm.wire.responses import ResponsesCodec
 
+CODEX_URL = "https://chatgpt.com/backend-api/codex"
 ANTHROPIC_VERSION = "2023-06-01"
 INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 """Lets models with a thinking budget think between tool calls, too; later ones do so anyway."""
@@ -46,31 +49,35 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Used after the server refused two system messages; None if the provider accepts them."""
     window_urls: tuple[str, ...] = ()
     """Where a local server may report the context window of the model, likeliest first; empty for providers."""
+    login: TokenSource | None = None
+    """The login whose tokens go with each request; None if `headers` contain the key."""
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"
 
     def without_key(self, words: str) -> str:
         """Return `words` with our key masked: some servers repeat the request in an error."""
-        for field in _SECRET_FIELDS:
-            key = self.headers.get(field, "").removeprefix("Bearer ")
+        keys = [self.headers.get(field, "").removeprefix("Bearer ") for field in _SECRET_FIELDS]
+        for key in (*keys, *(self.login.secrets() if self.login else ())):
             if len(key) >= MIN_SECRET_CHARS:
                 words = words.replace(key, "***")
         return words
 
 
-def find_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint of `model`, which must not be a cassette.
+def find_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSource | None = None) -> Endpoint:
+    """Return the endpoint of `model`, which must not be a cassette; some models need the login of the user.
 
-    UsageError with the variable's name if a key is missing or a base URL is invalid.
+    UsageError with the variable's name if a key is missing or a base URL invalid, ModelAccessDenied if the login ended.
     """
+    if model.provider == "codex" and not environ.get("CODEX_ACCESS_TOKEN"):
+        return _subscription(model, environ, login)
     return _ENDPOINTS[model.provider](model, environ)
 
 
 def _anthropic(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = _key("ANTHROPIC_API_KEY", environ, "OPENAI_API_KEY with `--model openai:NAME`")
     # The codec's path begins with /v1, which many users write in this variable as well.
-    base = _base("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
+    base = base_url("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
     headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
     if thinking_support("anthropic", model.name).form == "budget":
         headers["anthropic-beta"] = INTERLEAVED_THINKING
@@ -87,23 +94,30 @@ def _chat(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 def _openai(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     key = _key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
-    base = _versioned(_base("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
+    base = _versioned(base_url("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
     return base, {"Authorization": f"Bearer {key}"}
 
 
 def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    token, account = environ.get("CODEX_ACCESS_TOKEN"), environ.get("CODEX_ACCOUNT_ID")
-    if not token or not account:
-        raise UsageError(
-            f"`{model}` needs a login, which this version does not support yet",
-            "Use `openai:NAME` with OPENAI_API_KEY, or set CODEX_ACCESS_TOKEN and CODEX_ACCOUNT_ID.",
-        )
+    """Return the endpoint with a token that the user provides and renews."""
+    account = _key("CODEX_ACCOUNT_ID", environ, "neither it nor CODEX_ACCESS_TOKEN, and use `ralph login`")
     headers = {
-        "Authorization": f"Bearer {_checked_key('CODEX_ACCESS_TOKEN', token)}",
-        "chatgpt-account-id": _checked_key("CODEX_ACCOUNT_ID", account),
+        "Authorization": f"Bearer {_checked_key('CODEX_ACCESS_TOKEN', environ['CODEX_ACCESS_TOKEN'])}",
+        "chatgpt-account-id": account,
     }
-    base = _base("CODEX_BASE_URL", environ, "https://chatgpt.com/backend-api/codex")
-    return _endpoint(model, base, headers, ResponsesCodec(codex=True))
+    return _endpoint(model, base_url("CODEX_BASE_URL", environ, CODEX_URL), headers, ResponsesCodec(codex=True))
+
+
+def _subscription(model: ModelName, environ: Mapping[str, str], login: TokenSource | None) -> Endpoint:
+    """Return the endpoint with the user's login."""
+    if login is None or not (account := login.account()):
+        fix = "Run `ralph login`, without a browser `ralph login --headless`; or use `openai:NAME` with OPENAI_API_KEY."
+        raise UsageError(f"`{model}` needs a login with your subscription", fix)
+    base = base_url("CODEX_BASE_URL", environ, CODEX_URL, protected=True)
+    endpoint = _endpoint(model, base, {}, ResponsesCodec(codex=True))
+    # Named after the account, not after a token that is renewed: all processes share its rate limits.
+    name = f"{endpoint.name} (login {sha256(account.encode()).hexdigest()[:KEY_CHARS]})"
+    return msgspec.structs.replace(endpoint, name=name, login=login)
 
 
 def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
@@ -156,8 +170,16 @@ def _checked_key(variable: str, key: str) -> str:
     return key
 
 
-def _base(variable: str, environ: Mapping[str, str], default: str) -> str:
-    return _checked(variable, environ.get(variable) or default)
+def base_url(variable: str, environ: Mapping[str, str], default: str, *, protected: bool = False) -> str:
+    """Return the base URL that a variable names, or the default; `protected` allows http:// for this machine only.
+
+    UsageError if it is invalid.
+    """
+    url = _checked(variable, environ.get(variable) or default)
+    parts = urlsplit(url)
+    if protected and parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise UsageError(f"{variable} would send your login unencrypted", "Write https://HOST/PATH.")
+    return url
 
 
 def _versioned(base: str) -> str:

@@ -1,7 +1,7 @@
 """Protocols and values that live models need from outside; `http` has the real client."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -94,6 +94,36 @@ class HttpClient(Protocol):
         ...
 
 
+class AccessToken(Struct, frozen=True):
+    """What authorizes a request: the token, and the id of the account that it is for."""
+
+    token: str
+    account: str
+
+    def __repr__(self) -> str:
+        return "AccessToken()"
+
+
+class TokenSource(Protocol):
+    """The user's login with a subscription; all processes of the user share its tokens."""
+
+    def account(self) -> str:
+        """Return the account's id; empty if the user is not logged in. ModelAccessDenied if the login has ended."""
+        ...
+
+    async def current(self) -> AccessToken:
+        """Return a token that has not expired; ModelError if there is none to be had."""
+        ...
+
+    async def renewed(self, refused: AccessToken) -> AccessToken | None:
+        """Return a newer token than one that the server refused; None if it was new, too. ModelError as `current`."""
+        ...
+
+    def secrets(self) -> Sequence[str]:
+        """Return the tokens that this process has seen."""
+        ...
+
+
 class LearnedWindows:
     """The context windows that servers reported for their models, remembered for all conversations."""
 
@@ -120,6 +150,8 @@ class LiveContext(Struct, frozen=True, kw_only=True):
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
     learned: LearnedWindows = field(default_factory=LearnedWindows)
+    login: TokenSource | None = None
+    """The user's login with a subscription; None where none can be used."""
 
     def __repr__(self) -> str:
         return "LiveContext()"

@@ -6,7 +6,7 @@ Not caught: a secret that is truncated, reversed, encrypted or spelled out, or w
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -19,6 +19,17 @@ MIN_SECRET_CHARS = 8
 """A shorter value occurs in too many texts by chance."""
 MIN_LINE_CHARS = 20
 """In a secret of several lines, each line with at least this many characters is also masked alone."""
+
+
+LEARNED = "login"
+"""The name of the secrets that this process has learned."""
+_learned: dict[str, None] = {}
+
+
+def learn_secrets(values: Iterable[str]) -> None:
+    """Let each Redactor of this process, earlier ones as well, know secrets that came later, such as renewed tokens."""
+    for value in values:
+        _learned.update(dict.fromkeys((value, *_encodings(value))) if value not in _learned else {})
 
 
 class SecretSpan(Struct, frozen=True, order=True):
@@ -38,7 +49,7 @@ class Redactor:
         forms = [(form, _plain(name)) for name, value in named for form in _encodings(value)]
         self._forms: Mapping[str, str] = dict(reversed(forms))  # reversed, so the first name of a value wins
         # Only names of our own make a mark: a forged `[redacted:...]` around a secret would otherwise hide it from us.
-        names = sorted({*self._forms.values(), *(shape.name for shape in SECRET_PATTERNS)})
+        names = sorted({*self._forms.values(), LEARNED, *(shape.name for shape in SECRET_PATTERNS)})
         self._marks = rf"\[redacted:(?:{'|'.join(map(re.escape, names))})\]"
 
     def clean(self, text: str) -> str:
@@ -87,7 +98,7 @@ class Redactor:
         return list(_without_marks(spans, marks))
 
     def _known(self, text: str) -> Iterator[SecretSpan]:
-        for form, name in self._forms.items():
+        for form, name in chain(self._forms.items(), ((form, LEARNED) for form in _learned)):
             start = text.find(form)
             while start >= 0:
                 end = start + len(form)

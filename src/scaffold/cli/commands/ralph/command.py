@@ -58,9 +58,7 @@ LATEST = ""
 FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
-COMMANDS = ("permissions", "login", "logout")
-UNAVAILABLE_COMMANDS = frozenset({"login", "logout"})
-"""Commands that do not exist yet: no model takes them for a task."""
+COMMANDS = ("permissions", "login", "logout", "whoami")
 
 STDIN_WAIT_S = 3.0
 """How long to wait for a silent pipe if there is a task already."""
@@ -258,14 +256,10 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
 def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
     if flags.task is not None and not flags.printed:  # with `-p` it is certain that a task was meant
         reject_file(flags.task, f'Write what to do with it: `ralph "Explain @{flags.task}"`.')
-        if task.words not in UNAVAILABLE_COMMANDS:
-            reject_command(flags.task, "ralph", COMMANDS)
+        reject_command(flags.task, "ralph", COMMANDS)
     if task.empty:
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageError("there is no task", hint)
-    if task.words in UNAVAILABLE_COMMANDS:
-        hint = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY instead; or use more words if it is a task."
-        raise UsageError(f"`ralph {task.words}` does not exist yet", hint)
 
 
 def _cancel_on_terminate() -> None:

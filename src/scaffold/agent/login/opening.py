@@ -1,0 +1,19 @@
+"""Wire the tokens of the user's login to its database, keys and server."""
+
+from collections.abc import Mapping
+
+from scaffold.agent.login.keys import LoginKeys
+from scaffold.agent.login.provider import codex_provider
+from scaffold.agent.login.stored_tokens import StoredTokens
+from scaffold.agent.login.token_endpoint import TokenEndpoint
+from scaffold.host.clock import SystemClock
+from scaffold.host.user_dirs import user_dirs
+from scaffold.llm.transport.ports import HttpClient
+from scaffold.store.user_store import UserStore
+
+
+def open_tokens(user: UserStore, wire: HttpClient, environ: Mapping[str, str]) -> StoredTokens:
+    """Return the tokens in the user's database; UsageError if the environment names an unusable server."""
+    data, clock = user_dirs().data, SystemClock()
+    endpoint = TokenEndpoint(codex_provider(environ), wire, clock)
+    return StoredTokens(user, LoginKeys(data, environ), endpoint, clock=clock, data=data)

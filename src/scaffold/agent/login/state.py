@@ -1,0 +1,79 @@
+"""Whether the user is logged in, without loading what only requests need."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from scaffold.agent.login.names import CODEX
+from scaffold.core.errors import ModelAccessDenied
+from scaffold.host.startup import lazy_import
+from scaffold.llm.transport.ports import AccessToken, HttpClient
+from scaffold.store.user.logins import StoredLogin
+from scaffold.store.user_store import UserStore
+
+OPEN_TOKENS = "scaffold.agent.login.opening:open_tokens"
+"""Needs cryptography, which takes long to load."""
+NOT_LOGGED_IN = ("you are not logged in", "Run `ralph login`; on a machine without a browser `ralph login --headless`.")
+
+
+class LoginEnded(ModelAccessDenied):
+    """The provider no longer accepts the login, as it is stored."""
+
+    def __init__(self, login: StoredLogin) -> None:
+        super().__init__(f"your login has ended: {login.ended}", "Log in again with `ralph login`.")
+
+
+class Requests(Protocol):
+    """What models need of the tokens."""
+
+    async def current(self) -> AccessToken:
+        """See `TokenSource`."""
+        ...
+
+    async def renewed(self, refused: AccessToken) -> AccessToken | None:
+        """See `TokenSource`."""
+        ...
+
+    def secrets(self) -> Sequence[str]:
+        """See `TokenSource`."""
+        ...
+
+
+class Login:
+    """The user's login; implements `TokenSource`, and loads what requests need with the first of them."""
+
+    def __init__(self, user: UserStore, wire: HttpClient | None, environ: Mapping[str, str]) -> None:
+        """Send requests with `wire`; None if only the account is asked for."""
+        self._user = user
+        self._wire = wire
+        self._environ = environ
+        self._opened: Requests | None = None
+
+    def account(self) -> str:
+        """Return the id of the account; empty if the user is not logged in. LoginEnded if the login has ended."""
+        login = self._user.logins.find(CODEX)
+        if login is not None and login.ended:
+            raise LoginEnded(login)
+        return "" if login is None else login.account
+
+    async def current(self) -> AccessToken:
+        """Return a token that has not expired; ModelError if there is none to be had."""
+        return await self._tokens().current()
+
+    async def renewed(self, refused: AccessToken) -> AccessToken | None:
+        """Return a newer token than one that the server refused; None if it was new, too."""
+        return await self._tokens().renewed(refused)
+
+    def secrets(self) -> Sequence[str]:
+        """Return the tokens that this process has seen."""
+        return () if self._opened is None else self._opened.secrets()
+
+    def _tokens(self) -> Requests:
+        if self._opened is None:
+            self._opened = lazy_import(OPEN_TOKENS)(self._user, self._wire, self._environ)
+        return self._opened
+
+
+def lock_file(data: Path) -> Path:
+    """Return the file whose lock a process holds while it changes the tokens."""
+    return data / "login.lock"

@@ -1,0 +1,245 @@
+"""The tokens of the user's login, in the user's database: read, renewed by one process for all, replaced, deleted.
+
+A refresh token works once, and whoever uses it twice is logged out. So it is used under a lock of all processes, by
+the one that finds the token still as it was, and what comes of it is stored before anything else is done.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from scaffold.agent.login.keys import PASSPHRASE, LoginKey, LoginKeys
+from scaffold.agent.login.names import CODEX
+from scaffold.agent.login.sealing import SealBroken, seal, unseal
+from scaffold.agent.login.state import NOT_LOGGED_IN, LoginEnded, lock_file
+from scaffold.agent.login.token_endpoint import GrantRefused, TokenEndpoint
+from scaffold.agent.login.tokens import Tokens
+from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
+from scaffold.core.ports import Clock
+from scaffold.host.files import FileLock
+from scaffold.llm.transport.ports import AccessToken
+from scaffold.policy.secret.redaction import learn_secrets
+from scaffold.store.user.logins import StoredLogin
+from scaffold.store.user_store import UserStore
+
+LOCK_S = 40.0
+"""How long to wait for another process that renews the tokens; longer than its request may take."""
+GRACE_S = 10.0
+"""How long an interrupted renewal may go on, so that its result is stored."""
+NEW_S = 60.0
+"""A token that was renewed so recently is not renewed because a server refuses it."""
+
+
+class LoginOverview(Struct, frozen=True, kw_only=True):
+    """What can be said of a login, without a secret."""
+
+    account: str
+    email: str = ""
+    plan: str = ""
+    key: str
+    """Where the key of its tokens is."""
+    renewed_at: datetime
+    expires_at: datetime | None = None
+    """When the access token expires, which is renewed before; None if unknown."""
+    problem: str = ""
+    """Why it cannot be used, as a clause; empty if it can."""
+    fix: str = ""
+
+
+class Logout(Struct, frozen=True):
+    """How a logout went."""
+
+    account: str
+    revoked: bool
+    """Whether the provider said that it revoked the login."""
+    left: str
+    """What could not be deleted, as a sentence; empty if nothing is left."""
+
+
+class StoredTokens:
+    """The tokens of the login of one user; implements `TokenSource`, but for `account`."""
+
+    def __init__(self, user: UserStore, keys: LoginKeys, endpoint: TokenEndpoint, *, clock: Clock, data: Path) -> None:
+        """Read them from `user`; `data` is the user's private data folder."""
+        self._user = user
+        self._keys = keys
+        self._endpoint = endpoint
+        self._clock = clock
+        self._lock = lock_file(data)
+        self._known_keys: dict[tuple[str, str], bytes] = {}
+        self._seen: dict[str, None] = {}
+
+    async def current(self) -> AccessToken:
+        """Return a token that has not expired, renewed if it is about to; ModelError if there is none to be had."""
+        login = self._login()
+        tokens = await self._opened(login)
+        if not tokens.is_due(self._clock.now()):
+            return _access(tokens)
+        try:
+            return _access(await self._renewed(tokens.access))
+        except ModelError as error:
+            if error.transient and not tokens.has_expired(self._clock.now()):
+                return _access(tokens)  # it is still good for a while
+            raise
+
+    async def renewed(self, refused: AccessToken) -> AccessToken | None:
+        """Return a newer token than one that a server refused; None if that was renewed just now."""
+        login = self._login()
+        tokens = await self._opened(login)
+        now = self._clock.now()
+        is_new = login.renewals > 0 and now - tokens.received_at < timedelta(seconds=NEW_S)
+        if tokens.access == refused.token and is_new and not tokens.has_expired(now):
+            return None
+        return _access(await self._renewed(refused.token))
+
+    def secrets(self) -> Sequence[str]:
+        """Return the tokens that this process has seen."""
+        return tuple(self._seen)
+
+    async def overview(self) -> LoginOverview | None:
+        """Return what can be said of the login; None if there is none."""
+        login = self._user.logins.find(CODEX)
+        if login is None:
+            return None
+        place = login.key_place, login.key_name
+        seen = LoginOverview(account=login.account, key=self._keys.where(*place), renewed_at=login.renewed_at)
+        try:
+            tokens = await self._opened(self._login())
+        except ModelAccessDenied as error:
+            return structs.replace(seen, problem=error.what, fix=error.fix)
+        return structs.replace(seen, email=tokens.email, plan=tokens.plan, expires_at=tokens.expires_at)
+
+    async def log_in(self, code: str, verifier: str) -> tuple[Tokens, LoginKey]:
+        """Exchange an authorization code, and store the tokens with a key of their own in place of any others.
+
+        GrantRefused or ModelError if there are none, KeyTrouble if there is no place for the key.
+        """
+        tokens = await self._endpoint.exchange(code, verifier)
+        self._remember(tokens)
+        return tokens, await self._replace(tokens)
+
+    async def _replace(self, tokens: Tokens) -> LoginKey:
+        async with FileLock(self._lock, timeout_s=LOCK_S):
+            key = await asyncio.to_thread(self._keys.create)
+            sealed = seal(tokens, key.secret, CODEX)
+            with self._user.transaction(durable=True):
+                before = self._user.logins.find(CODEX)
+                self._user.logins.replace(CODEX, tokens.account, sealed, key_place=key.place, key_name=key.name)
+            self._user.logins.empty_log()
+            if before is not None:
+                await asyncio.to_thread(self._keys.delete, before.key_place, before.key_name)
+        return key
+
+    async def log_out(self) -> Logout | None:
+        """Delete the login for good, after asking the provider to revoke it; None if there is none."""
+        async with FileLock(self._lock, timeout_s=LOCK_S):
+            login = self._user.logins.find(CODEX)
+            if login is None:
+                return None
+            try:
+                revoked = not login.ended and await self._endpoint.revoke(await self._opened(login))
+            except ModelAccessDenied:  # nobody can read the tokens any more
+                revoked = False
+            finally:
+                left = await self._delete(login)
+        return Logout(login.account, revoked, left)
+
+    async def _delete(self, login: StoredLogin) -> str:
+        with self._user.transaction(durable=True):
+            self._user.logins.delete(CODEX)
+        emptied = self._user.logins.empty_log()
+        left = await asyncio.to_thread(self._keys.delete, login.key_place, login.key_name)
+        # Without its key, what another process keeps in the log is worthless, unless there is a passphrase.
+        log = "" if emptied or login.key_place != "passphrase" else "Encrypted tokens stay in the database's log until "
+        return " ".join(filter(None, (left, log and f"{log}other processes have closed it.")))
+
+    def _login(self) -> StoredLogin:
+        login = self._user.logins.find(CODEX)
+        if login is None:
+            raise ModelAccessDenied(*NOT_LOGGED_IN)
+        if login.ended:
+            raise LoginEnded(login)
+        return login
+
+    async def _opened(self, login: StoredLogin) -> Tokens:
+        """Return the tokens of a login; ModelAccessDenied if the key is missing, or does not fit."""
+        place = login.key_place, login.key_name
+        if place not in self._known_keys:
+            self._known_keys[place] = await asyncio.to_thread(self._keys.read, *place)
+        try:
+            tokens = unseal(login.tokens, self._known_keys[place], CODEX, login.account)
+        except SealBroken as error:
+            del self._known_keys[place]
+            raise _unreadable(login) from error
+        self._remember(tokens)
+        return tokens
+
+    async def _renewed(self, stale: str) -> Tokens:
+        """Return newer tokens than `stale`; a renewal that has begun is finished even if its caller is cancelled."""
+        renewal = asyncio.ensure_future(self._renew(stale))
+        try:
+            return await asyncio.shield(renewal)
+        except asyncio.CancelledError:
+            await asyncio.wait({renewal}, timeout=GRACE_S)
+            renewal.cancel()
+            raise
+
+    async def _renew(self, stale: str) -> Tokens:
+        try:
+            async with FileLock(self._lock, timeout_s=LOCK_S):
+                login = self._login()
+                tokens = await self._opened(login)
+                if tokens.access != stale:
+                    return tokens  # another process has done it
+                return await self._use_refresh_token(login, tokens)
+        except ModelError:
+            raise
+        except ScaffoldError as error:
+            raise ModelError(f"the login cannot be renewed: {error.what}", error.fix, transient=True) from error
+
+    async def _use_refresh_token(self, login: StoredLogin, tokens: Tokens) -> Tokens:
+        # Durable: it also shows, before the refresh token is used up, that what comes of it can be stored.
+        with self._user.transaction(durable=True):
+            self._user.logins.begin_renewal(CODEX)
+        try:
+            fresh = await self._endpoint.renew(tokens)
+        except GrantRefused as refusal:
+            self._end(login, refusal)
+            raise LoginEnded(self._user.logins.find(CODEX) or login) from refusal
+        # Nothing may come in between: until they are stored, these tokens exist only here.
+        sealed = seal(fresh, self._known_keys[login.key_place, login.key_name], CODEX)
+        with self._user.transaction(durable=True):
+            self._user.logins.renew(CODEX, sealed)
+        self._remember(fresh)
+        return fresh
+
+    def _end(self, login: StoredLogin, refusal: GrantRefused) -> None:
+        """Delete tokens that the provider will never accept again, and keep why."""
+        reason = "the provider no longer accepts it: it expired or was revoked"
+        if login.renewing_since is not None:
+            since = f"{login.renewing_since:%Y-%m-%d %H:%M} UTC"
+            reason = f"a process was interrupted while it renewed the tokens ({since}), and the new ones were lost"
+        elif refusal.reused:
+            reason = "the provider says that its refresh token was used before, so another program has a copy of it"
+        with self._user.transaction(durable=True):
+            self._user.logins.end(CODEX, reason)
+        self._user.logins.empty_log()
+
+    def _remember(self, tokens: Tokens) -> None:
+        self._seen |= dict.fromkeys((tokens.access, tokens.refresh))
+        learn_secrets(self._seen)
+
+
+def _access(tokens: Tokens) -> AccessToken:
+    return AccessToken(tokens.access, tokens.account)
+
+
+def _unreadable(login: StoredLogin) -> ModelAccessDenied:
+    if login.key_place == "passphrase":
+        what = "the tokens of the login cannot be decrypted: the passphrase is another one, or they are damaged"
+        return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `ralph login`, or log in again.")
+    what = "the tokens of the login cannot be decrypted: they or their key are damaged"
+    return ModelAccessDenied(what, "Log in again with `ralph login`.")

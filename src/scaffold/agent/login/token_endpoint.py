@@ -1,0 +1,129 @@
+"""Ask the token endpoint: exchange a code, renew and revoke tokens."""
+
+from collections.abc import Mapping
+from typing import NoReturn
+from urllib.parse import urlencode
+
+import msgspec
+
+from scaffold.agent.login.provider import CLIENT, REDIRECT_URI, LoginProvider
+from scaffold.agent.login.tokens import Tokens, UnusableGrant, read_grant
+from scaffold.core.errors import ModelAccessDenied, ModelError
+from scaffold.core.ports import Clock
+from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest
+
+DEADLINES = Deadlines(connect_s=10.0, idle_s=15.0, total_s=25.0)
+REVOCATION_DEADLINES = Deadlines(connect_s=5.0, idle_s=5.0, total_s=5.0)
+MAX_BYTES = 2**20
+REFUSALS = frozenset({400, 401, 403})
+REUSED = frozenset({"refresh_token_reused", "token_reused"})
+FORM = {
+    "Content-Type": "application/x-www-form-urlencoded",
+    "Accept": "application/json",
+    "User-Agent": "scaffold",
+}
+FINAL = frozenset({"invalid_grant", "refresh_token_expired", "refresh_token_invalidated", *REUSED})
+"""Codes that say that a grant will never be accepted; others are about the request or the server."""
+TRY_LATER = "Retry later; if it persists, check the network and any proxy between."
+
+
+class GrantRefused(ModelAccessDenied):
+    """The server refuses a code or a refresh token for good; `reused` if it says that it was used before."""
+
+    def __init__(self, what: str, fix: str, *, reused: bool) -> None:
+        super().__init__(what, fix)
+        self.reused = reused
+
+
+class TokenEndpoint:
+    """The token endpoint of one provider. Its errors never have a token in them."""
+
+    def __init__(
+        self, provider: LoginProvider, wire: HttpClient, clock: Clock, *, deadlines: Deadlines = DEADLINES
+    ) -> None:
+        self._deadlines = deadlines
+        self._provider = provider
+        self._wire = wire
+        self._clock = clock
+
+    async def exchange(self, code: str, verifier: str) -> Tokens:
+        """Return the tokens for an authorization code; GrantRefused or ModelError if there are none."""
+        return await self._grant(
+            {
+                "grant_type": "authorization_code",
+                "code": code,
+                "redirect_uri": REDIRECT_URI,
+                "client_id": CLIENT,
+                "code_verifier": verifier,
+            }
+        )
+
+    async def renew(self, tokens: Tokens) -> Tokens:
+        """Return the next tokens, for a refresh token that may be used once.
+
+        GrantRefused if it is no longer accepted, ModelError, transient, if the answer is missing or unreadable: then
+        nobody knows whether it was used.
+        """
+        form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh, "client_id": CLIENT}
+        return await self._grant(form, tokens)
+
+    async def revoke(self, tokens: Tokens) -> bool:
+        """Ask the server to revoke the refresh token, and with it the login; return whether it said that it did."""
+        form = {"token": tokens.refresh, "token_type_hint": "refresh_token", "client_id": CLIENT}
+        try:
+            status, _ = await self._post(self._provider.revocation_url, form, REVOCATION_DEADLINES)
+        except ModelError:
+            return False
+        return 200 <= status < 300
+
+    async def _grant(self, form: Mapping[str, str], before: Tokens | None = None) -> Tokens:
+        status, body = await self._post(self._provider.token_url, form, self._deadlines)
+        if status in REFUSALS and (code := _error_code(body)):
+            self._raise_refusal(status, code)
+        if status != 200:
+            raise ModelError(f"{self._name} answered HTTP {status}", TRY_LATER, transient=True)
+        try:
+            return read_grant(body, self._clock.now(), before)
+        except UnusableGrant as error:
+            raise ModelError(
+                f"the answer of {self._name} cannot be used: {error}", TRY_LATER, transient=True
+            ) from error
+
+    def _raise_refusal(self, status: int, code: str) -> NoReturn:
+        if code in FINAL:
+            raise GrantRefused(
+                f"{self._name} does not accept the login ({code})", "Log in with `ralph login`.", reused=code in REUSED
+            )
+        fix = "Update scaffold with `ralph --update`; if there is no newer version, report this."
+        raise ModelError(f"{self._name} refused the request: HTTP {status}, {code}", fix)
+
+    @property
+    def _name(self) -> str:
+        return self._provider.token_url
+
+    async def _post(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> tuple[int, bytes]:
+        request = HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
+        body = b""
+        async with self._wire.post(request) as response:
+            while piece := await response.read():
+                body += piece
+                if len(body) > MAX_BYTES:
+                    raise ModelError(
+                        f"the answer of {url} has more than {MAX_BYTES:,} bytes", TRY_LATER, transient=True
+                    )
+            return response.status, body
+
+
+def _error_code(body: bytes) -> str:
+    """Return the error's code, in the form of RFC 6749 or in that of the provider; empty if there is none.
+
+    Of the rest nothing is shown: a server may repeat a token in it.
+    """
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ""
+    error = answer.get("error") if isinstance(answer, dict) else None
+    code = error.get("code") or error.get("type") if isinstance(error, dict) else error
+    plain = isinstance(code, str) and len(code) <= 64 and code.replace("_", "").isalnum() and code.isascii()
+    return str(code) if plain else ""

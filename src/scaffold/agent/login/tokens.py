@@ -1,0 +1,121 @@
+"""The tokens of a login, read from the answer of the token endpoint."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+MARGIN_S = 300.0
+"""Tokens are renewed so long before they expire; those that live shorter, in the last quarter of their life."""
+MAX_LIFETIME_S = 366 * 86_400.0
+AUTH_CLAIMS = "https://api.openai.com/auth"
+PROFILE_CLAIMS = "https://api.openai.com/profile"
+MAX_SHOWN_CHARS = 200
+_TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
+"""Characters allowed in a header field."""
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    """What a login consists of; the repr shows no secret."""
+
+    access: str
+    refresh: str
+    account: str
+    email: str = ""
+    plan: str = ""
+    received_at: datetime
+    expires_at: datetime | None = None
+    """By our own clock, counted from the receipt; None if the provider did not say."""
+
+    def __repr__(self) -> str:
+        return f"Tokens({self.account!r})"
+
+    def has_expired(self, now: datetime) -> bool:
+        """Return whether the access token is too old by our clock."""
+        return self.expires_at is not None and now >= self.expires_at
+
+    def is_due(self, now: datetime) -> bool:
+        """Return whether the access token should be renewed."""
+        if self.expires_at is None:
+            return False
+        margin_s = min(MARGIN_S, (self.expires_at - self.received_at).total_seconds() / 4)
+        return now >= self.expires_at - timedelta(seconds=margin_s)
+
+
+class UnusableGrant(ValueError):
+    """The answer of a token endpoint has no tokens that can be used; the text says why, without any of them."""
+
+
+class _Grant(Struct, frozen=True):
+    access_token: str
+    refresh_token: str = ""
+    id_token: str = ""
+    expires_in: float | None = None
+
+
+def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Tokens:
+    """Return the tokens in an answer of the token endpoint, for those of `before` if they were renewed.
+
+    UnusableGrant if there are none, or if they are for another account than before.
+    """
+    try:
+        grant = msgspec.json.decode(body, type=_Grant)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UnusableGrant("it is not the JSON of tokens") from error
+    refresh = grant.refresh_token or (before.refresh if before else "")
+    if not (_TOKEN.fullmatch(grant.access_token) and _TOKEN.fullmatch(refresh)):
+        raise UnusableGrant("it has no access token and refresh token")
+    claims = (decode_claims(grant.id_token), decode_claims(grant.access_token))
+    account = _first(claims, "chatgpt_account_id") or (before.account if before else "")
+    if not _TOKEN.fullmatch(account):
+        raise UnusableGrant("its tokens name no account with a subscription")
+    if before and account != before.account:
+        raise UnusableGrant("its tokens are for another account")
+    lifetime_s = _lifetime_s(grant.expires_in, claims[1])
+    return Tokens(
+        access=grant.access_token,
+        refresh=refresh,
+        account=account,
+        email=_first(claims, "email") or (before.email if before else ""),
+        plan=_first(claims, "chatgpt_plan_type") or (before.plan if before else ""),
+        received_at=now,
+        expires_at=None if lifetime_s is None else now + timedelta(seconds=lifetime_s),
+    )
+
+
+def decode_claims(token: str) -> Mapping[str, Any]:
+    """Return the claims of a JWT, whose signature is not checked; empty if it is none.
+
+    They come from the token endpoint itself, over TLS, and decide nothing: a wrong account is refused by the provider.
+    """
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (msgspec.DecodeError, binascii.Error, UnicodeError, ValueError, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _first(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
+    """Return the first text that a claim of this name has, at the top or among the provider's own; printable."""
+    for claims in tokens:
+        for place in (claims, claims.get(AUTH_CLAIMS), claims.get(PROFILE_CLAIMS)):
+            found = place.get(name) if isinstance(place, dict) else None
+            if isinstance(found, str) and found.isprintable() and 0 < len(found) <= MAX_SHOWN_CHARS:
+                return found
+    return ""
+
+
+def _lifetime_s(expires_in: float | None, claims: Mapping[str, Any]) -> float | None:
+    """Return the seconds that an access token is valid; its own two times may be of a clock that is wrong."""
+    began, ends = claims.get("iat"), claims.get("exp")
+    if expires_in is None and isinstance(began, int | float) and isinstance(ends, int | float):
+        expires_in = float(ends - began)
+    return expires_in if expires_in is not None and 0 < expires_in <= MAX_LIFETIME_S else None

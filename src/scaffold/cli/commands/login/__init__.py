@@ -1,0 +1,1 @@
+"""`ralph login`, `logout` and `whoami`."""

@@ -1,0 +1,158 @@
+"""`ralph login`, `logout`, `whoami`: the user's login with a subscription."""
+
+import asyncio
+import os
+import sys
+
+import click
+
+from scaffold.agent.login.callback import code_of_pasted
+from scaffold.agent.login.callback_server import CallbackServer
+from scaffold.agent.login.keys import LoginKey, LoginKeys
+from scaffold.agent.login.provider import AuthorizationRequest, codex_provider, new_request
+from scaffold.agent.login.state import NOT_LOGGED_IN
+from scaffold.agent.login.stored_tokens import LoginOverview, StoredTokens
+from scaffold.agent.login.tokens import Tokens
+from scaffold.agent.model_access import connect_login
+from scaffold.cli.commands.options import json_option
+from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
+from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.style import print_json
+from scaffold.core.errors import UsageError
+from scaffold.host.browser import open_in_background
+from scaffold.host.clock import SystemClock
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import user_dirs
+from scaffold.store.user_store import user_database
+from scaffold.views.text_format import local_time
+
+MAX_PASTES = 5
+
+
+@click.command()
+@click.option("--headless", is_flag=True, help="Open no browser: print the address, and read what you paste.")
+def login(*, headless: bool) -> int:
+    """Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.
+
+    A browser opens; it comes back to port 1455 of this machine after you have agreed. The tokens are stored encrypted.
+    """
+    request = new_request()
+    url = codex_provider(os.environ).authorization_url(request)
+    try:
+        if headless:
+            code = _pasted_code(url, request)
+            return run_async(_log_in(code, request))
+        return run_async(_log_in_by_browser(url, request))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        print_text("interrupted: you are not logged in by this; repeat `ralph login`", err=True)
+        return INTERRUPTED
+
+
+@click.command()
+def logout() -> int:
+    """Delete the login from this machine for good, and ask the provider to revoke it."""
+    return run_async(_log_out())
+
+
+@click.command()
+@json_option
+def whoami(*, as_json: bool) -> int:
+    """Show with which subscription you are logged in; exit code 1 if with none. Asks no server."""
+    seen = run_async(_overview())
+    if as_json:
+        print_json({"logged_in": seen is not None and not seen.problem, "login": seen})
+    elif seen is None:
+        print_text(" - ".join(NOT_LOGGED_IN))
+    else:
+        for line in overview_lines(seen):
+            print_text(line)
+    return OK if seen is not None and not seen.problem else FAILED
+
+
+def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
+    """Return what to show of a login, a sentence each."""
+    if seen.problem:
+        return (f"account {seen.account}: {seen.problem}", seen.fix)
+    now = SystemClock().now()
+    until = f"until {local_time(seen.expires_at, now)}" if seen.expires_at else "for a time that is not known"
+    return (
+        f"{_who(seen.email, seen.plan)}, account {seen.account}",
+        f"The access token is valid {until}, and is renewed before; last renewed {local_time(seen.renewed_at, now)}.",
+        f"The key of the encrypted tokens: {seen.key}.",
+    )
+
+
+async def _log_in_by_browser(url: str, request: AuthorizationRequest) -> int:
+    async with CallbackServer(request) as server:
+        if open_in_background(url, os.environ):
+            print_text("A browser opens. If it does not, open this address on this machine:", err=True)
+        else:
+            print_text("There is no browser to open. Open this address on this machine:", err=True)
+        click.echo(url, err=True)
+        print_text("Waiting until you have agreed; Ctrl-C ends it. Elsewhere: `ralph login --headless`.", err=True)
+        code = await server.code()
+    return await _log_in(code, request)
+
+
+def _pasted_code(url: str, request: AuthorizationRequest) -> str:
+    """Return the code that the user pastes; UsageError at the end of standard input."""
+    print_text("Open this address in any browser, and agree:", err=True)
+    click.echo(url, err=True)
+    what = "The browser then goes to an address that begins with http://localhost:1455/ and cannot be shown there."
+    print_text(f"{what} Paste it here, whole:", err=True)
+    for _ in range(MAX_PASTES):
+        line = sys.stdin.readline()
+        try:
+            return code_of_pasted(line, request)
+        except UsageError as error:
+            if not line or not sys.stdin.isatty():
+                raise
+            print_text(error.in_full, err=True)
+    raise UsageError(
+        "nothing that was pasted is the answer to this login", "Begin again with `ralph login --headless`."
+    )
+
+
+async def _log_in(code: str, request: AuthorizationRequest) -> int:
+    async with connect_login() as stored:
+        tokens, key = await stored.log_in(code, request.verifier)
+    _print_logged_in(tokens, key)
+    return OK
+
+
+def _print_logged_in(tokens: Tokens, key: LoginKey) -> None:
+    data = user_dirs().data
+    keys = LoginKeys(data, os.environ)
+    print_text(f"Logged in: {_who(tokens.email, tokens.plan)}, account {tokens.account}.")
+    print_text(f"The tokens are encrypted in {user_database(data)}, the key: {keys.where(key.place, key.name)}.")
+    if key.note:
+        print_text(f"The keyring of this system is not used: {key.note}.")
+    print_text(f"What that is worth: {keys.worth(key.place)}.")
+    print_text("Use it: `ralph --model codex:NAME`; `ralph logout` deletes it.")
+
+
+async def _log_out() -> int:
+    async with connect_login() as stored:
+        done = await stored.log_out()
+    if done is None:
+        print_text("You were not logged in.")
+        return OK
+    print_text(f"Logged out: the tokens of account {done.account} and their key are deleted from this machine.")
+    if done.left:
+        print_text(done.left, err=True)
+    if not done.revoked:
+        what = "The provider did not confirm that it revoked them; copies of the tokens, if any, may still work."
+        print_text(f"{what} Your account's settings list the sessions that you can end.", err=True)
+    return OK
+
+
+async def _overview() -> LoginOverview | None:
+    if not user_database(user_dirs().data).exists():
+        return None
+    stored: StoredTokens
+    async with connect_login() as stored:
+        return await stored.overview()
+
+
+def _who(email: str, plan: str) -> str:
+    return f"{email or 'no e-mail address'} ({f'plan {plan}' if plan else 'plan unknown'})"
