@@ -147,8 +147,7 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "html":
             self.reply(200, b"<!doctype html><h1>Just a moment</h1>", "text/html")
         elif fault == "huge":
-            with suppress(OSError):
-                self.reply(200, b" " * HUGE)
+            self.reply(200, b" " * HUGE)
         elif fault == "500":
             self.reply(500, b"{}")
         else:
@@ -176,8 +175,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(OSError):  # of a client that was killed
+            self.end_headers()
+            self.wfile.write(body)
 
 
 @contextmanager

@@ -133,6 +133,18 @@ async def test_a_refused_token_is_renewed_once_and_a_new_one_not_again(server, o
     assert server.renewals == 1
 
 
+async def test_a_clock_that_is_set_back_or_forward_keeps_nobody_from_renewing(server, opened, clock):
+    """RA-17: clock skew; what the server refuses is renewed, whatever our clock says."""
+    async with opened() as stored:
+        await log_in(server, stored)
+        clock.by = timedelta(days=400)
+        renewed = await stored.current()
+        clock.by = timedelta(days=-400)
+        assert await stored.current() == await stored.current() == renewed
+        assert await stored.renewed(renewed) != renewed
+    assert (server.renewals, server.refusals) == (2, 0)
+
+
 @pytest.mark.parametrize("fault", ["html", "huge", "never", "500"])
 async def test_a_broken_token_endpoint_costs_no_login(server, opened, clock, fault):
     """RA-17: a token that has not expired is used on; later the error is that of the server."""

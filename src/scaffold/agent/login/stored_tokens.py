@@ -5,6 +5,7 @@ the one that finds the token still as it was, and what comes of it is stored bef
 """
 
 import asyncio
+import base64
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -90,7 +91,8 @@ class StoredTokens:
         login = self._login()
         tokens = await self._opened(login)
         now = self._clock.now()
-        is_new = login.renewals > 0 and now - tokens.received_at < timedelta(seconds=NEW_S)
+        # A clock that was set back says nothing about the age of a token.
+        is_new = login.renewals > 0 and timedelta() <= now - tokens.received_at < timedelta(seconds=NEW_S)
         if tokens.access == refused.token and is_new and not tokens.has_expired(now):
             return None
         return _access(await self._renewed(refused.token))
@@ -168,7 +170,9 @@ class StoredTokens:
         """Return the tokens of a login; ModelAccessDenied if the key is missing, or does not fit."""
         place = login.key_place, login.key_name
         if place not in self._known_keys:
-            self._known_keys[place] = await asyncio.to_thread(self._keys.read, *place)
+            key = await asyncio.to_thread(self._keys.read, *place)
+            learn_secrets([base64.b64encode(key).decode()])
+            self._known_keys[place] = key
         try:
             tokens = unseal(login.tokens, self._known_keys[place], CODEX, login.account)
         except SealBroken as error:

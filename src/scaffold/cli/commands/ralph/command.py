@@ -351,8 +351,8 @@ def _model(settings: Settings, stored: StoredConversation | None) -> str:
     if model is None:
         raise UsageError(
             "no model is configured",
-            "Pass `--model anthropic:NAME` (with ANTHROPIC_API_KEY), `--model openai:NAME` (with OPENAI_API_KEY) or "
-            "`--model local:NAME@http://HOST:PORT/v1`, or set SCAFFOLD_MODEL; `ralph /model` lists models, "
-            "`scaffold demo` needs none.",
+            "Pass `--model anthropic:NAME` (with ANTHROPIC_API_KEY), `--model openai:NAME` (with OPENAI_API_KEY), "
+            "`--model codex:NAME` (after `ralph login`) or `--model local:NAME@http://HOST:PORT/v1`, or set "
+            "SCAFFOLD_MODEL; `ralph /model` lists models, `scaffold demo` needs none.",
         )
     return absolute_model(model)
