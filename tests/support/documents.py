@@ -17,7 +17,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from scaffold.cli.lazy_commands import load_command
-from scaffold.cli.main import ENDING_OPTIONS, scaffold_group
+from scaffold.cli.main import ENDING_OPTIONS, RALPH_COMMANDS, scaffold_group
 from scaffold.core.errors import ScaffoldError
 
 ROOT = Path(__file__).parents[2]
@@ -131,8 +131,8 @@ def _argument_problem(words: list[str], *, is_whole: bool) -> str:
     """Let click parse a command of ours without calling it."""
     name, *args = words
     command: click.Command = scaffold_group if name == "scaffold" else load_command("ralph")
-    if words[:2] == ["ralph", "permissions"]:
-        command, args = load_command("permissions"), args[1:]
+    if name == "ralph" and args and args[0] in RALPH_COMMANDS:
+        command, args = load_command(args[0]), args[1:]
     if name == "scaffold" and args and args[0].startswith("-") and args[0] not in {*ENDING_OPTIONS, "--debug", "-C"}:
         args = ["run", *args]  # what is piped in is a task
     context = None
