@@ -123,7 +123,7 @@ def test_without_a_task_it_says_so(scenario):
 
 
 def test_a_misspelled_command_is_no_task(scenario):
-    done = scenario.scaffold("ralph", "login", "--model", replies(scenario, "logging in"))
+    done = scenario.scaffold("ralph", "logni", "--model", replies(scenario, "logging in"))
     assert (done.returncode, done.stdout) == (64, "")
 
 

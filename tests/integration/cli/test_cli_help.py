@@ -9,6 +9,7 @@ import pytest
 from builders import make_run
 from scaffold.cli.examples import EXAMPLES
 from scaffold.cli.lazy_commands import VISIBLE, load_command
+from scaffold.cli.main import RALPH_COMMANDS
 
 READING_COMMANDS = {
     "status": "[OPTIONS] [RUN]",
@@ -47,7 +48,7 @@ def test_help_ends_with_examples_that_the_command_takes(name, scaffold):
     for line in EXAMPLES[name]:
         for part in re.split(r"&&|\||<", re.sub(r'^eval "\$\((.*)\)"$|^cd "\$\((.*)\)"$', r"\1\2", line)):
             program, *words = shlex.split(part)
-            if program == "scaffold":
+            if program == "scaffold" or (program == "ralph" and words[0] in RALPH_COMMANDS):
                 called, words = load_command(words[0]), words[1:]
             elif program == "ralph":
                 called = load_command("ralph")

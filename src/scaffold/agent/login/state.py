@@ -1,8 +1,11 @@
 """Whether the user is logged in, without loading what only requests need."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 from scaffold.agent.login.names import CODEX
 from scaffold.core.errors import ModelAccessDenied
@@ -14,6 +17,22 @@ from scaffold.store.user_store import UserStore
 OPEN_TOKENS = "scaffold.agent.login.opening:open_tokens"
 """Needs cryptography, which takes long to load."""
 NOT_LOGGED_IN = ("you are not logged in", "Run `ralph login`; on a machine without a browser `ralph login --headless`.")
+
+
+class LoginOverview(Struct, frozen=True, kw_only=True):
+    """What can be said of a login, without a secret."""
+
+    account: str
+    email: str = ""
+    plan: str = ""
+    key: str
+    """Where the key of its tokens is."""
+    renewed_at: datetime
+    expires_at: datetime | None = None
+    """When the access token expires, which is renewed before; None if unknown."""
+    problem: str = ""
+    """Why it cannot be used, as a clause; empty if it can."""
+    fix: str = ""
 
 
 class LoginEnded(ModelAccessDenied):

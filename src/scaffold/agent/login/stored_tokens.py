@@ -7,7 +7,7 @@ the one that finds the token still as it was, and what comes of it is stored bef
 import asyncio
 import base64
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from scaffold.agent.login.keys import PASSPHRASE, LoginKey, LoginKeys
 from scaffold.agent.login.names import CODEX
 from scaffold.agent.login.sealing import SealBroken, seal, unseal
-from scaffold.agent.login.state import NOT_LOGGED_IN, LoginEnded, lock_file
+from scaffold.agent.login.state import NOT_LOGGED_IN, LoginEnded, LoginOverview, lock_file
 from scaffold.agent.login.token_endpoint import GrantRefused, TokenEndpoint
 from scaffold.agent.login.tokens import Tokens
 from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
@@ -32,22 +32,6 @@ GRACE_S = 10.0
 """How long an interrupted renewal may go on, so that its result is stored."""
 NEW_S = 60.0
 """A token that was renewed so recently is not renewed because a server refuses it."""
-
-
-class LoginOverview(Struct, frozen=True, kw_only=True):
-    """What can be said of a login, without a secret."""
-
-    account: str
-    email: str = ""
-    plan: str = ""
-    key: str
-    """Where the key of its tokens is."""
-    renewed_at: datetime
-    expires_at: datetime | None = None
-    """When the access token expires, which is renewed before; None if unknown."""
-    problem: str = ""
-    """Why it cannot be used, as a clause; empty if it can."""
-    fix: str = ""
 
 
 class Logout(Struct, frozen=True):

@@ -10,21 +10,20 @@ from scaffold.agent.login.callback import code_of_pasted
 from scaffold.agent.login.callback_server import CallbackServer
 from scaffold.agent.login.keys import LoginKey, LoginKeys
 from scaffold.agent.login.provider import AuthorizationRequest, codex_provider, new_request
-from scaffold.agent.login.state import NOT_LOGGED_IN
-from scaffold.agent.login.stored_tokens import LoginOverview, StoredTokens
+from scaffold.agent.login.state import NOT_LOGGED_IN, LoginOverview
+from scaffold.agent.login.stored_tokens import StoredTokens
 from scaffold.agent.login.tokens import Tokens
 from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
 from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.login_text import overview_lines, who
 from scaffold.cli.render.style import print_json
 from scaffold.core.errors import UsageError
 from scaffold.host.browser import open_in_background
-from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.user_store import user_database
-from scaffold.views.text_format import local_time
 
 MAX_PASTES = 5
 
@@ -69,19 +68,6 @@ def whoami(*, as_json: bool) -> int:
     return OK if seen is not None and not seen.problem else FAILED
 
 
-def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
-    """Return what to show of a login, a sentence each."""
-    if seen.problem:
-        return (f"account {seen.account}: {seen.problem}", seen.fix)
-    now = SystemClock().now()
-    until = f"until {local_time(seen.expires_at, now)}" if seen.expires_at else "for a time that is not known"
-    return (
-        f"{_who(seen.email, seen.plan)}, account {seen.account}",
-        f"The access token is valid {until}, and is renewed before; last renewed {local_time(seen.renewed_at, now)}.",
-        f"The key of the encrypted tokens: {seen.key}.",
-    )
-
-
 async def _log_in_by_browser(url: str, request: AuthorizationRequest) -> int:
     async with CallbackServer(request) as server:
         if open_in_background(url, os.environ):
@@ -123,7 +109,7 @@ async def _log_in(code: str, request: AuthorizationRequest) -> int:
 def _print_logged_in(tokens: Tokens, key: LoginKey) -> None:
     data = user_dirs().data
     keys = LoginKeys(data, os.environ)
-    print_text(f"Logged in: {_who(tokens.email, tokens.plan)}, account {tokens.account}.")
+    print_text(f"Logged in: {who(tokens.email, tokens.plan)}, account {tokens.account}.")
     print_text(f"The tokens are encrypted in {user_database(data)}, the key: {keys.where(key.place, key.name)}.")
     if key.note:
         print_text(f"The keyring of this system is not used: {key.note}.")
@@ -152,7 +138,3 @@ async def _overview() -> LoginOverview | None:
     stored: StoredTokens
     async with connect_login() as stored:
         return await stored.overview()
-
-
-def _who(email: str, plan: str) -> str:
-    return f"{email or 'no e-mail address'} ({f'plan {plan}' if plan else 'plan unknown'})"

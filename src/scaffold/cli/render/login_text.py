@@ -1,0 +1,23 @@
+"""What is shown of a login with a subscription."""
+
+from scaffold.agent.login.state import LoginOverview
+from scaffold.host.clock import SystemClock
+from scaffold.views.text_format import local_time
+
+
+def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
+    """Return what to show of a login, a sentence each."""
+    if seen.problem:
+        return (f"account {seen.account}: {seen.problem}", seen.fix)
+    now = SystemClock().now()
+    until = f"until {local_time(seen.expires_at, now)}" if seen.expires_at else "for a time that is not known"
+    return (
+        f"{who(seen.email, seen.plan)}, account {seen.account}",
+        f"The access token is valid {until}, and is renewed before; last renewed {local_time(seen.renewed_at, now)}.",
+        f"The key of the encrypted tokens: {seen.key}.",
+    )
+
+
+def who(email: str, plan: str) -> str:
+    """Return who pays, without the account."""
+    return f"{email or 'no e-mail address'} ({f'plan {plan}' if plan else 'plan unknown'})"
