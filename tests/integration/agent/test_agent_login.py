@@ -19,7 +19,8 @@ from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
 from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import Deadlines
+from scaffold.llm.transport.login import LoginClient
+from scaffold.llm.transport.ports import Deadlines, HttpRequest
 from scaffold.store.user_store import UserStore
 from support.login_server import ACCOUNT, CLIENT, browse, callback_port, serve_logins
 from support.scenario import wait_until
@@ -131,6 +132,27 @@ async def test_a_refused_token_is_renewed_once_and_a_new_one_not_again(server, o
         assert first != refused
         assert await one.renewed(first) is None
     assert server.renewals == 1
+
+
+async def test_a_request_is_sent_once_more_after_a_renewal_and_no_third_time(server, opened):
+    """RA-17: a second refusal is the answer; neither has more of a token in it than the server wrote."""
+    request = HttpRequest(
+        url=f"{server.environ['CODEX_BASE_URL']}/responses",
+        headers={"Content-Type": "application/json"},
+        body=b"{}",
+        deadlines=QUICK,
+    )
+    async with opened() as stored, Transport({}) as wire:
+        await log_in(server, stored)
+        client = LoginClient(wire, stored)
+        statuses = []
+        for _ in range(3):
+            async with client.post(request) as answer:
+                statuses.append(answer.status)
+            server.access.clear()
+    assert statuses == [200, 200, 401]
+    assert (len(server.asked), server.renewals) == (4, 1)
+    assert "Authorization" not in request.headers
 
 
 async def test_a_clock_that_is_set_back_or_forward_keeps_nobody_from_renewing(server, opened, clock):

@@ -28,7 +28,7 @@ from scaffold.store.user_store import UserStore
 
 LOCK_S = 40.0
 """How long to wait for another process that renews the tokens; longer than its request may take."""
-GRACE_S = 10.0
+GRACE_S = 4.0
 """How long an interrupted renewal may go on, so that its result is stored."""
 NEW_S = 60.0
 """A token that was renewed so recently is not renewed because a server refuses it."""

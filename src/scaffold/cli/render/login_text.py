@@ -10,10 +10,15 @@ def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
     if seen.problem:
         return (f"account {seen.account}: {seen.problem}", seen.fix)
     now = SystemClock().now()
-    until = f"until {local_time(seen.expires_at, now)}" if seen.expires_at else "for a time that is not known"
+    valid = "is valid for a time that is not known, and renewed when it is refused"
+    if seen.expires_at is not None:
+        until = local_time(seen.expires_at, now)
+        valid = (
+            f"is valid until {until}, and renewed before" if seen.expires_at > now else "is renewed by the next request"
+        )
     return (
-        f"{who(seen.email, seen.plan)}, account {seen.account}",
-        f"The access token is valid {until}, and is renewed before; last renewed {local_time(seen.renewed_at, now)}.",
+        f"{who(seen.email, seen.plan)}, account {seen.account}.",
+        f"The access token is of {local_time(seen.renewed_at, now)}; it {valid}.",
         f"The key of the encrypted tokens: {seen.key}.",
     )
 

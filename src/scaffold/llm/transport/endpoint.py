@@ -100,10 +100,13 @@ def _openai(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
 
 def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     """Return the endpoint with a token that the user provides and renews."""
-    account = _key("CODEX_ACCOUNT_ID", environ, "neither it nor CODEX_ACCESS_TOKEN, and use `ralph login`")
+    account = environ.get("CODEX_ACCOUNT_ID")
+    if not account:
+        fix = "Set it to the account of the token, or unset CODEX_ACCESS_TOKEN and use `ralph login`."
+        raise UsageError("CODEX_ACCOUNT_ID is not set", fix)
     headers = {
         "Authorization": f"Bearer {_checked_key('CODEX_ACCESS_TOKEN', environ['CODEX_ACCESS_TOKEN'])}",
-        "chatgpt-account-id": account,
+        "chatgpt-account-id": _checked_key("CODEX_ACCOUNT_ID", account),
     }
     return _endpoint(model, base_url("CODEX_BASE_URL", environ, CODEX_URL), headers, ResponsesCodec(codex=True))
 
