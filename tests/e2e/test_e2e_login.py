@@ -251,13 +251,14 @@ async def test_twenty_processes_that_need_a_token_at_once_renew_it_once(scenario
 
 @pytest.mark.slow
 def test_the_workers_of_a_run_use_the_login_and_renew_it_while_it_lasts(scenario, server):
-    """RA-17, AL-31: all processes of a run read the same tokens."""
+    """RA-17, AL-31: all processes of a run read the same tokens, here with a passphrase."""
     made = [Turn(calls=(Call(**write(f"{key}.txt", key)),)) for key in ("one", "two")]
     actions = [action(key, effects=[f"{key}_made"], check=f"test -f {key}.txt") for key in ("one", "two")]
     scenario.plan(plan_of(files=actions))
     server.turns = [made[0], Turn(text="made"), made[1], Turn(text="made")]
     server.lifetime_s = 3
-    log_in(scenario, server)
+    scenario.environ["SCAFFOLD_LOGIN_PASSPHRASE"] = "correct horse battery"
+    assert "derived from SCAFFOLD_LOGIN_PASSPHRASE" in log_in(scenario, server)
     flags = ("--plan", str(scenario.home / "plan.yaml"), "--model", "codex:gpt-5", "--agents", "1", "--yes", "--yolo")
     done = scenario.call(scenario.command("run", *flags))
     assert done.returncode == 0, done.stdout + done.stderr

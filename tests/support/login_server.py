@@ -35,6 +35,7 @@ class LoginServer:
     def __init__(self) -> None:
         self.port = 0
         self.lifetime_s = 3600
+        self.slow_s = 0.5
         self.fault = ""  # html, huge, never, 500; slow, lost: the answer comes late, or is given and does not come
         self.turns: list[Turn] = [Turn(text="here I am")]
         self.codes: dict[str, dict[str, str]] = {}
@@ -139,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
                 status, answer = self.state.grant(form)
                 self.state.refusals += status != 200
             if fault == "slow":
-                self.state.ended.wait(0.5)
+                self.state.ended.wait(self.state.slow_s)
             if fault == "lost":
                 self.close_connection = True
             else:
