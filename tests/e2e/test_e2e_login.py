@@ -265,3 +265,19 @@ def test_the_workers_of_a_run_use_the_login_and_renew_it_while_it_lasts(scenario
     assert server.refusals == 0
     assert {each["chatgpt-account-id"] for each in server.asked} == {ACCOUNT}
     assert files_with(scenario, server) == []
+
+
+@pytest.mark.slow
+def test_a_run_whose_login_ends_pauses_and_goes_on_after_a_new_one(scenario, server):
+    """RA-17, AL-31: it counts against no action, and no work is lost."""
+    scenario.plan(plan_of(files=[action("one", effects=["one_made"], check="test -f one.txt")]))
+    server.turns = [Turn(calls=(Call(**write("one.txt", "one")),)), Turn(text="made")]
+    log_in(scenario, server)
+    server.access.clear()
+    server.refresh.clear()
+    flags = ("--plan", str(scenario.home / "plan.yaml"), "--model", "codex:gpt-5", "--yes", "--yolo")
+    paused = scenario.call(scenario.command("run", *flags))
+    assert (paused.returncode, "your login has ended" in paused.stdout) == (3, True), paused.stderr
+    log_in(scenario, server)
+    resumed = scenario.scaffold("resume", "--yolo")
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr

@@ -130,7 +130,11 @@ def _endpoint(text: str) -> Endpoint:
     if model.provider != CODEX:
         return find_endpoint(model, os.environ)
     with closing(open_user_store()) as user:
-        return find_endpoint(model, os.environ, Login(user, None, os.environ))
+        login = Login(user, None, os.environ)
+        endpoint = find_endpoint(model, os.environ, login)
+        if endpoint.login is not None:
+            login.require_usable()
+        return endpoint
 
 
 def resolve_model(text: str) -> tuple[str, str]:

@@ -69,11 +69,15 @@ class Login:
         self._opened: Requests | None = None
 
     def account(self) -> str:
-        """Return the id of the account; empty if the user is not logged in. LoginEnded if the login has ended."""
+        """Return the id of the account, of a login that has ended as well; empty if the user is not logged in."""
+        login = self._user.logins.find(CODEX)
+        return "" if login is None else login.account
+
+    def require_usable(self) -> None:
+        """Raise LoginEnded if the login has ended."""
         login = self._user.logins.find(CODEX)
         if login is not None and login.ended:
             raise LoginEnded(login)
-        return "" if login is None else login.account
 
     async def current(self) -> AccessToken:
         """Return a token that has not expired; ModelError if there is none to be had."""

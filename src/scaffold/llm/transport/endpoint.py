@@ -67,7 +67,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 def find_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSource | None = None) -> Endpoint:
     """Return the endpoint of `model`, which must not be a cassette; some models need the login of the user.
 
-    UsageError with the variable's name if a key is missing or a base URL invalid, ModelAccessDenied if the login ended.
+    UsageError with the variable's name if a key is missing or a base URL is invalid.
     """
     if model.provider == "codex" and not environ.get("CODEX_ACCESS_TOKEN"):
         return _subscription(model, environ, login)

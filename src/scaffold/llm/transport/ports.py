@@ -108,7 +108,7 @@ class TokenSource(Protocol):
     """The user's login with a subscription; all processes of the user share its tokens."""
 
     def account(self) -> str:
-        """Return the account's id; empty if the user is not logged in. ModelAccessDenied if the login has ended."""
+        """Return the account's id, of a login that has ended as well; empty if the user is not logged in."""
         ...
 
     async def current(self) -> AccessToken:
