@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.agent.instructions import Instructions
 from scaffold.core.plan import is_review_role
 
-PROMPT_VERSION = 5
+PROMPT_VERSION = 6
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"

@@ -104,7 +104,13 @@ async def test_the_cached_prefix_does_not_depend_on_the_date(request_of, codec):
     assert body.index(b"Use tabs.") < body.index(b"2030-01-02")
 
 
-DIGESTS = {2: "1913440dd584424c", 3: "26c1d144f7226398", 4: "f90edeeaad2e2e46", 5: "8a84c0b187e3a1e8"}
+DIGESTS = {
+    2: "1913440dd584424c",
+    3: "26c1d144f7226398",
+    4: "f90edeeaad2e2e46",
+    5: "8a84c0b187e3a1e8",
+    6: "a64b0927ee675e9e",
+}
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")
 """What a description says of the machine, and what stands for it."""
