@@ -9,6 +9,7 @@ from typing import Any
 from scaffold.core.errors import EmbeddingError, StoreError
 from scaffold.core.knowledge import Chunk, CollectionName
 from scaffold.host.startup import lazy_import
+from scaffold.memory.completeness import missing_vectors
 from scaffold.memory.hybrid import VALID, VectorLeg
 from scaffold.memory.ports import Embedder
 from scaffold.store.database import Store
@@ -104,7 +105,7 @@ def _to_embed(
         return ()
     if again or stored.model not in {"", model}:
         return knowledge.chunks.newest(name, most=most, wanted=VALID)
-    return knowledge.chunks.with_numbers(knowledge.embeddings.missing(name, most=most))
+    return knowledge.chunks.with_numbers(missing_vectors(knowledge, name, model, most=most))
 
 
 def _put(knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: Sequence[tuple[Chunk, bytes]]) -> None:

@@ -38,6 +38,20 @@ class VectorLeg(Struct, frozen=True):
     vectors: VectorSearches
 
 
+class QueryVectors:
+    """The vectors of one query; each model is asked once, however many databases are searched."""
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self._by_model: dict[str, bytes] = {}
+
+    async def by(self, embedder: Embedder) -> bytes:
+        """Return the query's vector. Raises EmbeddingError."""
+        if embedder.model not in self._by_model:
+            (self._by_model[embedder.model],) = await embedder.embed([self._query])
+        return self._by_model[embedder.model]
+
+
 class HybridSearch:
     """Searches the collections of one database."""
 
@@ -47,7 +61,13 @@ class HybridSearch:
         self._leg = leg
 
     async def find(
-        self, collection: CollectionName, query: str, wanted: ChunkFilter = VALID, *, most: int = 10
+        self,
+        collection: CollectionName,
+        query: str,
+        wanted: ChunkFilter = VALID,
+        *,
+        most: int = 10,
+        vectors: QueryVectors | None = None,
     ) -> Sequence[FoundChunk]:
         """Return the chunks that fit the query best, the best first.
 
@@ -57,7 +77,7 @@ class HybridSearch:
         chunks = self._knowledge.chunks
         words = chunks.search(collection, search_terms(query), wanted, most=depth)
         parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
-        nearest = await self._nearest(collection, query, wanted, depth)
+        nearest = await self._nearest(collection, vectors or QueryVectors(query), wanted, depth)
         cosines = {number: cosine for number, cosine in nearest if cosine >= LEAST_COSINE}
         best = fuse(words, parts, tuple(cosines))[:most]
         by_words = frozenset((*words, *parts))
@@ -73,13 +93,13 @@ class HybridSearch:
         return [FoundChunk(chunk, by_words=True) for chunk in chunks.with_numbers(fuse(words, parts)[:most])]
 
     async def _nearest(
-        self, collection: CollectionName, query: str, wanted: ChunkFilter, most: int
+        self, collection: CollectionName, query: QueryVectors, wanted: ChunkFilter, most: int
     ) -> Sequence[tuple[int, float]]:
         vectors = self._leg.vectors.of(collection, self._leg.embedder.model) if self._leg is not None else None
         if self._leg is None or vectors is None:
             return ()
         try:
-            (vector,) = await self._leg.embedder.embed([query])
+            vector = await query.by(self._leg.embedder)
         except EmbeddingError:
             return ()
         among = None if wanted == VALID else self._knowledge.chunks.numbers(collection, wanted)

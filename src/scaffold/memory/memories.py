@@ -23,8 +23,9 @@ from scaffold.core.model import Usage
 from scaffold.host.random_ids import new_id
 from scaffold.memory.extra import compute_vectors, fill_in_vectors, ignore_count, vector_leg
 from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, VectorLeg
+from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, QueryVectors, VectorLeg
 from scaffold.memory.index_place import delete_index, index_folder
+from scaffold.memory.kept import let_go
 from scaffold.memory.notes import (
     Memory,
     MemoryScope,
@@ -181,21 +182,28 @@ class Memories:
     async def find(self, query: str, *, most: int, wanted: ChunkFilter = VALID) -> Sequence[FoundMemory]:
         """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
         found: dict[str, FoundMemory] = {}
-        rankings = []
+        rankings, vectors = [], QueryVectors(query)
         for scope, _ in self._open():
-            hits = await self.find_in(scope, MEMORIES, query, wanted, most=most)
+            hits = await self.find_in(scope, MEMORIES, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]
 
     async def find_in(
-        self, scope: MemoryScope, collection: CollectionName, query: str, wanted: ChunkFilter, *, most: int
+        self,
+        scope: MemoryScope,
+        collection: CollectionName,
+        query: str,
+        wanted: ChunkFilter,
+        *,
+        most: int,
+        vectors: QueryVectors,
     ) -> Sequence[FoundChunk]:
         """Return the chunks of a collection in one database that fit a query best."""
         database, leg = self._database(scope), self._leg(scope)
         if leg is not None:
             await fill_in_vectors(database, leg, collection, most=FILLED_BY_SEARCH)
-        return await HybridSearch(database.knowledge, leg).find(collection, query, wanted, most=most)
+        return await HybridSearch(database.knowledge, leg).find(collection, query, wanted, most=most, vectors=vectors)
 
     def databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
         """Return the databases, that of the repository first."""
@@ -320,6 +328,7 @@ class Memories:
         for scope in scopes:
             database = self._database(scope)
             delete_index(self._indices(database), collection)
+            let_go(database.name, collection)
             emptied.append(database.knowledge.empty_log())
         return all(emptied)
 

@@ -14,7 +14,7 @@ from scaffold.memory.ports import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location, state_location
-from scaffold.store.user_store import UserStore
+from scaffold.store.user_store import UserStore, user_database
 
 
 @contextmanager
@@ -27,6 +27,13 @@ def open_memories(
     """
     with open_databases(cwd, user, create=create, embedder=embedder) as databases:
         yield Memories(databases, clock=WallClock(), redactor=redactor)
+
+
+@contextmanager
+def open_user_memories() -> Iterator[UserStore]:
+    """Open the user's database, without what a model needs."""
+    with closing(UserStore.open(user_database(user_dirs().data), clock=WallClock())) as user:
+        yield user
 
 
 def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:

@@ -12,9 +12,9 @@ from scaffold.core.knowledge import LEARNINGS, ChunkFilter, ChunkId
 from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
 from scaffold.memory.extra import fill_in_vectors, vector_leg
-from scaffold.memory.hybrid import FoundChunk, HybridSearch, VectorLeg
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg
 from scaffold.memory.index_place import delete_index, index_folder
-from scaffold.memory.recall import NEAR
+from scaffold.memory.kept import let_go
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
 from scaffold.store.database import Store
@@ -28,6 +28,8 @@ MOST_FOUND = 50
 CONFIRMED = ChunkFilter(states=("active",))
 FILLED_BY_SEARCH = 64
 """How many learnings get their vectors when something is looked for by meaning."""
+NEAR = 0.45
+"""The cosine from which a learning is about the same as a text, without a word in common."""
 
 
 class LearningStores(Struct, frozen=True):
@@ -69,22 +71,26 @@ class LearningStores(Struct, frozen=True):
         Also those that do not count. Loads the embedding model where the extra `memory` is installed.
         """
         found: list[Learning] = []
+        vectors = QueryVectors(text)
         for store in self._open:
             leg = self._leg(store)
             if leg is not None:
                 await fill_in_vectors(store, leg, LEARNINGS, most=FILLED_BY_SEARCH)
-            hits = await HybridSearch(store.knowledge, leg).find(LEARNINGS, text, EVERYTHING, most=MOST_FOUND)
+            search = HybridSearch(store.knowledge, leg)
+            hits = await search.find(LEARNINGS, text, EVERYTHING, most=MOST_FOUND, vectors=vectors)
             found += store.learnings.of_chunks(each.chunk.id for each in hits if each.by_words or _is_near(each))
         return tuple(found)
 
     async def near(self, text: str) -> Sequence[tuple[Learning, float]]:
         """Return the learnings that are near a text in meaning, with their cosines; none where there are no vectors."""
         found: list[tuple[Learning, float]] = []
+        vectors = QueryVectors(text)
         for store in self._open:
             # Without a vector there, the model is not even loaded.
             leg = self._leg(store) if store.knowledge.embeddings.count(LEARNINGS) else None
             if leg is not None:
-                hits = await HybridSearch(store.knowledge, leg).find(LEARNINGS, text, CONFIRMED, most=MOST_FOUND)
+                search = HybridSearch(store.knowledge, leg)
+                hits = await search.find(LEARNINGS, text, CONFIRMED, most=MOST_FOUND, vectors=vectors)
                 cosines = {each.chunk.id: each.cosine or 0.0 for each in hits if _is_near(each)}
                 found += ((each, cosines[ChunkId(each.id)]) for each in store.learnings.of_chunks(cosines))
         return found
@@ -160,6 +166,7 @@ class LearningStores(Struct, frozen=True):
     def _wipe(self, store: Store | UserStore) -> bool:
         if self.cache is not None:
             delete_index(index_folder(self.cache, store.name), LEARNINGS)
+        let_go(store.name, LEARNINGS)
         return store.knowledge.empty_log()
 
     def _store_of(self, learning: Learning) -> Store | UserStore:

@@ -53,7 +53,8 @@ from scaffold.session.conversation import (
     stored_todos,
 )
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
-from scaffold.session.memory.access import LazyMemories, memory_access
+from scaffold.session.memory.access import LazyMemories
+from scaffold.session.memory.of_session import memory_access
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter

@@ -12,6 +12,7 @@ from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import FakeClock
 from scaffold.host.startup import lazy_import
 from scaffold.memory.index_place import index_folder, index_path
+from scaffold.memory.kept import let_go
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
@@ -93,6 +94,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
     content = file.read_bytes()
     for broken in (content[: len(content) // 2], b"", content[:-1] + bytes([content[-1] ^ 1])):
         file.write_bytes(broken)
+        let_go(store.name, MEMORIES)  # as in a new process, which has not read it yet
         fresh = lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, file.parent)
         again = [fresh.of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
         assert [[key for key, _ in each] for each in again] == [[key for key, _ in each] for each in exact]

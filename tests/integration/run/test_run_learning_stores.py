@@ -58,10 +58,11 @@ class ComparedVectors:
         return False
 
     def search(self, query: bytes, *, most: int, among: Collection[int] | None = None) -> tuple[tuple[int, float], ...]:
-        one = struct.unpack(f"{len(TOPICS)}e", query)
+        one, embeddings = struct.unpack(f"{len(TOPICS)}e", query), self._knowledge.embeddings
         found = [
             (each.chunk, sum(a * b for a, b in zip(one, struct.unpack(f"{len(TOPICS)}e", each.vector), strict=True)))
-            for each in self._knowledge.embeddings.after(LEARNINGS, 0)
+            for page in embeddings.between(LEARNINGS, 0, embeddings.moment().number)
+            for each in page
             if among is None or each.chunk in among
         ]
         return tuple(sorted(found, key=lambda each: -each[1])[:most])

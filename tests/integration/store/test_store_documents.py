@@ -61,12 +61,15 @@ def test_only_one_of_two_processes_reads_a_document_further(store: Store) -> Non
 def test_chunks_of_a_new_version_are_found_once_it_is_complete(store: Store) -> None:
     """RA-9: and have no vector until then."""
     put(store, a_document("d"), a_chunk("d", 0, state="pending"), a_chunk("d", 1, state="pending"))
-    knowledge = store.knowledge
-    assert (found(store), knowledge.embeddings.missing(DOCUMENTS, most=9)) == ([], ())
+    knowledge, embeddings = store.knowledge, store.knowledge.embeddings
+    seen = embeddings.moment().number
+    assert (found(store), embeddings.missing(DOCUMENTS, most=9)) == ([], ())
+    assert embeddings.missing(DOCUMENTS, most=9, after=seen - 2) == ()
     with store.transaction():
         knowledge.documents.activate(DocumentId("d"))
     assert found(store) == ["d0", "d1"]
-    assert len(knowledge.embeddings.missing(DOCUMENTS, most=9)) == 2
+    assert len(embeddings.missing(DOCUMENTS, most=9)) == 2
+    assert embeddings.missing(DOCUMENTS, most=9, after=seen) == embeddings.missing(DOCUMENTS, most=9)
 
 
 def test_a_document_goes_with_its_chunks_and_vectors(store: Store) -> None:
@@ -77,13 +80,14 @@ def test_a_document_goes_with_its_chunks_and_vectors(store: Store) -> None:
     with store.transaction():
         knowledge.collections.set_model(DOCUMENTS, "m", 2)
         knowledge.embeddings.put("m", [(each, VECTOR) for each in chunks])
-    before = knowledge.embeddings.last_change()
+    before = knowledge.embeddings.moment().number
     documents = knowledge.documents
     assert (documents.chunks(gone.id), documents.vectors(gone.id), documents.end(gone.id)) == (2, 2, 19)
     with store.transaction():
         knowledge.documents.forget_for_good(gone.id)
     assert (found(store), knowledge.embeddings.count(DOCUMENTS), documents.end(gone.id)) == (["k0"], 1, -1)
-    assert knowledge.embeddings.removed_after(DOCUMENTS, before) == {each.seq for each in chunks[1:]}
+    after = knowledge.embeddings.moment().number
+    assert knowledge.embeddings.removed_between(DOCUMENTS, before, after) == {each.seq for each in chunks[1:]}
     assert documents.all() == documents.all(DOCUMENTS) == documents.by_prefix("k") == (kept,)
 
 

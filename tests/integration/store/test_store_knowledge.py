@@ -91,10 +91,10 @@ def test_a_vector_comes_later_and_goes_with_its_text(store: Store) -> None:
         embeddings.put("m", [(one, VECTOR), (msgspec.structs.replace(other, sha256="older"), VECTOR)])
     assert embeddings.of_chunk(one) == VECTOR
     assert embeddings.missing(MEMORIES, most=9) == (other.seq,)
-    seen = embeddings.last_change()
+    seen = embeddings.moment().number
     with store.transaction():
         knowledge.forget([ChunkId("a")])
-    assert (embeddings.count(MEMORIES), embeddings.removed_after(MEMORIES, seen)) == (0, {one.seq})
+    assert (embeddings.count(MEMORIES), embeddings.removed_between(MEMORIES, seen, seen + 9)) == (0, {one.seq})
     with store.transaction():
         embeddings.put("m", [(other, VECTOR)])
         knowledge.collections.set_model(MEMORIES, "another", 3)

@@ -10,8 +10,9 @@ from scaffold.core.knowledge import CollectionName, Document
 from scaffold.memory.documents.files import SOURCE
 from scaffold.memory.extra import fill_in_vectors, vector_leg
 from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import FoundChunk, HybridSearch, VectorLeg
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg
 from scaffold.memory.index_place import delete_index, index_folder
+from scaffold.memory.kept import let_go
 from scaffold.memory.memories import FILLED_BY_SEARCH, MemoryDatabases
 from scaffold.memory.notes import MemoryScope
 from scaffold.plan.message_text import quoted, quoted_list
@@ -77,12 +78,12 @@ class DocumentLibrary:
     async def find(self, index: CollectionName, query: str, *, most: int) -> Sequence[FoundPassage]:
         """Return the chunks of an index that fit a query best, the best first."""
         found: dict[str, FoundPassage] = {}
-        rankings = []
+        rankings, vectors = [], QueryVectors(query)
         for scope, database in self._open():
             if (leg := self._leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
             fair = leg if _mostly_embedded(database.knowledge, index) else None
-            hits = await HybridSearch(database.knowledge, fair).find(index, query, most=most)
+            hits = await HybridSearch(database.knowledge, fair).find(index, query, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundPassage(hit, scope) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]
@@ -113,6 +114,7 @@ class DocumentLibrary:
         with database.transaction(durable=True):
             database.knowledge.documents.forget_for_good(document.id)
         delete_index(index_folder(self._databases.cache, database.name), document.collection)
+        let_go(database.name, document.collection)
         return database.knowledge.empty_log()
 
     def indices(self) -> frozenset[str]:

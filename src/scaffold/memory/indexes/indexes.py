@@ -13,7 +13,7 @@ from scaffold.memory.chunking.pieces import TextPiece
 from scaffold.memory.chunking.split import TextKind, split_text
 from scaffold.memory.extra import EXTRA_FIX, embed_chunks
 from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import VALID, FoundChunk
+from scaffold.memory.hybrid import VALID, FoundChunk, QueryVectors
 from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.indexes.values import (
     checked_dimension,
@@ -191,9 +191,10 @@ class Indexes:
         """Return the items that fit a query best, by words and by meaning."""
         wanted = self._filter(metadata)
         found: dict[str, FoundChunk] = {}
-        rankings = []
+        rankings, vectors = [], QueryVectors(query)
         for place in self._required(index_name(name)):
-            hits = await self._memories.find_in(place.scope, place.collection.name, query, wanted, most=most)
+            named = place.collection.name
+            hits = await self._memories.find_in(place.scope, named, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: hit for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]

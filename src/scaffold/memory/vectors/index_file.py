@@ -21,6 +21,7 @@ from scaffold.host.files import try_lock, write_atomic
 from scaffold.memory.index_place import delete_index, index_path
 from scaffold.memory.vectors.exact import Nearest, VectorTable, nearest
 from scaffold.memory.vectors.numbers import Matrix, unpacked
+from scaffold.store.knowledge.changes import Moment
 from scaffold.store.knowledge.embeddings import Embeddings, StoredVector
 
 CONNECTIVITY = 16
@@ -48,6 +49,8 @@ class IndexHeader(Struct, frozen=True, kw_only=True):
     dimension: int
     sha256: str
     """Of the file."""
+    mark: str = ""
+    """Of that change; a database with another mark for its number is not the one that it was."""
 
 
 class IndexFile:
@@ -89,6 +92,14 @@ class IndexFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def version(self, collection: CollectionName) -> object:
+        """Return a value that is another one when the index is made again or deleted; None if there is none."""
+        try:
+            header = self._path(collection).with_suffix(".json").stat()
+        except OSError:
+            return None
+        return header.st_ino, header.st_mtime_ns
+
     def open(self, collection: KnowledgeCollection, embeddings: Embeddings) -> IndexFile | None:
         """Return the collection's index; None if there is none that is whole and fits the database."""
         path = self._path(collection.name)
@@ -99,7 +110,7 @@ class IndexFolder:
             return None
         if (header.model, header.dimension) != (collection.model, collection.dimension):
             return None
-        if hashlib.sha256(content).hexdigest() != header.sha256 or header.seq > embeddings.last_change():
+        if hashlib.sha256(content).hexdigest() != header.sha256 or header.seq > embeddings.moment().number:
             return None
         index = Index.restore(content, expansion_search=EXPANSION_SEARCH)
         if index is None or not _fits(index, header, collection.name, embeddings):
@@ -111,9 +122,9 @@ class IndexFolder:
         with self._only_writer() as only:
             if not only:
                 return False
-            seq = embeddings.last_change()
+            now = embeddings.moment()
             table = VectorTable(collection.name)
-            table.refresh(embeddings)
+            table.refresh(embeddings, now)
             if len(table) <= EXACT_UNTIL:
                 self.delete(collection.name)
                 return False
@@ -126,17 +137,18 @@ class IndexFolder:
                 expansion_search=EXPANSION_SEARCH,
             )
             index.add(table.chunks.astype(np.uint64), table.vectors, threads=BUILDING_THREADS)
-            self._write(collection, index, seq)
+            self._write(collection, index, now)
             return True
 
     def delete(self, collection: CollectionName) -> None:
         """Delete the collection's index: the vectors in it may be of text that was forgotten."""
         delete_index(self._folder, collection)
 
-    def _write(self, collection: KnowledgeCollection, index: Index, seq: int) -> None:
+    def _write(self, collection: KnowledgeCollection, index: Index, now: Moment) -> None:
         content = bytes(index.save() or b"")
         header = IndexHeader(
-            seq=seq,
+            seq=now.number,
+            mark=now.mark,
             count=len(index),
             model=collection.model,
             dimension=collection.dimension,

@@ -1,41 +1,54 @@
-"""The vector searches of one database, opened when they are first used."""
+"""The vector searches of one database."""
 
+from collections.abc import Collection
 from pathlib import Path
 
+from msgspec import Struct
+
 from scaffold.core.knowledge import CollectionName
+from scaffold.memory.kept import Key, kept
+from scaffold.memory.vectors.exact import Nearest
 from scaffold.memory.vectors.index_file import IndexFolder
 from scaffold.memory.vectors.search import VectorSearch
+from scaffold.store.knowledge.embeddings import Embeddings
 from scaffold.store.knowledge.tables import KnowledgeTables
+
+
+class OpenVectorSearch(Struct, frozen=True):
+    """The vectors of one collection of an open database. Implements `ports.NearestChunks`."""
+
+    vectors: VectorSearch
+    embeddings: Embeddings
+
+    def search(self, query: bytes, *, most: int, among: Collection[int] | None = None) -> Nearest:
+        """Return the nearest chunks with their cosines, the nearest first; `among`: only those."""
+        return self.vectors.search(self.embeddings, query, most=most, among=among)
 
 
 class OpenVectorSearches:
     """Implements `ports.VectorSearches`."""
 
-    def __init__(self, knowledge: KnowledgeTables, folder: IndexFolder) -> None:
+    def __init__(self, knowledge: KnowledgeTables, folder: Path) -> None:
         self._knowledge = knowledge
         self._folder = folder
-        self._open: dict[CollectionName, tuple[str, VectorSearch]] = {}
 
-    def of(self, collection: CollectionName, model: str) -> VectorSearch | None:
+    def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | None:
         """Return the vectors of a collection; None if it has none by this model."""
         stored = self._knowledge.collections.get(collection)
         if stored is None or stored.model != model or not stored.dimension:
-            self._open.pop(collection, None)
             return None
-        opened = self._open.get(collection)
-        if opened is None or opened[0] != model:
-            opened = (model, VectorSearch(stored, self._knowledge.embeddings, self._folder))
-            self._open[collection] = opened
-        return opened[1]
+        key = Key(self._knowledge.database, collection, f"{model} {stored.dimension}", str(self._folder))
+        vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder)))
+        return OpenVectorSearch(vectors, self._knowledge.embeddings)
 
     def make_index(self, collection: CollectionName, model: str) -> bool:
         """Make a new index of a collection if that makes it faster; return whether one was made."""
         search = self.of(collection, model)
-        if search is None or not search.needs_index:
+        if search is None or not search.vectors.needs_index(search.embeddings):
             return False
-        return search.make_index()
+        return search.vectors.make_index(search.embeddings)
 
 
 def open_searches(knowledge: KnowledgeTables, folder: Path) -> OpenVectorSearches:
     """Return the vector searches of a database, whose index files are in `folder`."""
-    return OpenVectorSearches(knowledge, IndexFolder(folder))
+    return OpenVectorSearches(knowledge, folder)

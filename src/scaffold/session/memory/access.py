@@ -14,9 +14,7 @@ from scaffold.git.common_dir import find_common_dir
 from scaffold.host.startup import lazy_import
 from scaffold.memory.ports import Embedder
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.session.conversation import OpenConversation
 from scaffold.session.memory.embedding import EmbedderSource
-from scaffold.session.options import SessionOptions
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore
 from scaffold.tools.documents import DocumentActions
@@ -52,15 +50,6 @@ class MemoryAccess(Struct, frozen=True, kw_only=True):
             return existing_state_location(find_common_dir(self.cwd), os.environ) is not None
         except NotInRepository:
             return False
-
-
-def memory_access(options: SessionOptions, conversation: OpenConversation, redactor: Redactor) -> MemoryAccess:
-    """Return the access of a session's agent."""
-    source = f"session:{conversation.id}"
-    embedding = EmbedderSource(options.embedding, conversation.store, redactor)
-    return MemoryAccess(
-        cwd=options.cwd, store=conversation.store, redactor=redactor, source=source, embedding=embedding
-    )
 
 
 class SessionMemories(MemoryActions, Protocol):

@@ -9,7 +9,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CAPACITIES, Chunk, ChunkFilter, ChunkId, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import FoundChunk
+from scaffold.memory.hybrid import FoundChunk, QueryVectors
 from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, first_line
@@ -42,9 +42,10 @@ async def fitting_items(
 ) -> list[tuple[IndexItem, FoundChunk]]:
     """Return the items of an index that fit a query, the best first."""
     found: dict[str, tuple[IndexItem, FoundChunk]] = {}
-    rankings = []
+    text = utf8_safe(query)
+    rankings, vectors = [], QueryVectors(text)
     for scope, _ in memories.databases():
-        hits = await memories.find_in(scope, index, utf8_safe(query), ChunkFilter(), most=most)
+        hits = await memories.find_in(scope, index, text, ChunkFilter(), most=most, vectors=vectors)
         found |= {hit.chunk.id: (IndexItem(hit.chunk, scope), hit) for hit in hits}
         rankings.append([hit.chunk.id for hit in hits])
     return [found[each] for each in fuse(*rankings)[:most]]

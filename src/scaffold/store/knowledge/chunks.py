@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scaffold.core.knowledge import (
     DECIDED_BY,
+    LEARNINGS,
     Chunk,
     ChunkFilter,
     ChunkId,
@@ -17,6 +18,7 @@ from scaffold.store.driver.full_text import any_of
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import take_numbers
 from scaffold.store.knowledge.filters import EVERYTHING, conditions_of
+from scaffold.store.knowledge.word_query import word_query
 
 ADD = """
 INSERT INTO chunk (seq, id, collection, text, title, sha256, document_id, start_char, end_char, page, source, meta,
@@ -50,6 +52,11 @@ INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
 SELECT embedding.seq, embedding.chunk_seq, :seq, embedding.collection
 FROM embedding JOIN chunk ON chunk.seq = embedding.chunk_seq WHERE chunk.id = :id
 """
+NOTE_RETURN = """
+INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
+SELECT :seq, seq, :seq, collection FROM chunk WHERE id = :id
+"""
+"""For a chunk that counts again: it has no vector since it was superseded, and needs one."""
 FORGET_EMBEDDING = "DELETE FROM embedding WHERE chunk_seq = (SELECT seq FROM chunk WHERE id = :id)"
 FORGET = "DELETE FROM chunk WHERE id = :id"
 SEARCH: Mapping[str, tuple[str, str]] = {
@@ -65,8 +72,8 @@ SEARCH: Mapping[str, tuple[str, str]] = {
     ),
 }
 """How chunks are found by their words, by dialect: what comes before the conditions of a filter, and what after."""
-
-
+MOST_AT_ONCE = 64
+"""How many chunks one statement asks for by their numbers."""
 POSITION: Mapping[str, str] = {"sqlite": "instr", "postgres": "strpos"}
 """The function that finds a text in another one, by dialect."""
 
@@ -89,6 +96,9 @@ class Chunks(TableGateway):
         is_other_text = before is not None and (before.text, before.title) != (chunk.text, chunk.title)
         if is_other_text or chunk.state == "superseded":
             self._drop_embeddings([chunk.id])
+        elif before is not None and before.state == "superseded":
+            number = take_numbers(self._connection, 1)[0]
+            self._connection.write(NOTE_RETURN, id=chunk.id, seq=number)
         columns = _columns(chunk, 0)
         for unchanged in ("seq", "collection", "document_id", "start_char", "end_char", "page", "created_at"):
             del columns[unchanged]
@@ -113,8 +123,14 @@ class Chunks(TableGateway):
 
     def with_numbers(self, numbers: Iterable[int]) -> tuple[Chunk, ...]:
         """Return the chunks with these numbers, in that order, without those that are gone."""
-        rows = (self._connection.row(BY_SEQ, seq=each) for each in numbers)
-        return tuple(_chunk(row) for row in rows if row is not None)
+        wanted = tuple(numbers)
+        found: dict[int, Row] = {}
+        for start in range(0, len(wanted), MOST_AT_ONCE):
+            values = {f"seq{place}": seq for place, seq in enumerate(wanted[start : start + MOST_AT_ONCE])}
+            names = ", ".join(f":{name}" for name in values)
+            rows = self._connection.rows(f"SELECT * FROM chunk WHERE seq IN ({names})", **values)  # noqa: S608 - our names
+            found |= {row["seq"]: row for row in rows}
+        return tuple(_chunk(found[each]) for each in wanted if each in found)
 
     def by_prefix(self, collection: CollectionName, text: str, most: int = 10) -> tuple[Chunk, ...]:
         """Return chunks of a collection whose id starts with `text`."""
@@ -137,7 +153,8 @@ class Chunks(TableGateway):
         self, collection: CollectionName, words: Sequence[str], wanted: ChunkFilter, *, most: int
     ) -> tuple[int, ...]:
         """Return the numbers of the chunks that have any of the words, the best first; empty without words."""
-        query = any_of(words)
+        # No learning that an attempt may need is left out for having common words only; there are fewer of them.
+        query = any_of(words) if collection == LEARNINGS else word_query(self._connection, words)
         if not query:
             return ()
         before, after = SEARCH[self._connection.driver.dialect]

@@ -24,6 +24,15 @@ COUNT_VECTORS = """
 SELECT COUNT(*) AS vectors FROM embedding JOIN chunk ON chunk.seq = embedding.chunk_seq WHERE chunk.document_id = :id
 """
 END = "SELECT COALESCE(MAX(end_char), -1) AS last FROM chunk WHERE document_id = :id"
+COUNT_PENDING = "SELECT COUNT(*) AS chunks FROM chunk WHERE document_id = :id AND state = 'pending'"
+NOTE_ARRIVALS = """
+INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
+SELECT place, chunk_seq, place, collection FROM (
+    SELECT :first - 1 + ROW_NUMBER() OVER (ORDER BY seq) AS place, seq AS chunk_seq, collection
+    FROM chunk WHERE document_id = :id AND state = 'pending'
+) AS pending
+"""
+"""For chunks that count from now on: they have no vectors yet, and need some."""
 ACTIVATE = "UPDATE chunk SET state = 'active' WHERE document_id = :id AND state = 'pending'"
 NOTE_REMOVALS = """
 INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
@@ -89,7 +98,11 @@ class Documents(TableGateway):
 
     def activate(self, document: DocumentId) -> None:
         """Let the chunks of a complete version be found."""
-        self._connection.write(ACTIVATE, id=document)
+        pending = int(self._connection.rows(COUNT_PENDING, id=document)[0]["chunks"])
+        if pending:
+            numbers = take_numbers(self._connection, pending)
+            self._connection.write(NOTE_ARRIVALS, id=document, first=numbers[0])
+            self._connection.write(ACTIVATE, id=document)
 
     def forget_for_good(self, document: DocumentId) -> None:
         """Delete a document, with all that is left of its words; then `KnowledgeTables.empty_log`."""

@@ -7,7 +7,7 @@ from msgspec import Struct
 from scaffold.core.knowledge import Chunk, CollectionName
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
-from scaffold.store.knowledge.changes import last_number, take_numbers
+from scaffold.store.knowledge.changes import Moment, has_been, last_moment, take_numbers
 
 PUT = """
 INSERT INTO embedding (seq, chunk_seq, collection, model, vector)
@@ -19,10 +19,11 @@ NOTE_REPLACED = """
 INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
 SELECT seq, chunk_seq, :seq, collection FROM embedding WHERE chunk_seq = :chunk
 """
-AFTER = """
-SELECT seq, chunk_seq, vector FROM embedding WHERE collection = :collection AND seq > :after ORDER BY seq LIMIT :most
+BETWEEN = """
+SELECT seq, chunk_seq, vector FROM embedding WHERE collection = :collection AND seq > :after AND seq <= :until
+ORDER BY seq LIMIT :most
 """
-REMOVED = "SELECT chunk_seq FROM embedding_removal WHERE collection = :collection AND seq > :after"
+REMOVED = "SELECT chunk_seq FROM embedding_removal WHERE collection = :collection AND seq > :after AND seq <= :until"
 COUNT_AT = """
 SELECT (SELECT COUNT(*) FROM embedding WHERE collection = :collection AND seq <= :number)
      + (SELECT COUNT(*) FROM embedding_removal
@@ -39,7 +40,15 @@ SELECT chunk.seq AS seq FROM chunk LEFT JOIN embedding ON embedding.chunk_seq = 
 WHERE chunk.collection = :collection AND embedding.seq IS NULL AND chunk.state NOT IN ('superseded', 'pending')
 ORDER BY chunk.seq LIMIT :most
 """
-PAGE = 2_000
+MISSING_SINCE = """
+SELECT chunk.seq AS seq FROM (
+    SELECT seq FROM chunk WHERE seq > :after
+    UNION SELECT chunk_seq FROM embedding_removal WHERE collection = :collection AND seq > :after
+) AS changed JOIN chunk ON chunk.seq = changed.seq LEFT JOIN embedding ON embedding.chunk_seq = chunk.seq
+WHERE chunk.collection = :collection AND embedding.seq IS NULL AND chunk.state NOT IN ('superseded', 'pending')
+ORDER BY chunk.seq LIMIT :most
+"""
+PAGE = 4_096
 
 
 class StoredVector(Struct, frozen=True):
@@ -68,15 +77,15 @@ class Embeddings(TableGateway):
             ],
         )
 
-    def after(self, collection: CollectionName, number: int) -> Iterator[StoredVector]:
-        """Yield the vectors that were stored after the change with this number, in order."""
-        while rows := self._connection.rows(AFTER, collection=collection, after=number, most=PAGE):
-            yield from map(_stored_vector, rows)
-            number = rows[-1]["seq"]
+    def between(self, collection: CollectionName, after: int, until: int) -> Iterator[Sequence[StoredVector]]:
+        """Yield the vectors that were stored by the changes after one and up to another, in order, in pages."""
+        while rows := self._connection.rows(BETWEEN, collection=collection, after=after, until=until, most=PAGE):
+            yield [_stored_vector(row) for row in rows]
+            after = rows[-1]["seq"]
 
-    def removed_after(self, collection: CollectionName, number: int) -> frozenset[int]:
-        """Return the numbers of the chunks whose vector was deleted or replaced after that change."""
-        rows = self._connection.rows(REMOVED, collection=collection, after=number)
+    def removed_between(self, collection: CollectionName, after: int, until: int) -> frozenset[int]:
+        """Return the numbers of the chunks whose vector was deleted or replaced by those changes."""
+        rows = self._connection.rows(REMOVED, collection=collection, after=after, until=until)
         return frozenset(int(row["chunk_seq"]) for row in rows)
 
     def count_at(self, collection: CollectionName, number: int) -> int:
@@ -97,13 +106,19 @@ class Embeddings(TableGateway):
         """Return how many vectors a collection has."""
         return int(self._connection.rows(COUNT, collection=collection)[0]["vectors"])
 
-    def missing(self, collection: CollectionName, *, most: int) -> tuple[int, ...]:
-        """Return the numbers of chunks that have no vector yet, the oldest first."""
-        return tuple(int(row["seq"]) for row in self._connection.rows(MISSING, collection=collection, most=most))
+    def missing(self, collection: CollectionName, *, most: int, after: int = 0) -> tuple[int, ...]:
+        """Return the numbers of chunks that have no vector yet, the oldest first; `after`: none was missing then."""
+        statement, values = (MISSING_SINCE, {"after": after}) if after else (MISSING, {})
+        rows = self._connection.rows(statement, collection=collection, most=most, **values)
+        return tuple(int(row["seq"]) for row in rows)
 
-    def last_change(self) -> int:
-        """Return the number of the last change of chunks and vectors."""
-        return last_number(self._connection)
+    def moment(self) -> Moment:
+        """Return the present state of what is known."""
+        return last_moment(self._connection)
+
+    def has_been(self, moment: Moment) -> bool:
+        """Return whether the database was in that state; False, too, if that is too long ago to tell."""
+        return has_been(self._connection, moment)
 
 
 def _stored_vector(row: Row) -> StoredVector:

@@ -20,6 +20,8 @@ class KnowledgeTables:
         self.embeddings = Embeddings(connection, clock)
         self.documents = Documents(connection, clock)
         self._connection = connection
+        self.database = connection.driver.name
+        """Which database it is, without secrets."""
 
     def is_full(self, name: CollectionName) -> bool:
         """Return whether a collection, which is created if it is missing, takes no more; needs a transaction."""

@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import click
 
-from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.memory.documents import documents, forget_document, ingest, search_documents
 from scaffold.cli.commands.memory.files import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
@@ -22,7 +21,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, MemoryType
-from scaffold.memory.opening import open_memories
+from scaffold.memory.opening import open_memories, open_user_memories
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory import commands
 from scaffold.session.memory.answer import MemoryAnswer
@@ -170,15 +169,13 @@ for command in (ingest, documents, forget_document):
 
 @contextmanager
 def _memories(*, create: bool = False, patient: bool = False) -> Iterator[Memories]:
-    store, cwd = open_user_store(), Path.cwd()
+    cwd = Path.cwd()
     redactor = redactor_for(os.environ, cwd)
-    try:
+    with open_user_memories() as user:
         model = load_settings(cwd, os.environ, {}).text("models.embedding")
-        embedder = EmbedderSource(model, store, redactor, patient=patient).get()
-        with open_memories(cwd, store, redactor, create=create, embedder=embedder) as memories:
+        embedder = EmbedderSource(model, user, redactor, patient=patient).get()
+        with open_memories(cwd, user, redactor, create=create, embedder=embedder) as memories:
             yield memories
-    finally:
-        store.close()
 
 
 @contextmanager
