@@ -19,7 +19,7 @@ from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.core.knowledge import CollectionName
 from scaffold.host.files import try_lock, write_atomic
 from scaffold.memory.index_place import delete_index, index_path
-from scaffold.memory.vectors.exact import Nearest, VectorTable, nearest
+from scaffold.memory.vectors.exact import Nearest, Numbers, VectorTable, nearest
 from scaffold.memory.vectors.numbers import Matrix, unpacked
 from scaffold.store.knowledge.changes import Moment
 from scaffold.store.knowledge.embeddings import Embeddings, StoredVector
@@ -128,15 +128,7 @@ class IndexFolder:
             if len(table) <= EXACT_UNTIL:
                 self.delete(collection.name)
                 return False
-            index = Index(
-                ndim=collection.dimension,
-                metric="cos",
-                dtype="f16",
-                connectivity=CONNECTIVITY,
-                expansion_add=EXPANSION_ADD,
-                expansion_search=EXPANSION_SEARCH,
-            )
-            index.add(table.chunks.astype(np.uint64), table.vectors, threads=BUILDING_THREADS)
+            index = built(collection.dimension, table.chunks, table.vectors)
             self._write(collection, index, now)
             return True
 
@@ -167,6 +159,20 @@ class IndexFolder:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "writer.lock").open("w") as lock:
             yield try_lock(lock.fileno())
+
+
+def built(dimension: int, chunks: Numbers, vectors: Matrix) -> Index:
+    """Return a new index of vectors, by the numbers of their chunks."""
+    index = Index(
+        ndim=dimension,
+        metric="cos",
+        dtype="f16",
+        connectivity=CONNECTIVITY,
+        expansion_add=EXPANSION_ADD,
+        expansion_search=EXPANSION_SEARCH,
+    )
+    index.add(chunks.astype(np.uint64), vectors)
+    return index
 
 
 def is_stale(index: IndexFile | None, table: VectorTable) -> bool:

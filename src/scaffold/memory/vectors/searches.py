@@ -5,12 +5,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.core.knowledge import CollectionName
 from scaffold.memory.kept import Key, kept
 from scaffold.memory.vectors.exact import Nearest
-from scaffold.memory.vectors.index_file import IndexFolder
+from scaffold.memory.vectors.index_file import EXACT_UNTIL, IndexFolder
 from scaffold.memory.vectors.search import VectorSearch
 from scaffold.store.knowledge.embeddings import Embeddings
+from scaffold.store.knowledge.server_vectors import ServerVectors
 from scaffold.store.knowledge.tables import KnowledgeTables
 
 
@@ -25,6 +27,17 @@ class OpenVectorSearch(Struct, frozen=True):
         return self.vectors.search(self.embeddings, query, most=most, among=among)
 
 
+class ServerSearch(Struct, frozen=True):
+    """The vectors of one collection, compared by the server that has them. Implements `ports.NearestChunks`."""
+
+    collection: KnowledgeCollection
+    server: ServerVectors
+
+    def search(self, query: bytes, *, most: int, among: Collection[int] | None = None) -> Nearest:
+        """Return the nearest chunks with their cosines, the nearest first; `among`: only those."""
+        return self.server.search(self.collection.name, self.collection.model, query, most=most, among=among)
+
+
 class OpenVectorSearches:
     """Implements `ports.VectorSearches`."""
 
@@ -32,21 +45,36 @@ class OpenVectorSearches:
         self._knowledge = knowledge
         self._folder = folder
 
-    def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | None:
+    def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | ServerSearch | None:
         """Return the vectors of a collection; None if it has none by this model."""
-        stored = self._knowledge.collections.get(collection)
-        if stored is None or stored.model != model or not stored.dimension:
+        stored = self._stored(collection, model)
+        if stored is None:
             return None
-        key = Key(self._knowledge.database, collection, f"{model} {stored.dimension}", str(self._folder))
+        server = self._knowledge.embeddings.server
+        return ServerSearch(stored, server) if server.compares(collection) else self._here(stored)
+
+    def _stored(self, collection: CollectionName, model: str) -> KnowledgeCollection | None:
+        stored = self._knowledge.collections.get(collection)
+        return None if stored is None or stored.model != model or not stored.dimension else stored
+
+    def _here(self, stored: KnowledgeCollection) -> OpenVectorSearch:
+        key = Key(self._knowledge.database, stored.name, f"{stored.model} {stored.dimension}", str(self._folder))
         vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder)))
         return OpenVectorSearch(vectors, self._knowledge.embeddings)
 
     def make_index(self, collection: CollectionName, model: str) -> bool:
         """Make a new index of a collection if that makes it faster; return whether one was made."""
-        search = self.of(collection, model)
-        if search is None or not search.vectors.needs_index(search.embeddings):
+        stored = self._stored(collection, model)
+        if stored is None:
             return False
-        return search.vectors.make_index(search.embeddings)
+        server = self._knowledge.embeddings.server
+        if server.is_possible:
+            server.complete(collection)
+        if server.compares(collection):
+            is_large = self._knowledge.embeddings.count(collection) > EXACT_UNTIL
+            return is_large and server.make_index(collection, model, stored.dimension)
+        search = self._here(stored)
+        return search.vectors.needs_index(search.embeddings) and search.vectors.make_index(search.embeddings)
 
 
 def open_searches(knowledge: KnowledgeTables, folder: Path) -> OpenVectorSearches:

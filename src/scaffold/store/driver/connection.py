@@ -47,6 +47,13 @@ class DatabaseDriver(Protocol):
         """Execute the statement for each of `rows` and return how many rows it changed in total."""
         ...
 
+    def attempt(self, statements: str, /) -> bool:
+        """Execute statements within a transaction; undo them and return False if one fails, which is no error.
+
+        For what only one kind of database has; does nothing, and returns False, on the others.
+        """
+        ...
+
     def begin(self, *, durable: bool) -> None:
         """Start a transaction with the exclusive write lock, waiting for the current writer; others can still read."""
         ...

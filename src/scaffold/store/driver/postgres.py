@@ -164,6 +164,17 @@ class PostgresDriver:
             self._fail(error)
         return cursor.rowcount
 
+    def attempt(self, statements: str, /) -> bool:
+        """Execute statements within a transaction; undo them and return False if the server refuses."""
+        try:
+            with self._raw.transaction():
+                self._raw.execute(statements, prepare=False)
+        except psycopg.Error as error:
+            if self._raw.broken:
+                self._fail(error)
+            return False
+        return True
+
     def begin(self, *, durable: bool) -> None:
         """Lock the revision row; PostgreSQL grants the lock in the order of requests."""
         try:

@@ -118,6 +118,10 @@ class SqliteDriver:
         except sqlite3.Error as error:
             self._fail(error)
 
+    def attempt(self, _statements: str, /) -> bool:
+        """Do nothing, and return False: what a database may lack, it has."""
+        return False
+
     def begin(self, *, durable: bool) -> None:
         """Take the write lock at once, so that the transaction cannot fail later because another one holds it."""
         if durable is not self._durable:

@@ -1,19 +1,21 @@
 """Embeddings: one vector for each chunk, stored with it or later."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from scaffold.core.knowledge import Chunk, CollectionName
-from scaffold.store.driver.connection import Row
+from scaffold.store.driver.columns import TimeSource
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import Moment, has_been, last_moment, take_numbers
+from scaffold.store.knowledge.server_vectors import ServerColumn, ServerVectors, shown
 
 PUT = """
-INSERT INTO embedding (seq, chunk_seq, collection, model, vector)
-SELECT :seq, seq, collection, :model, :vector FROM chunk
+INSERT INTO embedding (seq, chunk_seq, collection, model, vector{near.name})
+SELECT :seq, seq, collection, :model, :vector{near.value} FROM chunk
 WHERE seq = :chunk AND sha256 = :sha256 AND state NOT IN ('superseded', 'pending')
-ON CONFLICT (chunk_seq) DO UPDATE SET seq = excluded.seq, model = excluded.model, vector = excluded.vector
+ON CONFLICT (chunk_seq) DO UPDATE SET seq = excluded.seq, model = excluded.model, vector = excluded.vector{near.change}
 """
 NOTE_REPLACED = """
 INSERT INTO embedding_removal (embedding_seq, chunk_seq, seq, collection)
@@ -64,18 +66,17 @@ class StoredVector(Struct, frozen=True):
 class Embeddings(TableGateway):
     """The vectors of one database."""
 
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        super().__init__(connection, clock)
+        self.server = ServerVectors(connection, clock)
+
     def put(self, model: str, vectors: Sequence[tuple[Chunk, bytes]]) -> None:
         """Store the vector of each chunk, in place of an earlier one; not for a chunk whose text has changed since."""
         numbers = take_numbers(self._connection, len(vectors)) if vectors else range(0)
         rows = [(chunk, vector, seq) for (chunk, vector), seq in zip(vectors, numbers, strict=True)]
         self._connection.write_each(NOTE_REPLACED, [{"chunk": chunk.seq, "seq": seq} for chunk, _, seq in rows])
-        self._connection.write_each(
-            PUT,
-            [
-                {"seq": seq, "chunk": chunk.seq, "sha256": chunk.sha256, "model": model, "vector": vector}
-                for chunk, vector, seq in rows
-            ],
-        )
+        near = self.server.column()
+        self._connection.write_each(PUT.format(near=near), [_columns(*row, model, near=near) for row in rows])
 
     def between(self, collection: CollectionName, after: int, until: int) -> Iterator[Sequence[StoredVector]]:
         """Yield the vectors that were stored by the changes after one and up to another, in order, in pages."""
@@ -119,6 +120,17 @@ class Embeddings(TableGateway):
     def has_been(self, moment: Moment) -> bool:
         """Return whether the database was in that state; False, too, if that is too long ago to tell."""
         return has_been(self._connection, moment)
+
+
+def _columns(chunk: Chunk, vector: bytes, seq: int, model: str, *, near: ServerColumn) -> Mapping[str, ColumnValue]:
+    columns: dict[str, ColumnValue] = {
+        "seq": seq,
+        "chunk": chunk.seq,
+        "sha256": chunk.sha256,
+        "model": model,
+        "vector": vector,
+    }
+    return columns | {"near": shown(vector)} if near.name else columns
 
 
 def _stored_vector(row: Row) -> StoredVector:
