@@ -30,12 +30,14 @@ import store_writers
 import stories
 import supervision
 import worker_start
+from knowledge.rows import rows as knowledge_rows
 from row import Row
 from self_check.rows import rows as self_check_rows
 
 BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "command-start": command_start.rows,
     "git-worktree": git_worktree.rows,
+    "knowledge": knowledge_rows,
     "landing": landing.rows,
     "many-goals": many_goals.rows,
     "pdf-pages": pdf_pages.rows,

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-SHORTEST, LONGEST = 40, 600
+SHORTEST, LONGEST = 40, 240
 """Characters."""
 
 

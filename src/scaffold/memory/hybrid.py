@@ -6,15 +6,18 @@ from msgspec import Struct
 
 from scaffold.core.errors import EmbeddingError
 from scaffold.core.knowledge import Chunk, ChunkFilter, CollectionName
-from scaffold.memory.fusion import fuse
+from scaffold.memory.fusion import fuse, fuse_weighted
 from scaffold.memory.ports import Embedder, VectorSearches
-from scaffold.memory.search_words import search_parts, search_terms
+from scaffold.memory.search_words import MAX_CHARS, search_parts, search_terms
+from scaffold.plan.learning.words import words_of
 from scaffold.store.knowledge.tables import KnowledgeTables
 
 VALID = ChunkFilter()
 """Only chunks that count have vectors, so this filter leaves none of these out."""
-LEAST_COSINE = 0.25
+LEAST_COSINE = 0.15
 """Texts that are farther from the query have nothing to do with it."""
+LEAST_WEIGHT = 0.2
+"""How much a place among those found by words counts at least, beside one among those found by their vectors."""
 LEG_RESULTS = 50
 """How many results of each leg are joined at least."""
 LEG_FACTOR = 3
@@ -79,7 +82,7 @@ class HybridSearch:
         parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
         nearest = await self._nearest(collection, vectors or QueryVectors(query), wanted, depth)
         cosines = {number: cosine for number, cosine in nearest if cosine >= LEAST_COSINE}
-        best = fuse(words, parts, tuple(cosines))[:most]
+        best = self._best(query, words, parts, tuple(cosines))[:most]
         by_words = frozenset((*words, *parts))
         return [FoundChunk(chunk, cosines.get(chunk.seq), chunk.seq in by_words) for chunk in chunks.with_numbers(best)]
 
@@ -91,6 +94,21 @@ class HybridSearch:
         words = chunks.search(collection, search_terms(query), wanted, most=depth)
         parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
         return [FoundChunk(chunk, by_words=True) for chunk in chunks.with_numbers(fuse(words, parts)[:most])]
+
+    def _best(self, query: str, words: Sequence[int], parts: Sequence[int], near: Sequence[int]) -> Sequence[int]:
+        """Return the numbers of chunks, the best first: a chunk with few of the query's words counts less by them."""
+        if not near:
+            return fuse(words, parts)
+        stems = words_of(query[:MAX_CHARS])
+        weights = {
+            chunk.seq: max(_share(stems, f"{chunk.title} {chunk.text}"), LEAST_WEIGHT)
+            for chunk in self._knowledge.chunks.with_numbers(words)
+        }
+        return fuse_weighted(
+            [(each, weights.get(each, LEAST_WEIGHT)) for each in words],
+            [(each, 1.0) for each in parts],
+            [(each, 1.0) for each in near],
+        )
 
     async def _nearest(
         self, collection: CollectionName, query: QueryVectors, wanted: ChunkFilter, most: int
@@ -104,3 +122,9 @@ class HybridSearch:
             return ()
         among = None if wanted == VALID else self._knowledge.chunks.numbers(collection, wanted)
         return vectors.search(vector, most=most, among=among)
+
+
+def _share(stems: Sequence[str], text: str) -> float:
+    """Return how many of the words are in a text, from 0 to 1."""
+    folded = text.casefold()
+    return sum(stem in folded for stem in stems) / len(stems) if stems else 0.0

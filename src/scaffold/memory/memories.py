@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,10 @@ class Memories:
     def has_project(self) -> bool:
         """Whether memories of a repository can be stored."""
         return self._databases.project is not None
+
+    def now(self) -> datetime:
+        """Return the present time, by the clock of the databases."""
+        return self._clock.now()
 
     def remember(
         self,

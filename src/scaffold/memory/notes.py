@@ -16,10 +16,12 @@ from scaffold.policy.secret.redaction import Redactor
 
 MAX_CHARS = 2_000
 """A memory says one thing; what is longer is a document."""
-CONTRADICTING = 0.5
+CONTRADICTING = 0.6
 """From which similarity on two memories are about the same thing."""
 DIFFERING = 0.7
-"""The same where only their numbers differ: they may as well be about two things that are counted."""
+"""The same where only their numbers differ."""
+SUBJECT_WORDS = 3
+"""A number among the first words tells things apart that are counted: `step 1`, `Python 3.11`."""
 RECALLED_KEY = "memory"
 """The name of the id in a recalled memory, by which the text is known when an agent wants it stored again."""
 
@@ -27,6 +29,7 @@ MemoryScope = Literal["project", "user"]
 """Of this repository, in its database | of the user in all folders, in the user's own."""
 MemoryType = Literal["fact", "preference", "correction", "procedure"]
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
+_TOKEN = re.compile(r"\d+(?:\.\d+)*|[^\W\d_]+")
 _SPACE = re.compile(r"\s+")
 _RECALLED = re.compile(rf'"{RECALLED_KEY}":\s*"[a-z0-9]+"')
 
@@ -93,9 +96,17 @@ def contradict(one: str, other: str) -> bool:
     alike = similarity(_without_numbers(one), _without_numbers(other))
     if alike < CONTRADICTING:
         return False
-    numbers = [frozenset(_NUMBER.findall(each)) for each in (one, other)]
-    other_numbers = alike >= DIFFERING and all(numbers) and numbers[0] != numbers[1]
-    return is_negative(one) != is_negative(other) or other_numbers
+    return is_negative(one) != is_negative(other) or (alike >= DIFFERING and _says_another_number(one, other))
+
+
+def _says_another_number(one: str, other: str) -> bool:
+    """Return whether two texts first differ in a number, and that is not part of what they are about."""
+    words = [_TOKEN.findall(each.casefold()) for each in (one, other)]
+    for place, (first, second) in enumerate(zip(*words, strict=False)):
+        if first != second:
+            are_numbers = all(_NUMBER.fullmatch(each) for each in (first, second))
+            return are_numbers and place >= SUBJECT_WORDS
+    return False
 
 
 def contradictions(memory: Memory, others: Sequence[Memory]) -> tuple[Memory, ...]:

@@ -160,6 +160,20 @@ async def test_what_fits_a_message_goes_with_it_as_data_within_a_budget(memories
     assert await recalled_for(memories, "") != "", "preferences alone"
 
 
+async def test_what_nobody_confirmed_for_90_days_goes_with_no_message(memories: Memories, clock: FakeClock) -> None:
+    """RA-6: it is found when it is looked for, and goes with messages again once it is confirmed."""
+    told = memories.remember("The deploy script needs a key", source=AGENT).memory
+    memories.remember("The deploy script runs at night", source="user")
+    assert "needs a key" in await recalled_for(memories, "please fix the deploy script")
+    clock.advance(91 * 24 * 3600)
+    text = await recalled_for(memories, "please fix the deploy script")
+    assert "needs a key" not in text
+    assert "runs at night" in text
+    assert "The deploy script needs a key" in await found(memories, "deploy script key")
+    memories.edit(told, state="active")
+    assert "needs a key" in await recalled_for(memories, "please fix the deploy script")
+
+
 async def test_an_export_can_be_read_in_again(memories: Memories, tmp_path: Path) -> None:
     """RA-6: with type and scope, but not what was superseded."""
     old = memories.remember("Redis listens on port 1.", source="user").memory

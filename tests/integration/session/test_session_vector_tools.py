@@ -64,7 +64,8 @@ async def test_texts_are_added_found_changed_and_deleted(agent):
     assert len(await agent.rows("search_by_time", index="notes", since="2020-01-01")) == 2
     assert await agent.rows("search_by_time", index="notes", until="2020-01-01T00:00:00+02:00") == []
     assert await agent.do("update_vector", index="notes", id=one["ids"][0], text="Redis listens on 7000.")
-    assert await agent.rows("search_text", index="notes", query="6380") == []
+    rows = await agent.rows("search_text", index="notes", query="6380")
+    assert not any(each.get("by_words") for each in rows), "it may be near in meaning"
     (whole,) = await agent.rows("get_vector", index="notes", id=one["ids"][0])
     assert (whole["text"], whole["metadata"]) == ("Redis listens on 7000.", {"of": "tests"})
     (state,) = await agent.rows("list_indices")
