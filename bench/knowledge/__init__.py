@@ -1,0 +1,1 @@
+"""Search of memories: sets of questions, and the rows of the bench."""

@@ -47,6 +47,8 @@ class QueryVectors:
     def __init__(self, query: str) -> None:
         self._query = query
         self._by_model: dict[str, bytes] = {}
+        self.failure: EmbeddingError | None = None
+        """Why the query has no vector; then it is looked for by its words alone."""
 
     async def by(self, embedder: Embedder) -> bytes:
         """Return the query's vector. Raises EmbeddingError."""
@@ -113,12 +115,18 @@ class HybridSearch:
     async def _nearest(
         self, collection: CollectionName, query: QueryVectors, wanted: ChunkFilter, most: int
     ) -> Sequence[tuple[int, float]]:
-        vectors = self._leg.vectors.of(collection, self._leg.embedder.model) if self._leg is not None else None
-        if self._leg is None or vectors is None:
+        if self._leg is None:
+            return ()
+        vectors = self._leg.vectors.of(collection, self._leg.embedder.model)
+        if vectors is None and not self._knowledge.chunks.count(collection):
             return ()
         try:
+            # Also where there are no vectors, as the model may be the reason for that.
             vector = await query.by(self._leg.embedder)
-        except EmbeddingError:
+        except EmbeddingError as error:
+            query.failure = error
+            return ()
+        if vectors is None:
             return ()
         among = None if wanted == VALID else self._knowledge.chunks.numbers(collection, wanted)
         return vectors.search(vector, most=most, among=among)

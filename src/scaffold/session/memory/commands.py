@@ -125,8 +125,11 @@ async def searched(
         {**memory_json(each.memory), "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4)}
         for each in found
     ]
-    lines = _lines([each.memory for each in found], width)
-    return MemoryAnswer("\n".join(lines) or f"No memory fits {quoted(query)}.", {"memories": rows})
+    lines = _lines([each.memory for each in found], width) or [f"No memory fits {quoted(query)}."]
+    failure = memories.search_failure
+    if failure is not None:
+        lines.append(f"They were looked for by words alone: {failure.in_full}")
+    return MemoryAnswer("\n".join(lines), {"memories": rows})
 
 
 def shown(memories: Memories, name: str) -> MemoryAnswer:
