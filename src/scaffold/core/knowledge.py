@@ -29,6 +29,8 @@ OF_ATTEMPT = "attempt:"
 """The beginning of the source of what the agent of an attempt noted; its id follows."""
 DECIDED_BY = "decided_by"
 """The field of `meta` that says who decided about the state; then no outcome changes it."""
+TRACES_LEFT = "Traces may be left in the database until no other process reads it and something is forgotten again."
+"""What the user is told where forgotten text could not be overwritten everywhere."""
 
 
 class Collection(Struct, frozen=True, kw_only=True):

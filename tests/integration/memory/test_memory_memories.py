@@ -1,9 +1,11 @@
 """Memories over both databases: who said so, what is confirmed, what is known, replaced, contradicted and forgotten."""
 
+import random  # noqa: TID251 - the same each time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from scaffold.core.errors import UsageError
@@ -11,6 +13,7 @@ from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import FakeClock
 from scaffold.memory.markdown import memories_as_markdown, read_memories
 from scaffold.memory.memories import Memories, MemoryDatabases
+from scaffold.memory.notes import Memory
 from scaffold.memory.recall import CONTEXT_CHARS, recalled_for
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
@@ -140,6 +143,33 @@ async def test_an_edit_deletes_the_former_text_and_forgetting_all_of_it(memories
     content = b"".join(each.read_bytes() for each in (tmp_path / "git").iterdir())
     assert b"zebra" not in content
     assert await found(memories, "zebra quagga") == []
+
+
+def test_no_copy_of_a_forgotten_text_stays_in_pages_that_were_rearranged(memories: Memories, tmp_path: Path) -> None:
+    """RA-6: as SQLite overwrites a row only where it is in the end."""
+    chance, database, gone = random.Random(1), memories._database("project"), []
+    template = memories.remember("The quagga was here", source="user").memory.chunk
+    known = [template]
+    for number in range(1_200):
+        text = f"The animal {number * 1_001:07} lives at home"
+        chunk = msgspec.structs.replace(template, id=f"n{number}", text=text, sha256=str(number), seq=0)
+        with database.transaction():
+            if chance.random() < 0.6:
+                known += database.knowledge.chunks.add([chunk])
+            elif chance.random() < 0.5:
+                place = chance.randrange(len(known))
+                gone.append(known[place].text)
+                known[place] = msgspec.structs.replace(known[place], text=text, sha256=str(number))
+                database.knowledge.chunks.change(known[place])
+            else:
+                chance.shuffle(known)
+                parted = known[: 1 if len(known) < 60 else 30]
+                gone += [each.text for each in parted]
+                known = known[len(parted) :] or [template]
+                database.knowledge.chunks.forget([each.id for each in parted])
+    memories.forget([Memory(known[0], "project")])
+    content = b"".join(each.read_bytes() for each in (tmp_path / "git").iterdir())
+    assert [text for text in (*gone, known[0].text) if text.encode() in content] == []
 
 
 def test_a_full_index_takes_no_more(memories: Memories) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, ChunkState, CollectionName
+from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, TRACES_LEFT, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.extra import ignore_count
 from scaffold.memory.hybrid import FoundChunk
@@ -17,7 +17,6 @@ from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.documents import document_list, open_library, passages, passages_if_any
 from scaffold.session.memory.index_commands import (
-    LOG_NOTE,
     NO_TEXT,
     IndexItem,
     drop_index,
@@ -173,7 +172,7 @@ def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
     emptied = forget_items(memories, [each for each in found if isinstance(each, IndexItem)]) and emptied
     lines = [f"forgot {each.chunk.id}: {printable(first_line(each.chunk.text or NO_TEXT, 80))}" for each in found]
     if not emptied:
-        lines.append(LOG_NOTE)
+        lines.append(TRACES_LEFT)
     return MemoryAnswer("\n".join(lines), {"forgotten": [each.chunk.id for each in found], "log_emptied": emptied})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scaffold.core.errors import NotInRepository, UsageError
-from scaffold.core.knowledge import DOCUMENTS, CollectionName, Document
+from scaffold.core.knowledge import DOCUMENTS, TRACES_LEFT, CollectionName, Document
 from scaffold.core.printable_text import count_of, one_line, printable, utf8_safe
 from scaffold.git.common_dir import find_top
 from scaffold.host.wall_clock import WallClock
@@ -93,7 +93,7 @@ def document_forgotten(library: DocumentLibrary, names: Sequence[str]) -> Memory
     log_emptied = [library.forget(each) for each in found]
     lines = [f"forgot {printable(each.document.name)}: {count_of(each.chunks, 'chunk')}" for each in found]
     if not all(log_emptied):
-        lines.append("Their text is in the database's log until the processes that read it have ended.")
+        lines.append(TRACES_LEFT)
     return MemoryAnswer(
         "\n".join(lines), {"forgotten": [each.document.id for each in found], "log_emptied": all(log_emptied)}
     )

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.core.knowledge import CAPACITIES, Chunk, ChunkFilter, ChunkId, CollectionName
+from scaffold.core.knowledge import CAPACITIES, TRACES_LEFT, Chunk, ChunkFilter, ChunkId, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import FoundChunk, QueryVectors
@@ -17,7 +17,6 @@ from scaffold.plan.message_text import quoted, quoted_list
 
 MIN_ROOM = 20
 NO_TEXT = "(no text)"
-LOG_NOTE = "Their text is in the database's log until the processes that read it have ended."
 
 
 class IndexItem(Struct, frozen=True):
@@ -133,5 +132,5 @@ def drop_index(memories: Memories, index: CollectionName) -> tuple[str, dict[str
     scopes = [scope for scope, database in memories.databases() if database.knowledge.collections.get(index)]
     deleted = [delete_whole_index(memories, scope, index) for scope in scopes]
     items, emptied = sum(chunks for chunks, _ in deleted), all(each for _, each in deleted)
-    lines = [f"deleted {printable(index)} with {count_of(items, 'item')}", *([] if emptied else [LOG_NOTE])]
+    lines = [f"deleted {printable(index)} with {count_of(items, 'item')}", *([] if emptied else [TRACES_LEFT])]
     return "\n".join(lines), {"deleted": index, "of": scopes, "items": items, "log_emptied": emptied}

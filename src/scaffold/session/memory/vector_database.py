@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.knowledge import Chunk
+from scaffold.core.knowledge import TRACES_LEFT, Chunk
 from scaffold.core.tool import ToolOutput
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.indexes.answers import found_text, item_text, states_text
@@ -131,7 +131,7 @@ def _added(added: Added) -> str:
 
 
 def _log_note(emptied: bool) -> str:
-    return "" if emptied else "\nTheir text is in the database's log until the processes that read it have ended."
+    return "" if emptied else f"\n{TRACES_LEFT}"
 
 
 def _json(**fields: Any) -> str:

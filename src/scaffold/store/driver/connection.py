@@ -95,9 +95,10 @@ class DatabaseDriver(Protocol):
         ...
 
     def empty_log(self) -> bool:
-        """Remove what deleted rows have left in the write-ahead log; return False if other processes read it now.
+        """Remove what deleted rows have left in the file and its log; return False if something prevents that now.
 
-        Outside of a transaction. Does nothing for a server, whose administrator decides when space is reclaimed.
+        Outside of a transaction; takes time with the size of the file. Does nothing for a server, whose administrator
+        decides when space is reclaimed.
         """
         ...
 

@@ -181,7 +181,15 @@ class SqliteDriver:
         self._execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - our table
 
     def empty_log(self) -> bool:
-        """Write the log into the file, and cut it to nothing; return False if another process is reading it."""
+        """Rewrite the file, and cut the log to nothing; return False if another process or a full disk prevents that.
+
+        `secure_delete` overwrites rows where they are. Where SQLite has moved them when it balanced a tree, copies stay
+        in the free space of pages, which only a new file does not have.
+        """
+        try:
+            self._execute("VACUUM")
+        except StoreUnavailable:
+            return False
         return not self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]
 
     def erase(self) -> None:

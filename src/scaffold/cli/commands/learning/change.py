@@ -13,6 +13,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
 from scaffold.core.errors import UsageError
+from scaffold.core.knowledge import TRACES_LEFT
 from scaffold.core.learning import Learning, LearningOutcome, LearningScope, Triple
 from scaffold.core.printable_text import one_line
 from scaffold.host.random_ids import new_id
@@ -131,7 +132,7 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
     else:
         print_text("\n".join(f"forgot {each.id}: {triple_text(each.triple)}" for each in found))
         if not emptied:
-            print_text("Their text is in the database's log until the processes that read it have ended.")
+            print_text(TRACES_LEFT)
 
 
 def _triple(text: str, given: dict[str, Any], *, preference: bool) -> Triple:
