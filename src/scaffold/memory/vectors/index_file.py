@@ -183,7 +183,7 @@ def built(dimension: int, chunks: Numbers, vectors: Matrix) -> Index:
         expansion_add=EXPANSION_ADD,
         expansion_search=EXPANSION_SEARCH,
     )
-    index.add(chunks.astype(np.uint64), vectors)
+    index.add(chunks.astype(np.uint64), vectors, threads=BUILDING_THREADS)
     return index
 
 
