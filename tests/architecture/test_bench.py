@@ -50,6 +50,7 @@ def _printed(*args: str) -> list[Row]:
 
 @pytest.mark.rotates
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_every_benchmark_prints_rows_of_the_promised_shape() -> None:
     rows = _printed()
     assert len({row.bench for row in rows}) == len(rows) >= 10
