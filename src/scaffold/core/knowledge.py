@@ -30,7 +30,7 @@ OF_ATTEMPT = "attempt:"
 DECIDED_BY = "decided_by"
 """The field of `meta` that says who decided about the state; then no outcome changes it."""
 TRACES_LEFT = "Traces may be left in the database until no other process reads it and something is forgotten again."
-"""What the user is told where forgotten text could not be overwritten everywhere."""
+"""The message after a deletion that could not overwrite every copy of the text."""
 
 
 class Collection(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The keyring of the operating system, which may ask its user, or nobody, for ever. Needs the extra `keyring`."""
+"""The keyring of the operating system, which may block while it asks its user. Needs the extra `keyring`."""
 
 import threading
 from collections.abc import Callable

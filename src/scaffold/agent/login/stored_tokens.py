@@ -1,7 +1,7 @@
 """The tokens of the user's login, in the user's database: read, renewed by one process for all, replaced, deleted.
 
-A refresh token works once, and whoever uses it twice is logged out. So it is used under a lock of all processes, by
-the one that finds the token still as it was, and what comes of it is stored before anything else is done.
+A refresh token works once; a second use ends the login. So a process takes a lock that all share, checks that the
+stored token is still the one it read, uses it, and stores the new tokens before it does anything else.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class StoredTokens:
             raise
 
     async def renewed(self, refused: AccessToken) -> AccessToken | None:
-        """Return a newer token than one that a server refused; None if that was renewed just now."""
+        """Return a token to use in place of one that a server refused; None if the refused one is new itself."""
         login = self._login()
         tokens = await self._opened(login)
         now = self._clock.now()
@@ -127,7 +127,7 @@ class StoredTokens:
                 return None
             try:
                 revoked = not login.ended and await self._endpoint.revoke(await self._opened(login))
-            except ModelAccessDenied:  # nobody can read the tokens any more
+            except ModelAccessDenied:  # the key is gone, so the tokens cannot be read
                 revoked = False
             finally:
                 left = await self._delete(login)

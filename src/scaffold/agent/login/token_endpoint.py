@@ -62,7 +62,7 @@ class TokenEndpoint:
         """Return the next tokens, for a refresh token that may be used once.
 
         GrantRefused if it is no longer accepted, ModelError, transient, if the answer is missing or unreadable: then
-        nobody knows whether it was used.
+        the server may have used it up.
         """
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh, "client_id": CLIENT}
         return await self._grant(form, tokens)

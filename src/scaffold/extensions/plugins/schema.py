@@ -30,6 +30,7 @@ class _Reducer:
         self._members = 0
 
     def reduced(self, given: Any, depth: int) -> dict[str, Any]:
+        """Return the parts of a schema that are checked, at most `depth` levels deep; ValueError says why not."""
         if not isinstance(given, dict):
             raise ValueError("its schema has a part that is no object")  # noqa: TRY004 - of JSON, not of a type of ours
         if depth == 0:
