@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from model_server.turn import Call, Turn
-from support.login_server import ACCOUNT, EMAIL, browse, callback_port, serve_logins
+from support.login_server import ACCOUNT, EMAIL, USER_CODE, browse, callback_port, serve_logins
 from support.scenario import Scenario, action, plan_of, wait_until, write
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -116,6 +116,19 @@ def test_a_browser_logs_in_models_answer_and_a_logout_deletes_it_for_good(scenar
     assert not list(scenario.home.rglob("*.key"))
     assert seen_of(scenario) == {"logged_in": False, "login": None}
     assert "ralph login" in ask(scenario, "hi").stderr
+
+
+def test_a_login_by_a_code_needs_no_browser_on_this_machine(scenario, server):
+    """RA-17: the code is shown, and entered elsewhere."""
+    assert scenario.scaffold("ralph", "login", "--device", "--headless").returncode == 64
+    process = begin(scenario, "login", "--device")
+    assert page_of(process).endswith("/codex/device")
+    assert process.stderr.readline().strip() == USER_CODE
+    server.enter(USER_CODE)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert EMAIL in out
+    assert seen_of(scenario)["logged_in"]
 
 
 def test_strangers_at_the_port_change_nothing_and_a_second_login_says_that_it_is_taken(scenario, server):

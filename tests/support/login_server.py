@@ -26,6 +26,8 @@ from scaffold.host.clock import SystemClock
 ACCOUNT, EMAIL, PLAN = "acc-0123-4567", "ana@example.invalid", "plus"
 CLIENT = "app_EMoamEEZ73f0CkXaXp7hrann"
 REDIRECT = "http://localhost:1455/auth/callback"
+USER_CODE = "ABCD-1234"
+DEVICE_QUESTIONS = {"/api/accounts/deviceauth/usercode": "code", "/api/accounts/deviceauth/token": "answer"}
 HUGE = 50_000_000
 
 
@@ -45,6 +47,10 @@ class LoginServer:
         self.exchanges = self.renewals = self.refusals = 0
         self.revoked: list[str] = []
         self.can_revoke = True
+        self.devices: dict[str, str] = {}
+        self.user_code = USER_CODE
+        self.polls = 0
+        self.poll_status = 403
         self.asked: list[dict[str, str]] = []
         self.tokens: list[str] = []
         self.lock = threading.Lock()
@@ -64,15 +70,35 @@ class LoginServer:
         self.codes[code] = asked
         return f"{REDIRECT}?{urlencode({'code': code, 'scope': asked['scope'], 'state': asked['state']})}"
 
+    def enter(self, user_code: str) -> None:
+        """Let the user enter a code on the page for devices, and agree."""
+        (device,) = (name for name, shown in self.devices.items() if shown == user_code)
+        verifier, code = secrets.token_urlsafe(32), f"ac_{secrets.token_urlsafe(20)}"
+        redirect = f"http://127.0.0.1:{self.port}/deviceauth/callback"
+        self.codes[code] = {"code_challenge": challenge_of(verifier), "redirect_uri": redirect}
+        self.devices[device] = json.dumps({"authorization_code": code, "code_verifier": verifier})
+
+    def device(self, question: str, asked: dict[str, str]) -> tuple[int, bytes]:
+        """Return the status and the answer to a device."""
+        if question == "code" and asked != {"client_id": CLIENT}:
+            return 400, b"{}"
+        if question == "code":
+            device = secrets.token_hex(8)
+            self.devices[device] = self.user_code
+            answer = {"device_auth_id": device, "user_code": self.user_code, "interval": "1"}
+            return 200, json.dumps(answer).encode()
+        self.polls += 1
+        found = self.devices[asked["device_auth_id"]]
+        return (200, found.encode()) if found.startswith("{") else (self.poll_status, b"{}")
+
     def grant(self, form: dict[str, str]) -> tuple[int, dict[str, object]]:
         """Return the status and the answer of the token endpoint."""
         if form["client_id"] != CLIENT:
             return 401, {"error": "invalid_client"}
         if form["grant_type"] == "authorization_code":
             asked = self.codes.pop(form["code"], None)
-            digest = hashlib.sha256(form["code_verifier"].encode()).digest()
-            challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
-            if asked is None or asked["code_challenge"] != challenge or form["redirect_uri"] != REDIRECT:
+            form_is = {"code_challenge": challenge_of(form["code_verifier"]), "redirect_uri": form["redirect_uri"]}
+            if asked is None or not form_is.items() <= asked.items():
                 return 400, {"error": "invalid_grant", "error_description": f"the code {form['code']} is not valid"}
             self.exchanges += 1
             return 200, self.issue(secrets.token_hex(4))
@@ -98,6 +124,11 @@ class LoginServer:
 
     def turn(self) -> Turn:
         return self.turns.pop(0) if len(self.turns) > 1 else self.turns[0]
+
+
+def challenge_of(verifier: str) -> str:
+    digest = hashlib.sha256(verifier.encode()).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def jwt(claims: dict[str, object]) -> str:
@@ -129,6 +160,10 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         if path == "/backend-api/codex/responses":
             self.respond()
+        elif question := DEVICE_QUESTIONS.get(path):
+            with self.state.lock:
+                status, answer = self.state.device(question, json.loads(body))
+            self.reply(404 if self.state.fault == "no device" else status, answer)
         elif path in {"/oauth/token", "/oauth/revoke"}:
             form = {name: values[0] for name, values in parse_qs(body.decode(), strict_parsing=True).items()}
             self.token(form) if path == "/oauth/token" else self.revoke(form)

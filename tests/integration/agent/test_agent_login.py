@@ -1,6 +1,7 @@
 """The tokens of a login against a server that rotates refresh tokens and detects their reuse."""
 
 import asyncio
+import re
 import sqlite3
 import stat
 from contextlib import asynccontextmanager, closing
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.agent.login.callback_server import CallbackServer
+from scaffold.agent.login.device import DeviceAuthorization
 from scaffold.agent.login.keyring_port import KeyringTrouble, NoKeyring
 from scaffold.agent.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
 from scaffold.agent.login.provider import LoginProvider, new_request
@@ -22,7 +24,7 @@ from scaffold.llm.transport.http import Transport
 from scaffold.llm.transport.login import LoginClient
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
 from scaffold.store.user_store import UserStore
-from support.login_server import ACCOUNT, CLIENT, browse, callback_port, serve_logins
+from support.login_server import ACCOUNT, CLIENT, USER_CODE, browse, callback_port, serve_logins
 from support.scenario import wait_until
 
 NO_KEYRING = NoKeyring()
@@ -62,7 +64,8 @@ def opened(tmp_path, server, clock):
             async with Transport({}) as wire:
                 provider = LoginProvider(server.environ["CODEX_AUTH_URL"])
                 endpoint = TokenEndpoint(provider, wire, clock, deadlines=QUICK)
-                yield StoredTokens(user, LoginKeys(data, environ, keyring), endpoint, clock=clock, data=data)
+                device = DeviceAuthorization(provider, wire, wait_s=3)
+                yield StoredTokens(user, LoginKeys(data, environ, keyring), endpoint, device, clock=clock, data=data)
 
     return opening
 
@@ -109,6 +112,42 @@ async def test_a_code_works_once_and_only_with_its_verifier(server, opened):
             await stored.log_in(code, new_request().verifier)
         assert code not in caught.value.in_full
         assert await stored.overview() is None
+
+
+@pytest.mark.parametrize("pending", [403, 404, 429, 500])
+async def test_a_code_that_is_entered_on_another_device_logs_in(server, opened, pending):
+    """RA-17: whatever the server says until then, if it is not that the code is refused."""
+    server.poll_status = pending
+    shown = []
+    async with opened() as stored:
+        login = asyncio.create_task(stored.log_in_by_device(shown.append))
+        assert await asyncio.to_thread(wait_until, lambda: server.polls)
+        assert not login.done()
+        server.enter(USER_CODE)
+        tokens, _ = await login
+        assert (await stored.current()).token == tokens.access
+    assert [(code.user_code, code.page.endswith("/codex/device")) for code in shown] == [(USER_CODE, True)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "user_code", "poll_status", "said"),
+    [
+        ("no device", USER_CODE, 403, "offers no login by a code"),
+        ("", "\x1b[2J-evil", 403, "no code that can be shown"),
+        ("", USER_CODE, 400, "refused the code (HTTP 400)"),
+        ("", USER_CODE, 403, "not entered within"),
+    ],
+)
+async def test_a_device_login_that_comes_to_nothing_says_why_and_stores_nothing(
+    server, opened, fault, user_code, poll_status, said
+):
+    """RA-17: no code of it is in the error."""
+    server.fault, server.user_code, server.poll_status = fault, user_code, poll_status
+    async with opened() as stored:
+        with pytest.raises(ModelError, match=re.escape(said)) as caught:
+            await stored.log_in_by_device(lambda code: None)
+        assert await stored.overview() is None
+    assert not any(secret in caught.value.in_full for secret in (user_code, *server.devices))
 
 
 async def test_tokens_are_renewed_before_they_expire_once_for_all_who_need_them(server, opened, clock):

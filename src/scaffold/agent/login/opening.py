@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from scaffold.agent.login.device import DeviceAuthorization
 from scaffold.agent.login.keys import LoginKeys
 from scaffold.agent.login.provider import codex_provider
 from scaffold.agent.login.stored_tokens import StoredTokens
@@ -15,5 +16,6 @@ from scaffold.store.user_store import UserStore
 def open_tokens(user: UserStore, wire: HttpClient, environ: Mapping[str, str]) -> StoredTokens:
     """Return the tokens in the user's database; UsageError if the environment names an unusable server."""
     data, clock = user_dirs().data, SystemClock()
-    endpoint = TokenEndpoint(codex_provider(environ), wire, clock)
-    return StoredTokens(user, LoginKeys(data, environ), endpoint, clock=clock, data=data)
+    provider = codex_provider(environ)
+    endpoint, device = TokenEndpoint(provider, wire, clock), DeviceAuthorization(provider, wire)
+    return StoredTokens(user, LoginKeys(data, environ), endpoint, device, clock=clock, data=data)

@@ -36,6 +36,26 @@ class LoginProvider(Struct, frozen=True):
         """Return where a token is revoked (RFC 7009)."""
         return f"{self.issuer}/oauth/revoke"
 
+    @property
+    def device_url(self) -> str:
+        """Return the page on which the user enters the code of a device."""
+        return f"{self.issuer}/codex/device"
+
+    @property
+    def device_code_url(self) -> str:
+        """Return where a device asks for its code."""
+        return f"{self.issuer}/api/accounts/deviceauth/usercode"
+
+    @property
+    def device_answer_url(self) -> str:
+        """Return where a device asks whether its code was entered."""
+        return f"{self.issuer}/api/accounts/deviceauth/token"
+
+    @property
+    def device_redirect_uri(self) -> str:
+        """Return the redirect URI that the codes of devices are issued for."""
+        return f"{self.issuer}/deviceauth/callback"
+
     def authorization_url(self, request: "AuthorizationRequest") -> str:
         """Return the page on which the user agrees."""
         query = {

@@ -6,12 +6,13 @@ stored token is still the one it read, uses it, and stores the new tokens before
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 from msgspec import Struct, structs
 
+from scaffold.agent.login.device import DeviceAuthorization, DeviceCode
 from scaffold.agent.login.keys import PASSPHRASE, LoginKey, LoginKeys
 from scaffold.agent.login.names import CODEX
 from scaffold.agent.login.sealing import SealBroken, seal, unseal
@@ -47,8 +48,18 @@ class Logout(Struct, frozen=True):
 class StoredTokens:
     """The tokens of the login of one user; implements `TokenSource`, but for `account`."""
 
-    def __init__(self, user: UserStore, keys: LoginKeys, endpoint: TokenEndpoint, *, clock: Clock, data: Path) -> None:
+    def __init__(
+        self,
+        user: UserStore,
+        keys: LoginKeys,
+        endpoint: TokenEndpoint,
+        device: DeviceAuthorization,
+        *,
+        clock: Clock,
+        data: Path,
+    ) -> None:
         """Read them from `user`; `data` is the user's private data folder."""
+        self._device = device
         self._user = user
         self._keys = keys
         self._endpoint = endpoint
@@ -103,7 +114,19 @@ class StoredTokens:
 
         GrantRefused or ModelError if there are none, KeyTrouble if there is no place for the key.
         """
-        tokens = await self._endpoint.exchange(code, verifier)
+        return await self._store(await self._endpoint.exchange(code, verifier))
+
+    async def log_in_by_device(self, show: Callable[[DeviceCode], None]) -> tuple[Tokens, LoginKey]:
+        """Show the user a code, wait until they have entered it on another device, and store the tokens.
+
+        Raises as `log_in` does; ModelAccessDenied if the code is refused or no longer valid.
+        """
+        code = await self._device.begin()
+        show(code)
+        grant = await self._device.grant(code)
+        return await self._store(await self._endpoint.exchange(grant.code, grant.verifier, grant.redirect_uri))
+
+    async def _store(self, tokens: Tokens) -> tuple[Tokens, LoginKey]:
         self._remember(tokens)
         return tokens, await self._replace(tokens)
 

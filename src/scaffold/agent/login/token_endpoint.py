@@ -46,13 +46,16 @@ class TokenEndpoint:
         self._wire = wire
         self._clock = clock
 
-    async def exchange(self, code: str, verifier: str) -> Tokens:
-        """Return the tokens for an authorization code; GrantRefused or ModelError if there are none."""
+    async def exchange(self, code: str, verifier: str, redirect_uri: str = REDIRECT_URI) -> Tokens:
+        """Return the tokens for an authorization code; GrantRefused or ModelError if there are none.
+
+        `redirect_uri` is the one that the code was issued for.
+        """
         return await self._grant(
             {
                 "grant_type": "authorization_code",
                 "code": code,
-                "redirect_uri": REDIRECT_URI,
+                "redirect_uri": redirect_uri,
                 "client_id": CLIENT,
                 "code_verifier": verifier,
             }
@@ -102,16 +105,22 @@ class TokenEndpoint:
         return self._provider.token_url
 
     async def _post(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> tuple[int, bytes]:
-        request = HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
-        body = b""
-        async with self._wire.post(request) as response:
-            while piece := await response.read():
-                body += piece
-                if len(body) > MAX_BYTES:
-                    raise ModelError(
-                        f"the answer of {url} has more than {MAX_BYTES:,} bytes", TRY_LATER, transient=True
-                    )
-            return response.status, body
+        return await post_small(
+            self._wire, HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
+        )
+
+
+async def post_small(wire: HttpClient, request: HttpRequest) -> tuple[int, bytes]:
+    """Return the status and the body of an answer; ModelError, transient, if there is none or it is too long."""
+    body = b""
+    async with wire.post(request) as response:
+        while piece := await response.read():
+            body += piece
+            if len(body) > MAX_BYTES:
+                raise ModelError(
+                    f"the answer of {request.url} has more than {MAX_BYTES:,} bytes", TRY_LATER, transient=True
+                )
+        return response.status, body
 
 
 def _error_code(body: bytes) -> str:

@@ -8,6 +8,7 @@ import click
 
 from scaffold.agent.login.callback import code_of_pasted
 from scaffold.agent.login.callback_server import CallbackServer
+from scaffold.agent.login.device import DeviceCode
 from scaffold.agent.login.keys import LoginKey, LoginKeys
 from scaffold.agent.login.provider import AuthorizationRequest, codex_provider, new_request
 from scaffold.agent.login.state import NOT_LOGGED_IN, LoginOverview
@@ -30,14 +31,19 @@ MAX_PASTES = 5
 
 @click.command()
 @click.option("--headless", is_flag=True, help="Open no browser: print the address, and read what you paste.")
-def login(*, headless: bool) -> int:
+@click.option("--device", is_flag=True, help="Open no browser: print a code to enter on another device.")
+def login(*, headless: bool, device: bool) -> int:
     """Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.
 
     A browser opens; it comes back to port 1455 of this machine after you have agreed. The tokens are stored encrypted.
     """
+    if headless and device:
+        raise UsageError("--headless and --device are two ways to log in", "Give one of them.")
     request = new_request()
     url = codex_provider(os.environ).authorization_url(request)
     try:
+        if device:
+            return run_async(_log_in_by_device())
         if headless:
             code = _pasted_code(url, request)
             return run_async(_log_in(code, request))
@@ -78,6 +84,20 @@ async def _log_in_by_browser(url: str, request: AuthorizationRequest) -> int:
         print_text("Waiting until you have agreed; Ctrl-C ends it. Elsewhere: `ralph login --headless`.", err=True)
         code = await server.code()
     return await _log_in(code, request)
+
+
+async def _log_in_by_device() -> int:
+    async with connect_login() as stored:
+        tokens, key = await stored.log_in_by_device(_show_code)
+    _print_logged_in(tokens, key)
+    return OK
+
+
+def _show_code(code: DeviceCode) -> None:
+    print_text("Open this address on any device, and enter the code:", err=True)
+    click.echo(f"{code.page}\n{code.user_code}", err=True)
+    what = "Enter it only there; whoever asks you for it wants your account."
+    print_text(f"{what} Waiting until you have agreed; Ctrl-C ends it.", err=True)
 
 
 def _pasted_code(url: str, request: AuthorizationRequest) -> str:
