@@ -1,7 +1,7 @@
 """`memory ingest`, `memory documents` and `memory forget-document`: files that can be searched."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -9,6 +9,7 @@ from typing import Any, get_args
 import click
 
 from scaffold.agent.model_access import open_user_store
+from scaffold.cli.commands.memory.background import job_lines, jobs_json, recorded, start_job
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
@@ -18,6 +19,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import lazy_import
 from scaffold.memory.chunking.pieces import MAX_CHARS
 from scaffold.memory.documents.library import DocumentLibrary
+from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.notes import MemoryScope
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory.access import MemoryAccess
@@ -49,15 +51,34 @@ RUN_INGEST = "scaffold.cli.commands.memory.ingesting:run_ingest"
 )
 @click.option("--scope", type=click.Choice(get_args(MemoryScope)), help="Default: this repository, if there is one.")
 @click.option("--no-vectors", is_flag=True, help="Leave the vectors to searches, which compute some each time.")
+@click.option("--detach", is_flag=True, help="Do it in the background.")
+@click.option("--record", type=click.Path(path_type=Path), hidden=True)
 @json_option
-def ingest(paths: Sequence[Path], **given: Any) -> None:
+def ingest(paths: Sequence[Path], *, detach: bool, record: Path | None, **given: Any) -> None:
     """Store files as documents that can be searched: PDFs, Markdown, code and other texts; of a folder all of them.
 
     It may be killed at any time: the same command goes on where it was. An unchanged file is left as it is, a changed
     one takes the place of its former version.
     """
+    words = _words(paths, given)
+    if detach:
+        read_page_ranges(given["pages"])  # wrong ones are said here
+        print_answer(start_job(words), as_json=given["as_json"])
+        return
     run: Callable[..., None] = lazy_import(RUN_INGEST)
-    run(paths, **given)
+    with recorded(record, words):
+        run(paths, **given)
+
+
+def _words(paths: Sequence[Path], given: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of `ingest` that mean the same; relative paths stay so."""
+    usual = {"index": DOCUMENTS, "chunk_size": MAX_CHARS, "as_json": given["as_json"]}
+    words: list[str] = []
+    for name, value in sorted(given.items()):
+        if value and value != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            words.append(option if value is True else f"{option}={value}")
+    return [*words, *(["--"] if any(str(path).startswith("-") for path in paths) else []), *map(str, paths)]
 
 
 @click.command()
@@ -67,7 +88,9 @@ def ingest(paths: Sequence[Path], **given: Any) -> None:
 def documents(*, index: str | None, as_json: bool) -> None:
     """List the documents, and how much of each can be found."""
     with library_here() as (library, _):
-        print_answer(document_list(library, index), as_json=as_json)
+        answer = document_list(library, index)
+    text = "\n".join([answer.text, *job_lines()])
+    print_answer(MemoryAnswer(text, {**answer.data, "background": jobs_json()}), as_json=as_json)
 
 
 @click.command("forget-document")
