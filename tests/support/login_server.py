@@ -4,17 +4,16 @@ Codes and refresh tokens work once, for who has the verifier; a refresh token us
 """
 
 import base64
-import fcntl
 import hashlib
 import json
 import secrets
-import tempfile
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
@@ -22,6 +21,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from model_server import rendering
 from model_server.turn import Turn
 from scaffold.host.clock import SystemClock
+from support.scenario import wait_until
 
 ACCOUNT, EMAIL, PLAN = "acc-0123-4567", "ana@example.invalid", "plus"
 CLIENT = "app_EMoamEEZ73f0CkXaXp7hrann"
@@ -234,10 +234,19 @@ def serve_logins() -> Iterator[LoginServer]:
 
 @contextmanager
 def callback_port() -> Iterator[None]:
-    """Have the port that browsers come back to for this test alone; others run at the same time."""
-    with Path(tempfile.gettempdir(), "scaffold-tests-1455.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    """Have the port that browsers come back to for this test alone; others run meanwhile, also of other users."""
+    with socket.socket() as turn:
+        assert wait_until(partial(_is_bound, turn), seconds=100)
         yield
+
+
+def _is_bound(turn: socket.socket) -> bool:
+    # Nothing listens there; a lock file of another user could not be opened.
+    try:
+        turn.bind(("127.0.0.1", 1454))
+    except OSError:
+        return False
+    return True
 
 
 def browse(url: str, *, method: str = "GET", **headers: str) -> tuple[int, str]:

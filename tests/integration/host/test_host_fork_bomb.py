@@ -13,6 +13,7 @@ import pytest
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment
+from scaffold.host.process.forked_reapers import reaper_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 HYDRA = f"exec '{sys.executable}' -I -S '{Path(__file__).with_name('fork_bomb.py')}'"
@@ -58,11 +59,14 @@ async def test_a_command_may_have_as_many_processes_as_allowed(sh):
 
 
 async def test_a_caller_with_many_open_files_can_still_supervise_a_command(sh):
-    """BX-17: the descriptors of a reaper are as high as they happen to be."""
+    """BX-17: the descriptors of a reaper are as high as they happen to be, also if the limit was raised meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2_000:
         pytest.skip(f"at most {hard} files may be open here (ulimit -Hn), and 2000 are needed")
     crowd = []
+    reaper_server().close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1_024, hard))
+    assert (await sh("echo first", containment=Containment())).exit_code == 0
     resource.setrlimit(resource.RLIMIT_NOFILE, (2_000, hard))
     try:
         crowd += [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]

@@ -42,8 +42,8 @@ def test_two_processes_never_hold_the_same_port(other):
 @pytest.mark.parametrize(
     "server",
     [
-        [sys.executable, "-m", "http.server", "--bind", "127.0.0.1"],
-        [sys.executable, "-m", "http.server"],
+        [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1"],
+        [sys.executable, "-u", "-m", "http.server"],
     ],
     ids=["one address", "all addresses"],
 )

@@ -5,6 +5,7 @@ import atexit
 import contextlib
 import functools
 import os
+import resource
 import signal
 import socket
 import sys
@@ -78,6 +79,7 @@ class ReaperServer:
     def __init__(self) -> None:
         self._line: socket.socket | None = None
         self._pid = 0
+        self._first_too_high = 0
         atexit.register(self.close)
 
     def fork(
@@ -90,6 +92,9 @@ class ReaperServer:
         """
         numbers = (0, 1, 2, *passed, *reaper.passed)
         if sys.platform != "linux" or len(numbers) > MAX_DESCRIPTORS:
+            return None
+        # Our limit may have been raised since the server began; a reaper moves descriptors above all numbers.
+        if self._line is not None and max(numbers) + len(numbers) >= self._first_too_high:
             return None
         variables = [f"{name}={value}" for name, value in env.items()]
         words = (",".join(map(str, numbers)), str(len(variables)), *variables, *reaper.words)
@@ -141,6 +146,8 @@ class ReaperServer:
                 setsid=True,
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
             )
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._first_too_high = sys.maxsize if limit == resource.RLIM_INFINITY else limit
         ours.setblocking(False)  # if a server that was stopped reads nothing, another one is started
         self._line = ours
         return ours
