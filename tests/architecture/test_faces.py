@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "scaffold"
-FACES = ("cli", "tui", "web", "mcp")
+FACES = ("cli", "tui", "web", "mcp", "acp")
 RUN_WRITERS = {"scaffold.run.attempt_end", "scaffold.run.lease", "scaffold.run.notices"}
 """Modules that write run state on behalf of their caller."""
 RUN_STORE = {

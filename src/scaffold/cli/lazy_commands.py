@@ -67,6 +67,7 @@ COMMANDS: Mapping[str, str] = {
     "whoami": "scaffold.cli.commands.login.login:whoami",
     "permissions": "scaffold.cli.commands.permissions:permissions",
     "ralph": "scaffold.cli.commands.ralph.command:ralph",
+    "acp": "scaffold.cli.commands.ralph.editor:acp",
 }
 HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "subagent", "trial-cleaner"})
 VISIBLE = tuple(name for name in COMMANDS if name not in HIDDEN)

@@ -38,7 +38,7 @@ EXECUTING = frozenset({"run", "resume", "demo", "plan"})
 """The commands that execute or plan a run, which `resume` continues."""
 
 
-RALPH_COMMANDS = frozenset({"login", "logout", "permissions", "whoami"})
+RALPH_COMMANDS = frozenset({"acp", "login", "logout", "permissions", "whoami"})
 """The commands of `ralph`, which are those of `scaffold`; as the first word they are no task."""
 
 
@@ -126,6 +126,7 @@ SUMMARIES: Mapping[str, str] = {
     "whoami": "Show with which subscription you are logged in.",
     "permissions": "Show what agents may do: `permissions check -- COMMAND`.",
     "ralph": "Work with one agent (the same as the command `ralph`).",
+    "acp": "Let an editor work with `ralph`, by the Agent Client Protocol: `ralph acp`.",
 }
 
 

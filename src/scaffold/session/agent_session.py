@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import platform
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 import msgspec
@@ -130,8 +130,8 @@ class Session:
         """The model string of the model that answers."""
         return self.usage_counter.model
 
-    async def say(self, words: str, material: str = "") -> TurnResult:
-        """Take one turn; `@path` in `words` attaches a file, `material` is passed on as it is.
+    async def say(self, words: str, material: str = "", images: Sequence[Image] = ()) -> TurnResult:
+        """Take one turn; `@path` in `words` attaches a file, `material` and `images` are passed on as they are.
 
         Raises what `Agent.turn` raises, and ScaffoldError if a plugin refuses the message.
         """
@@ -142,7 +142,7 @@ class Session:
         words, material = given
         self.file_history.begin_turn(words)
         await self._recall(f"{words}\n{material}")
-        return await self.agent.turn(self.user_content(words, material))
+        return await self.agent.turn((*self.user_content(words, material), *images))
 
     async def _recall(self, message: str) -> None:
         found = await self._memories.context_for(message)

@@ -1,13 +1,14 @@
 """The current conversation of a REPL: opened, closed, and replaced by another one without a gap."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 
 import msgspec
 
 from scaffold.agent.context.recap import recap
 from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.conversation import Image
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.host.identity import own_identity
@@ -77,10 +78,10 @@ class CurrentConversation:
         """Close the session and release the conversation."""
         await self._resources.aclose()
 
-    async def say(self, words: str) -> TurnResult:
-        """Take one turn; a conversation without a title gets its title from `words`. Raises what `Agent.turn` does."""
+    async def say(self, words: str, material: str = "", images: Sequence[Image] = ()) -> TurnResult:
+        """Take one turn, as `Session.say` does; a conversation without a title gets its title from `words`."""
         self.session.open_conversation.set_title_if_empty(words)
-        return await self.session.say(words)
+        return await self.session.say(words, material, images)
 
     async def run_command(self, command: str) -> ToolOutput:
         """Run a command of the user's own; a conversation without a title gets its title from it."""

@@ -11,7 +11,6 @@ from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed
 from scaffold.cli.repl.completion import command_suggestions, file_suggestions
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.terminal import open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import PendingInput
@@ -22,6 +21,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuest
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash_syntax import COMMANDS
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit import apply_delta

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from scaffold.cli.render.reporters import reporter_for
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.running_tools import FinishedCall
 from scaffold.cli.repl.transcript import LIVE_CHARACTERS, Transcript
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
@@ -17,6 +16,7 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.redacted_output import RedactingReporter, StreamRedactor
+from scaffold.session.running_tools import FinishedCall
 
 SECRET = "canary-7f3e6a1d"
 REDACTOR = Redactor({"MY_TOKEN": SECRET})

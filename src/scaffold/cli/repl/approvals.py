@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.repl.renderer import Renderer
-from scaffold.cli.repl.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.cli.repl.user_input import REASON_KEY
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+from scaffold.session.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
 MAX_SCOPE = 40

@@ -19,7 +19,6 @@ from scaffold.cli.repl.completion import completer, completion_values
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_queue import InputQueue
 from scaffold.cli.repl.renderer import one_line
-from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
@@ -50,6 +49,7 @@ from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import SessionObserver, keep_every_tool
+from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
 from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, parse_slash

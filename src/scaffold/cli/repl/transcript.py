@@ -7,13 +7,13 @@ from typing import Any, Literal, Protocol, assert_never
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.markdown import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, one_line
-from scaffold.cli.repl.running_tools import FinishedCall
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.ports import Clock
 from scaffold.core.todo import Todo
 from scaffold.core.tool import ToolOutput
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
+from scaffold.session.running_tools import FinishedCall
 from scaffold.tools.content.line_diff import LineDiff
 from scaffold.views.text_format import waiting_text
 

@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, one_line
-from scaffold.cli.repl.running_tools import RunningTools
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
 from scaffold.core.model import Usage
@@ -18,6 +17,7 @@ from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import Effort
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 from scaffold.session.current_conversation import CurrentConversation
+from scaffold.session.running_tools import RunningTools
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_PER_S = 8

@@ -58,7 +58,7 @@ LATEST = ""
 FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
-COMMANDS = ("permissions", "login", "logout", "whoami")
+COMMANDS = ("acp", "permissions", "login", "logout", "whoami")
 
 STDIN_WAIT_S = 3.0
 """How long to wait for a silent pipe if there is a task already."""
@@ -230,7 +230,7 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     # Here and not by its type: the error is JSON where that was asked for.
     if flags.max_budget_usd is not None:
         require_dollars("--max-budget-usd", flags.max_budget_usd)
-    _cancel_on_terminate()
+    cancel_on_terminate()
     store = open_user_store()
     try:
         plain = settings.text("terminal") == "plain" or not can_redraw(os.environ)
@@ -240,11 +240,11 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
                 return OK
             flags = structs.replace(flags, resume=picked)
         stored = _find_stored(flags, store)
-        options = _session_options(flags, settings, stored)
+        options = session_options(flags, settings, stored)
         if (command := parse_slash(task.words)) is not None:
             model = settings.model() or "none" if stored is None else stored.model
             return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags))
-        model = _model(settings, stored)
+        model = chosen_model(settings, stored)
         if interactive:
             run_repl: ReplMain = lazy_import(REPL_MAIN)
             return await run_repl(options, store, stored, model, plain=plain)
@@ -262,7 +262,7 @@ def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
         raise UsageError("there is no task", hint)
 
 
-def _cancel_on_terminate() -> None:
+def cancel_on_terminate() -> None:
     """Handle SIGTERM and SIGHUP like an interrupt; a signal that the parent process ignores stays ignored."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -298,7 +298,8 @@ def _reporter(flags: RalphFlags) -> Reporter:
     return RedactingReporter(reporter_for(flags.output_format), redactor_for(os.environ, flags.cwd.resolve()))
 
 
-def _session_options(flags: RalphFlags, settings: Settings, stored: StoredConversation | None) -> SessionOptions:
+def session_options(flags: RalphFlags, settings: Settings, stored: StoredConversation | None) -> SessionOptions:
+    """Return how a session works: as the command line says, and the settings."""
     prompt = flags.system_prompt_file
     size = settings.text("model") if _chooses_model(settings, stored) else None
     return SessionOptions(
@@ -343,7 +344,7 @@ def _chooses_model(settings: Settings, stored: StoredConversation | None) -> boo
     return stored is None or settings.values["model"].origin == "--model"
 
 
-def _model(settings: Settings, stored: StoredConversation | None) -> str:
+def chosen_model(settings: Settings, stored: StoredConversation | None) -> str:
     """Return the model string: of the command line, else of the conversation, else of the configuration."""
     if stored is not None and not _chooses_model(settings, stored):
         return stored.model

@@ -41,6 +41,9 @@ class FinishedCall(Struct, frozen=True):
     args: Mapping[str, Any]
     output: ToolOutput
     diff: LineDiff | None
+    before: str | None = None
+    """The text of the file before; None if it is unknown, or if the call did not change it."""
+    after: str | None = None
 
 
 class RunningTools:
@@ -74,7 +77,8 @@ class RunningTools:
             # Read again, not computed: the diff shows what the tool has done, not what it should do.
             after = None if before is None or output.failed else await self._file_text(tool.name, args)
             diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
-            self._finished(FinishedCall(tool.name, args, output, diff))
+            known = (None, None) if after is None else (before, after)
+            self._finished(FinishedCall(tool.name, args, output, diff, *known))
             return output
 
         return msgspec.structs.replace(tool, run=run)

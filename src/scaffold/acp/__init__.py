@@ -1,0 +1,1 @@
+"""`ralph` as an agent of editors, by the Agent Client Protocol."""

@@ -1,0 +1,257 @@
+"""The agent that an editor talks to: it opens, lists, loads and closes sessions, and passes on prompts."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from acp import PROTOCOL_VERSION
+from acp.agent.connection import AgentSideConnection
+from acp.exceptions import RequestError
+from acp.interfaces import Agent, Client
+from acp.schema import (
+    AgentCapabilities,
+    AuthenticateResponse,
+    CloseSessionResponse,
+    ForkSessionResponse,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    McpCapabilities,
+    NewSessionResponse,
+    PermissionOption,
+    PromptCapabilities,
+    PromptResponse,
+    RequestPermissionResponse,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionInfo,
+    SessionListCapabilities,
+    SessionNotification,
+    SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+    ToolCallUpdate,
+)
+from acp.utils import serialize_params
+from msgspec import Struct, structs
+from pydantic import BaseModel
+
+from scaffold.acp.config_options import config_options, mode_state
+from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
+from scaffold.acp.transport import EditorTransport
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.host.installation import find_installation
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user_store import UserStore
+
+MAX_LISTED = 200
+NO_MCP = (
+    "the MCP servers that the editor passes are not used ({names}): configure them for `ralph` itself, "
+    "as docs/editors.md says"
+)
+SetUp = Callable[[Path, StoredConversation | None], SessionSetup]
+"""Returns how a session works in a folder, one that resumes a conversation or a new one; raises ScaffoldError."""
+Servers = Sequence[Any] | None
+
+
+class EditorWork(Struct, frozen=True):
+    """How the command line and the settings want this agent to work."""
+
+    set_up: SetUp
+    images: bool
+    """Whether the configured model accepts images; a session with another one refuses them itself."""
+
+
+class EditorAgent:
+    """Implements the protocol's methods; the SDK calls them with checked parameters."""
+
+    def __init__(
+        self, work: EditorWork, store: UserStore, transport: EditorTransport, group: asyncio.TaskGroup
+    ) -> None:
+        self._set_up = work.set_up
+        self._images = work.images
+        self._store = store
+        self._transport = transport
+        self._group = group
+        self._sessions: dict[str, EditorSession] = {}
+        self._client: Client
+
+    def on_connect(self, conn: Client) -> None:
+        """Keep the connection."""
+        self._client = conn
+
+    def post(self, session_id: str, update: BaseModel) -> None:
+        """Send an update, without waiting."""
+        params = serialize_params(SessionNotification(session_id=session_id, update=update))  # type: ignore[arg-type]
+        self._transport.post({"jsonrpc": "2.0", "method": "session/update", "params": params})
+
+    async def ask(
+        self, session_id: str, call: ToolCallUpdate, options: list[PermissionOption]
+    ) -> RequestPermissionResponse:
+        """Ask the user whether a call may run; raises RequestError or ConnectionError."""
+        return await self._client.request_permission(session_id=session_id, tool_call=call, options=options)
+
+    async def close(self) -> None:
+        """Close all sessions."""
+        for session in tuple(self._sessions.values()):
+            await session.close()
+        self._sessions.clear()
+
+    async def initialize(self, **_: Any) -> InitializeResponse:
+        """Return what we can do; we speak one version, whatever the editor offers."""
+        capabilities = AgentCapabilities(
+            load_session=True,
+            prompt_capabilities=PromptCapabilities(image=self._images, audio=False, embedded_context=True),
+            mcp_capabilities=McpCapabilities(http=False, sse=False, acp=False),
+            session_capabilities=SessionCapabilities(
+                list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
+            ),
+        )
+        return InitializeResponse(
+            protocol_version=PROTOCOL_VERSION,
+            agent_capabilities=capabilities,
+            auth_methods=[],
+            agent_info=Implementation(name="ralph", title="Ralph", version=find_installation().version),
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> AuthenticateResponse | None:
+        """Refuse: keys are in the environment, logins are made by `ralph login`."""
+        raise RequestError(
+            INVALID_PARAMS, f"there is no way `{method_id}` to log in here: set a key, or run `ralph login`"
+        )
+
+    async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> NewSessionResponse:
+        """Open a session with a new conversation."""
+        session = await self._open(cwd, None, mcp_servers)
+        return NewSessionResponse(
+            session_id=session.id,
+            modes=mode_state(session.session),
+            config_options=config_options(session.session, session.setup.models),
+        )
+
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
+    ) -> LoadSessionResponse:
+        """Open a stored conversation, and show it again."""
+        session = await self._open(cwd, await self._stored(session_id), mcp_servers)
+        session.replay()
+        return LoadSessionResponse(
+            modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
+        )
+
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: Servers = None, **_: Any
+    ) -> ResumeSessionResponse:
+        """Open a stored conversation without showing it again."""
+        session = await self._open(cwd, await self._stored(session_id), mcp_servers)
+        return ResumeSessionResponse(
+            modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
+        )
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        """Return the conversations, the most recently used first; all on one page."""
+        if cursor:
+            raise RequestError(INVALID_PARAMS, "there is only one page of sessions")
+        folder = None if cwd is None else await asyncio.to_thread(os.path.realpath, cwd)
+        found = self._store.conversations.listed(folder, limit=MAX_LISTED)
+        sessions = [
+            SessionInfo(session_id=each.id, cwd=each.cwd, title=each.title, updated_at=each.updated_at.isoformat())
+            for each in found
+        ]
+        return ListSessionsResponse(sessions=sessions)
+
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse | None:
+        """Close a session; its conversation is kept."""
+        session = self._session(session_id)
+        del self._sessions[session_id]
+        await session.close()
+        return CloseSessionResponse()
+
+    async def fork_session(self, **_: Any) -> ForkSessionResponse:
+        """Refuse: conversations cannot be forked."""
+        raise RequestError.method_not_found("session/fork")
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse | None:
+        """Switch the mode."""
+        await self._session(session_id).choose("mode", mode_id)
+        return SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse | None:
+        """Switch the mode, the model or the effort, and return all options."""
+        session = self._session(session_id)
+        await session.choose(config_id, str(value))
+        return SetSessionConfigOptionResponse(config_options=config_options(session.session, session.setup.models))
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+        """Take one turn."""
+        return PromptResponse(stop_reason=await self._session(session_id).prompt(prompt))
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Cancel the turn of a session; nothing happens if it has none, or is not open."""
+        if (session := self._sessions.get(session_id)) is not None:
+            session.cancel()
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the SDK's
+        """Refuse: we have no methods of our own."""
+        raise RequestError.method_not_found(f"_{method}")
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Ignore it."""
+
+    def _session(self, session_id: str) -> EditorSession:
+        if (session := self._sessions.get(session_id)) is None:
+            raise RequestError(-32002, f"there is no open session `{session_id}`")
+        return session
+
+    async def _stored(self, session_id: str) -> StoredConversation:
+        """Return a stored conversation; one that is open here is closed first."""
+        if (session := self._sessions.pop(session_id, None)) is not None:
+            await session.close()
+        try:
+            found = self._store.conversations.get(session_id)
+        except UsageError:
+            found = None
+        if found is None or found.id != session_id:
+            raise RequestError(-32002, f"there is no session `{session_id}`")
+        return found
+
+    async def _open(self, cwd: str, stored: StoredConversation | None, servers: Servers) -> EditorSession:
+        folder = Path(cwd)
+        if not folder.is_absolute() or "\0" in cwd or not await asyncio.to_thread(folder.is_dir):
+            raise RequestError(INVALID_PARAMS, f"`{cwd}` is not the absolute path of a folder")
+        try:
+            setup = self._set_up(folder, stored)
+            if servers:
+                names = ", ".join(str(each.name) for each in servers)
+                setup = structs.replace(setup, notes=(*setup.notes, NO_MCP.format(names=names)))
+            session = EditorSession(setup, self._store, self)
+            await session.open(stored)
+        except ScaffoldError as error:
+            raise RequestError(INTERNAL_ERROR, error.in_full) from error
+        self._sessions[session.id] = session
+        # It begins once the answer is on its way: until then the editor knows no session of this name.
+        self._group.create_task(session.announce())
+        return session
+
+
+async def serve_editor(work: EditorWork, store: UserStore, transport: EditorTransport) -> None:
+    """Work for the editor until it goes away."""
+    async with asyncio.TaskGroup() as group:
+        agent = EditorAgent(work, store, transport, group)
+        connection = AgentSideConnection(
+            cast("Agent", agent),
+            transport,
+            listening=False,
+            use_unstable_protocol=True,  # `session/close` and `session/resume`
+        )
+        try:
+            await connection.listen()
+        finally:
+            await connection.close()
+            await agent.close()

@@ -1,0 +1,54 @@
+"""What a user can choose for a session in the editor: its mode, its model, how much that thinks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+from acp.schema import (
+    SessionConfigOptionBoolean,
+    SessionConfigOptionSelect,
+    SessionConfigSelectOption,
+    SessionMode,
+    SessionModeState,
+)
+
+from scaffold.agent.modes import MODES, Mode
+from scaffold.core.run_settings import Effort
+from scaffold.session.agent_session import Session
+
+ConfigOption = SessionConfigOptionSelect | SessionConfigOptionBoolean
+OptionName = Literal["mode", "model", "effort"]
+MODE_SUMMARIES: Mapping[Mode, str] = {
+    "default": "works, and asks before it changes something",
+    "plan": "makes a plan, and changes nothing",
+    "explore": "finds out how things are, and changes nothing",
+    "debug": "looks for the cause first",
+    "review": "judges what is there, and changes nothing",
+}
+
+
+def mode_state(session: Session) -> SessionModeState:
+    """Return the modes and the current one."""
+    modes = [SessionMode(id=mode, name=mode, description=MODE_SUMMARIES[mode]) for mode in MODES]
+    return SessionModeState(current_mode_id=session.modes.current, available_modes=modes)
+
+
+def config_options(session: Session, models: Sequence[str]) -> list[ConfigOption]:
+    """Return what can be chosen, and what is; `models` are offered besides the current one."""
+    return [
+        _select("mode", "Mode", "mode", session.modes.current, MODES),
+        _select("model", "Model", "model", session.model, dict.fromkeys([session.model, *models])),
+        _select("effort", "Effort", "thought_level", session.agent.effort, get_args(Effort)),
+    ]
+
+
+def _select(
+    name: OptionName,
+    title: str,
+    category: Literal["mode", "model", "thought_level"],
+    current: str,
+    choices: Sequence[str] | Mapping[str, None],
+) -> SessionConfigOptionSelect:
+    options = [SessionConfigSelectOption(value=choice, name=choice) for choice in choices]
+    return SessionConfigOptionSelect(
+        type="select", id=name, name=title, category=category, current_value=current, options=options
+    )

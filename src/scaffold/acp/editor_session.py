@@ -1,0 +1,260 @@
+"""One session of an editor: a conversation, its turns, and the questions they ask the editor's user."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from acp.exceptions import RequestError
+from acp.helpers import update_agent_message_text, update_available_commands, update_current_mode
+from acp.schema import (
+    AvailableCommand,
+    AvailableCommandInput,
+    ConfigOptionUpdate,
+    Cost,
+    PermissionOption,
+    RequestPermissionResponse,
+    SessionInfoUpdate,
+    StopReason,
+    ToolCallUpdate,
+    UnstructuredCommandInput,
+    UsageUpdate,
+)
+from msgspec import Struct
+from pydantic import BaseModel
+
+from scaffold.acp.config_options import config_options
+from scaffold.acp.permissions import answer_of, asked_call, permission_options
+from scaffold.acp.prompt_content import PromptContent, read_prompt
+from scaffold.acp.replay import replayed
+from scaffold.acp.session_updates import SessionUpdates
+from scaffold.acp.tool_calls import ToolCalls
+from scaffold.agent.modes import parse_mode
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import ScaffoldError, TurnLimitExceeded, UsageError
+from scaffold.host.clock import SystemClock
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion, DenyBecause
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.session.agent_session import Session
+from scaffold.session.current_conversation import CurrentConversation
+from scaffold.session.options import SessionOptions
+from scaffold.session.redacted_output import RedactingReporter
+from scaffold.session.reporter import SessionObserver
+from scaffold.session.slash_commands import run_slash_command
+from scaffold.session.slash_queries import parse_effort
+from scaffold.session.slash_syntax import COMMANDS, CommandSyntax, parse_slash
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user_store import UserStore
+
+INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
+WIDTH = 100
+"""Of the answers to commands."""
+OTHER_SESSIONS = frozenset({"clear", "resume", "quit"})
+"""Commands that leave the conversation: an editor opens and closes sessions by itself."""
+OFFERED_COMMANDS = tuple(each for each in COMMANDS if each.name not in OTHER_SESSIONS)
+
+
+class SessionSetup(Struct, frozen=True, kw_only=True):
+    """How a session works in a folder."""
+
+    options: SessionOptions
+    model: str
+    models: Sequence[str]
+    """Model strings that the user can choose."""
+    notes: Sequence[str]
+    """What the user should know about the configuration."""
+
+
+class Editor(Protocol):
+    """The editor, as a session uses it."""
+
+    def post(self, session_id: str, update: BaseModel) -> None:
+        """Send an update, without waiting."""
+        ...
+
+    async def ask(
+        self, session_id: str, call: ToolCallUpdate, options: list[PermissionOption]
+    ) -> RequestPermissionResponse:
+        """Ask the user whether a call may run; raises RequestError or ConnectionError."""
+        ...
+
+
+class EditorSession:
+    """An open session; made by `open_editor_session`."""
+
+    def __init__(self, setup: SessionSetup, store: UserStore, editor: Editor) -> None:
+        self.setup = setup
+        self.id = ""
+        self._editor = editor
+        self._held: list[BaseModel] | None = []
+        """Updates from before the editor knows the session; None once it does."""
+        root = setup.options.cwd
+        self._redactor = redactor_for(os.environ, root)
+        self._calls = ToolCalls(self._post, root, SystemClock(), self._redactor, self._tell_mode)
+        self._updates = SessionUpdates(self._post, self._calls)
+        self.current = CurrentConversation(
+            setup.options,
+            store,
+            RedactingReporter(self._updates, self._redactor),
+            ask=self._ask,
+            observer=SessionObserver(wrap_tool=self._calls.watch),
+            opened=self._opened,
+        )
+        self._turn: asyncio.Task[StopReason] | None = None
+        self._cancelled = False
+        self._told_mode = ""
+
+    @property
+    def session(self) -> Session:
+        """The session of the agent."""
+        return self.current.session
+
+    async def open(self, stored: StoredConversation | None) -> None:
+        """Open the conversation, a new one if `stored` is None."""
+        await self.current.switch_to(stored, self.setup.model)
+
+    def replay(self) -> None:
+        """Show the conversation so far again."""
+        conversation = self.session.open_conversation.conversation
+        for update in replayed(conversation, self.setup.options.cwd, self._redactor):
+            self._editor.post(self.id, update)
+
+    async def announce(self) -> None:
+        """Send what was held back until the editor knows the session, and the commands there are."""
+        held, self._held = self._held or [], None
+        for update in held:
+            self._post(update)
+        for note in self.setup.notes:
+            self._updates.notice(note)
+        self._post(update_available_commands(map(_offered_command, OFFERED_COMMANDS)))
+        if todos := self.session.todos.entries:
+            self._updates.plan(todos)
+
+    async def prompt(self, blocks: Sequence[Any]) -> StopReason:
+        """Take one turn and return why it ended; raises RequestError."""
+        if self._turn is not None:
+            raise RequestError(INVALID_REQUEST, "a prompt of this session is being worked on; cancel it first")
+        given = read_prompt(blocks, images=model_card(parse_model(self.session.model)).images)
+        self._cancelled = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._turn = group.create_task(self._take(given))
+            return "cancelled" if self._turn.cancelled() or self._cancelled else self._turn.result()
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        finally:
+            self._turn = None
+            self._calls.end_turn()
+
+    def cancel(self) -> None:
+        """Cancel the turn that is being worked on, if any; its open questions end with it."""
+        if self._turn is not None:
+            self._cancelled = True
+            self._turn.cancel()
+
+    async def choose(self, name: str, value: str) -> None:
+        """Change the mode, the model or the effort; raises RequestError."""
+        try:
+            match name:
+                case "mode":
+                    self.session.modes.switch(parse_mode(value))
+                    self._tell_mode()
+                case "effort":
+                    self.session.switch_effort(parse_effort(value))
+                case "model" if self._turn is None:
+                    await self.session.switch(value)
+                case "model":
+                    raise RequestError(INVALID_REQUEST, "the model cannot change while it works; cancel its turn first")
+                case _:
+                    raise RequestError(INVALID_PARAMS, f"there is no option `{name}`")
+        except ScaffoldError as error:
+            raise self._fault(error) from error
+
+    async def close(self) -> None:
+        """Cancel what is being worked on, and release the conversation."""
+        if (turn := self._turn) is not None:
+            self.cancel()
+            await asyncio.wait([turn])
+        await self.current.close()
+
+    def _opened(self, session: Session) -> None:
+        self.id = session.open_conversation.id
+        self._told_mode = session.modes.current
+        session.todos.watch(self._updates.plan)
+
+    def _post(self, update: BaseModel) -> None:
+        if self._held is not None:
+            self._held.append(update)
+        else:
+            self._editor.post(self.id, update)
+
+    def _tell_mode(self) -> None:
+        """Tell the editor a mode that the agent, or the user by a command, has changed."""
+        if (now := self.session.modes.current) != self._told_mode:
+            self._told_mode = now
+            self._post(update_current_mode(now))
+            self._tell_options()
+
+    def _tell_options(self) -> None:
+        options = config_options(self.session, self.setup.models)
+        self._post(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+
+    async def _take(self, given: PromptContent) -> StopReason:
+        try:
+            if (command := parse_slash(given.words, OFFERED_COMMANDS)) is not None:
+                reply = await run_slash_command(command, self.current, width=WIDTH, commands=OFFERED_COMMANDS)
+                self._post(update_agent_message_text(f"```\n{self._redactor.clean(reply.text)}\n```"))
+                self._tell_mode()
+                self._tell_options()
+                return "end_turn"
+            result = await self._work(given)
+        except TurnLimitExceeded:
+            return "max_turn_requests"
+        except ScaffoldError as error:
+            raise self._fault(error) from error
+        self._tell_use()
+        return "refusal" if result.stop == "refused" else "end_turn"
+
+    async def _work(self, given: PromptContent) -> TurnResult:
+        """Take the turn, then one for each message of a subagent until all have ended: nothing wakes it later."""
+        is_first = not self.current.has_messages
+        result = await self.current.say(given.words, given.material, given.images)
+        if is_first and (title := " ".join(given.words.split())):
+            self._post(SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
+        peers = self.session.peers
+        while peers.running or peers.waiting:
+            await peers.arrival()
+            result = await self.session.agent.turn(())
+        return result
+
+    def _tell_use(self) -> None:
+        agent = self.session.agent
+        if (window := agent.window_tokens) is None:
+            return
+        spent = self.session.open_conversation.prior_usage + self.session.usage_counter.usage
+        cost = None if spent.cost_usd is None else Cost(amount=spent.cost_usd, currency="USD")
+        self._post(UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
+
+    async def _ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+        call_id = self._calls.question_call(question)
+        answer: ApprovalAnswer = "deny"
+        try:
+            change = await asyncio.to_thread(self._calls.proposed, question)
+            call = asked_call(call_id, question, change, self._redactor)
+            answer = answer_of(await self._editor.ask(self.id, call, permission_options(question)), question)
+        except (RequestError, ConnectionError) as error:
+            answer = DenyBecause(f"the editor could not ask its user: {error}")
+        finally:
+            self._calls.answered(call_id, allowed=answer in {"allow", "always"})
+        return answer
+
+    def _fault(self, error: ScaffoldError) -> RequestError:
+        code = INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR
+        return RequestError(code, self._redactor.clean(error.in_full))
+
+
+def _offered_command(syntax: CommandSyntax) -> AvailableCommand:
+    hint = AvailableCommandInput(root=UnstructuredCommandInput(hint=syntax.words)) if syntax.words else None
+    return AvailableCommand(name=syntax.name, description=syntax.summary, input=hint)

@@ -1,0 +1,116 @@
+"""`ralph acp`: the agent for editors, by the Agent Client Protocol on standard input and output."""
+
+import logging
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import structs
+
+from scaffold.agent.model_access import open_user_store
+from scaffold.cli.commands.budget_options import require_dollars
+from scaffold.cli.commands.ralph.command import RalphFlags, cancel_on_terminate, chosen_model, session_options
+from scaffold.cli.extras import require_extra
+from scaffold.cli.global_options import log_work_in
+from scaffold.config.parsers import SIZES
+from scaffold.config.settings import Settings, load_settings
+from scaffold.core.errors import ScaffoldError
+from scaffold.host.process.async_runner import run_async
+from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams
+from scaffold.host.startup import lazy_import, relax_gc
+from scaffold.llm.registry.cards import known_models, model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.policy.sandbox import SANDBOX_MODES
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user_store import UserStore
+
+SERVE = "scaffold.acp.serve:serve_standard_streams"
+SESSION_SETUP, EDITOR_WORK = "scaffold.acp.editor_session:SessionSetup", "scaffold.acp.agent:EditorWork"
+"""All need the SDK of the extra `acp`."""
+FIX = "Let your editor start it: docs/editors.md shows how."
+Serve = Callable[
+    [Callable[[Path, StoredConversation | None], Any], UserStore, ProtocolStreams], Coroutine[Any, Any, None]
+]
+
+
+@click.command()
+@click.option("--model", metavar="MODEL", help="A model string, e.g. `anthropic:NAME`, or small, medium, large.")
+@click.option(
+    "--max-turns", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum requests in a turn."
+)
+@click.option("--max-budget-usd", type=float, metavar="X", help="Start no request of a session beyond this cost.")
+@click.option("--yolo", is_flag=True, help="Allow everything without asking; protected files stay protected.")
+@click.option("--allow", multiple=True, metavar="TOOL:PATTERN", help="Allow matching calls, e.g. `shell:pytest *`.")
+@click.option("--allow-category", multiple=True, metavar="CAT", help="Allow all tools of this category.")
+@click.option("--sandbox", type=click.Choice(SANDBOX_MODES), help="The sandbox of the agent's commands.")
+@click.option("--trust-once", is_flag=True, help="Use the folders' own configuration this time.")
+def acp(**given: Any) -> int:
+    """Work for an editor that speaks the Agent Client Protocol, such as Zed: the editor starts this command.
+
+    Its questions, diffs and todo list appear in the editor. Conversations are those of `ralph`: one that began in the
+    editor goes on with `ralph --resume`, and the other way round.
+    """
+    if given["max_budget_usd"] is not None:
+        require_dollars("--max-budget-usd", given["max_budget_usd"])
+    require_extra("acp", "acp")
+    streams = take_protocol_streams("`ralph acp`", FIX)
+    # Libraries log what their peer did wrong with a traceback; it gets an answer, and the log is for users.
+    logging.getLogger().addHandler(logging.NullHandler())
+    flags = RalphFlags(
+        task=None,
+        printed=False,
+        resume_latest=False,
+        resume=None,
+        mode=None,
+        cwd=Path(),
+        output_format="text",
+        no_stream=False,
+        system_prompt_file=None,
+        effort=None,
+        plain=False,
+        **given,
+    )
+    relax_gc()
+    run_async(_serve(flags, streams))
+    return 0
+
+
+async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
+    cancel_on_terminate()
+    serve: Serve = lazy_import(SERVE)
+    setup: Callable[..., Any] = lazy_import(SESSION_SETUP)
+    store = open_user_store()
+
+    def set_up(cwd: Path, stored: StoredConversation | None) -> Any:
+        here = structs.replace(flags, cwd=cwd)
+        log_work_in(cwd)
+        overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
+        settings = load_settings(cwd, os.environ, overrides, trust_once=flags.trust_once)
+        return setup(
+            options=session_options(here, settings, stored),
+            model=chosen_model(settings, stored),
+            models=_models(settings),
+            notes=settings.notes,
+        )
+
+    try:
+        await serve(lazy_import(EDITOR_WORK)(set_up, _takes_images(flags)), store, streams)
+    finally:
+        store.close()
+
+
+def _models(settings: Settings) -> tuple[str, ...]:
+    """Return the models to choose from: those that are configured, then the known ones."""
+    configured = [model for size in SIZES for model in settings.models(size)]
+    return tuple(dict.fromkeys([*configured, *(card.model for card in known_models())]))
+
+
+def _takes_images(flags: RalphFlags) -> bool:
+    """Return whether the model of the command line or the settings accepts images; True while none is configured."""
+    try:
+        model = load_settings(flags.cwd, os.environ, {"model": flags.model}).model()
+        return model is None or model_card(parse_model(model)).images
+    except ScaffoldError:
+        return True
