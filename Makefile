@@ -50,7 +50,7 @@ release: check docs ## Build and check what a release uploads, and say how to up
 lock: ## Update the locks, with hashes (needs uv)
 	@command -v uv >/dev/null || { echo "make lock: uv is not installed; install it first" >&2; exit 1; }
 	@$(LOCK) --output-file requirements/run.txt
-	@$(LOCK) --extra memory --extra documents --constraint requirements/run.txt --output-file requirements/memory.txt
+	@$(LOCK) --extra memory --extra documents --extra mcp --constraint requirements/run.txt --output-file requirements/memory.txt
 	@$(LOCK) --group dev --output-file requirements/dev.txt
 	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
 	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt

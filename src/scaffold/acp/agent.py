@@ -42,8 +42,8 @@ from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options, mode_state
 from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
-from scaffold.acp.transport import EditorTransport
 from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.extensions.protocol_lines import LineTransport
 from scaffold.host.installation import find_installation
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -69,9 +69,7 @@ class EditorWork(Struct, frozen=True):
 class EditorAgent:
     """Implements the protocol's methods; the SDK calls them with checked parameters."""
 
-    def __init__(
-        self, work: EditorWork, store: UserStore, transport: EditorTransport, group: asyncio.TaskGroup
-    ) -> None:
+    def __init__(self, work: EditorWork, store: UserStore, transport: LineTransport, group: asyncio.TaskGroup) -> None:
         self._set_up = work.set_up
         self._images = work.images
         self._store = store
@@ -240,7 +238,7 @@ class EditorAgent:
         return session
 
 
-async def serve_editor(work: EditorWork, store: UserStore, transport: EditorTransport) -> None:
+async def serve_editor(work: EditorWork, store: UserStore, transport: LineTransport) -> None:
     """Work for the editor until it goes away."""
     async with asyncio.TaskGroup() as group:
         agent = EditorAgent(work, store, transport, group)

@@ -72,6 +72,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ('eval "$(scaffold completion bash)"', "scaffold completion fish | source"),
     "trust": ("scaffold trust --show", "scaffold trust --yes"),
     "demo": ("scaffold demo", "scaffold demo --dir /tmp/demo"),
+    "mcp": ("scaffold mcp", "scaffold mcp --allow-start", "scaffold mcp --http 0"),
     "acp": ("ralph acp", "ralph acp --model anthropic:claude-sonnet-4-5"),
     "login": ("ralph login", "ralph login --headless"),
     "logout": ("ralph logout",),

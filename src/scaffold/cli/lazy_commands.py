@@ -54,6 +54,7 @@ COMMANDS: Mapping[str, str] = {
     "config": "scaffold.cli.commands.config:config",
     "completion": "scaffold.cli.commands.completion:completion",
     "trust": "scaffold.cli.commands.trust:trust",
+    "mcp": "scaffold.cli.commands.mcp:mcp",
     "demo": "scaffold.cli.commands.run.demo:demo",
     "chat": "scaffold.cli.commands.run.chat:chat_plan",
     "worker": "scaffold.cli.commands.processes.worker:worker",

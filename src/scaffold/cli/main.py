@@ -120,6 +120,7 @@ SUMMARIES: Mapping[str, str] = {
     "purge": "Remove Scaffold's state of this repository; with `--all`, your settings, too.",
     "config": "Print every setting with its value and origin, or set one.",
     "trust": "Review a folder's own configuration, and trust it.",
+    "mcp": "Serve this repository's runs to other programs, by the Model Context Protocol.",
     "demo": "Watch a whole run on a sample project, without an API key.",
     "login": "Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.",
     "logout": "Delete that login for good, and ask the provider to revoke it.",

@@ -1,4 +1,4 @@
-"""The editor's messages, one JSON object a line; what is no message is answered with a protocol error."""
+"""JSON-RPC with whoever started this program, one message a line; what is no message gets a protocol error."""
 
 import asyncio
 import json
@@ -26,8 +26,8 @@ class NoMessage(Struct, frozen=True):
     id: str | int | None = None
 
 
-class EditorTransport:
-    """Messages to and from the editor; sending never waits for the editor unless `send` is used."""
+class LineTransport:
+    """Messages to and from the peer; sending never waits for the peer unless `send` is used."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -35,7 +35,7 @@ class EditorTransport:
         self._buffer = bytearray()
 
     async def receive(self) -> Message | None:
-        """Return the next message; None once the editor has gone."""
+        """Return the next message; None once the peer has gone."""
         while (line := await self._line()) is not None:
             message = line if isinstance(line, NoMessage) else read_message(line)
             if isinstance(message, NoMessage):
@@ -47,17 +47,17 @@ class EditorTransport:
     def post(self, message: Message) -> None:
         """Send a message behind those sent before it, without waiting until it is read."""
         if not self._writer.is_closing():
-            # Like the editor's own: text of models may have halves of characters, which are no UTF-8.
+            # Text of models may have halves of characters, which are no UTF-8.
             text = json.dumps(_without_inputs(message), separators=(",", ":"), ensure_ascii=False, default=str)
             self._writer.write(utf8_safe(text).encode() + b"\n")
 
     async def send(self, message: Message) -> None:
-        """Send a message, and wait while the editor has much to read; raises ConnectionError if it has gone."""
+        """Send a message, and wait while the peer has much to read; raises ConnectionError if it has gone."""
         self.post(message)
         await self._writer.drain()
 
     async def close(self) -> None:
-        """End: the editor sees the end of our output."""
+        """End: the peer sees the end of our output."""
         self._writer.close()
         with suppress(ConnectionError, BrokenPipeError):
             await self._writer.wait_closed()
@@ -120,15 +120,15 @@ def _without_inputs(message: Message) -> Message:
 
 
 @asynccontextmanager
-async def editor_transport(streams: ProtocolStreams) -> AsyncIterator[EditorTransport]:
-    """Connect to the editor at the other end of the streams while the context lasts."""
+async def line_transport(streams: ProtocolStreams) -> AsyncIterator[LineTransport]:
+    """Connect to the peer at the other end of the streams while the context lasts."""
     loop = asyncio.get_running_loop()
     reader, gone = asyncio.StreamReader(), asyncio.StreamReader()
     receive = open(streams.receive, "rb", buffering=0)  # noqa: PTH123, SIM115, ASYNC230 - a pipe; the loop closes it
     send = open(streams.send, "wb", buffering=0)  # noqa: PTH123, SIM115, ASYNC230 - likewise
     incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), receive)
     outgoing, protocol = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(gone), send)
-    transport = EditorTransport(reader, asyncio.StreamWriter(outgoing, protocol, None, loop))
+    transport = LineTransport(reader, asyncio.StreamWriter(outgoing, protocol, None, loop))
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(_end_when_gone(gone, reader))
         try:
@@ -140,6 +140,6 @@ async def editor_transport(streams: ProtocolStreams) -> AsyncIterator[EditorTran
 
 
 async def _end_when_gone(gone: asyncio.StreamReader, reader: asyncio.StreamReader) -> None:
-    """End the input once nobody reads the output any more: an editor that died may leave the other pipe open."""
+    """End the input once nobody reads the output any more: a peer that died may leave the other pipe open."""
     await gone.read()
     reader.feed_eof()

@@ -1,0 +1,110 @@
+"""What a client may do, once there is consent: the same commands that a user has, and the same functions."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.ids import RunId
+from scaffold.core.printable_text import utf8_safe
+from scaffold.git.repository import open_repository
+from scaffold.host.clock import SystemClock
+from scaffold.host.process.command import OutputCapture, run_command
+from scaffold.host.user_dirs import user_dirs
+from scaffold.mcp.reading import opened_store
+from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.orchestrator.owner.messages import send_message
+from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+from scaffold.store.driver.location import existing_state_location
+from scaffold.views.lookup import find_action
+from scaffold.views.run_json import Json
+from scaffold.views.store_reader import find_run, is_executed, no_run_error
+
+START_TIMEOUT_S = 300.0
+"""For a command that starts a run in the background and returns."""
+STOP_TIMEOUT_S = 90.0
+OUTPUT = OutputCapture(limit_bytes=4_000_000)
+
+
+class ProgramFailed(ScaffoldError):
+    """A command of ours ended with an error, which it explained."""
+
+
+async def start_run(cwd: Path, program: Sequence[str], request: str, flags: Sequence[str]) -> RunId:
+    """Start a run in the background, as `scaffold run --yes --detach` does, and return its id."""
+    if not request.strip():
+        raise UsageError("the request is empty", "Say what is to be done.")
+    words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
+    return await _started(cwd, [*program, *words], utf8_safe(request).encode())
+
+
+async def resume_run(cwd: Path, program: Sequence[str], run_id: RunId, flags: Sequence[str]) -> RunId:
+    """Continue a run in the background, as `scaffold resume --detach` does."""
+    words = ("resume", "--yes", "--detach", "--json", "--quiet", *flags, run_id)
+    return await _started(cwd, [*program, *words], b"")
+
+
+async def halt(cwd: Path, program: Sequence[str], command: str, run_id: RunId) -> str:
+    """Pause or stop a run, as the command of that name does, and return what it says."""
+    return (await _output(cwd, [*program, command, run_id], b"", STOP_TIMEOUT_S)).strip()
+
+
+def answer_question(cwd: Path, item: str, words: str) -> Json:
+    """Answer a question of the inbox in the words of a human."""
+    if not words.strip():
+        raise UsageError("the answer is empty", "Write what the agent should know.")
+    with opened_store(cwd) as reader:
+        [decided] = decide_items(reader.store, [item], InboxDecision(to="answered", words=utf8_safe(words)))
+        run = reader.store.runs.get(decided.item.run_id)
+        continues = run is not None and is_executed(run)
+    return {"item": decided.item.id, "run": decided.item.run_id, "state": decided.item.state, "continues": continues}
+
+
+async def tell_agent(cwd: Path, run_name: str | None, action: str, text: str) -> Json:
+    """Send a message to the agent of an action."""
+    repository = await open_repository(cwd, environ=os.environ)
+    place = existing_state_location(repository.common_dir, os.environ)
+    if place is None:
+        raise no_run_error()
+    clock = SystemClock()
+    store = Store.open(place, clock=clock, create=False)
+    try:
+        context = RunContext(
+            repository=repository, store=store, clock=clock, cache=user_dirs().cache, environ=os.environ
+        )
+        run = find_run(context, run_name)
+        found = find_action(context, run, action)
+        attempt = send_message(context, run, found, text)
+    finally:
+        store.close()
+    return {"run": run.id, "action": found.key, "attempt": None if attempt is None else attempt.number}
+
+
+async def _started(cwd: Path, argv: Sequence[str], stdin: bytes) -> RunId:
+    lines = (await _output(cwd, argv, stdin, START_TIMEOUT_S)).splitlines()
+    for line in reversed(lines):
+        try:
+            told = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+            if msgspec.json.decode(told.get("type", msgspec.Raw(b'""'))) == "result":
+                return RunId(msgspec.json.decode(told["run"])["id"])
+        except (msgspec.DecodeError, KeyError, TypeError):
+            continue
+    raise ProgramFailed("the run was not started, and nothing says why", "Try `scaffold run` in a terminal.")
+
+
+async def _output(cwd: Path, argv: Sequence[str], stdin: bytes, timeout_s: float) -> str:
+    """Return the standard output of our own program; raises ProgramFailed with its error."""
+    done = await run_command(argv, cwd=cwd, env=dict(os.environ), timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+    if done.exit_code == 0:
+        return done.stdout.decode(errors="replace")
+    if done.timed_out:
+        raise ProgramFailed(f"this took longer than {timeout_s:.0f} s", "`scaffold status` shows what became of it.")
+    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
+    if start is None:
+        last = lines[-1] if lines else "it said nothing"
+        raise ProgramFailed(f"the command ended with {done.exit_code}: {last}", "`scaffold status` shows the run.")
+    raise ProgramFailed(lines[start].removeprefix("error: "), " ".join(lines[start + 1 :]) or "See `scaffold status`.")

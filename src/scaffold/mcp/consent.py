@@ -1,0 +1,90 @@
+"""Consent to what changes something: given at the start of the server, or asked of the client's user each time."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp_types import (
+    CallToolRequestParams,
+    ClientCapabilities,
+    ElicitationCapability,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from scaffold.core.errors import UsageError
+from scaffold.host.random_ids import new_id
+
+Power = Literal["start", "steer"]
+Context = ServerRequestContext[Any, Any]
+CONSENT = "consent"
+"""The key of our question, and of its answer."""
+FORM: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"agree": {"type": "boolean", "title": "Do this", "default": False}},
+    "required": ["agree"],
+}
+
+
+class ConsentRefused(UsageError):
+    """Nobody agreed to a call that needs consent."""
+
+
+class ConsentDesk:
+    """Keeps what was allowed at the start of the server, and which questions are open."""
+
+    def __init__(self, allowed: frozenset[Power]) -> None:
+        self.allowed = allowed
+        self._open: set[str] = set()
+
+    async def ask(
+        self, ctx: Context, params: CallToolRequestParams, power: Power, question: str
+    ) -> InputRequiredResult | None:
+        """Return None if there is consent to the call, or the question that the client has to put to its user.
+
+        A consent counts for one call with these arguments: the state that the client echoes is sealed by the SDK
+        together with them, and each is taken once. Raises ConsentRefused.
+        """
+        if power in self.allowed:
+            return None
+        if not can_ask(ctx):
+            what = (
+                "this server only reads, as it was started without consent to more and the client cannot ask its user"
+            )
+            raise ConsentRefused(what, f"Start it with `scaffold mcp --allow-{power}`.")
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            _require_agreed(await self._elicit(ctx, question))
+            return None
+        given = (params.input_responses or {}).get(CONSENT)
+        if given is None or params.request_state not in self._open:
+            number = new_id()
+            self._open.add(number)
+            return InputRequiredResult(input_requests={CONSENT: _request(question)}, request_state=number)
+        self._open.discard(params.request_state)
+        _require_agreed(given)
+        return None
+
+    async def _elicit(self, ctx: Context, question: str) -> ElicitResult:
+        try:
+            return await ctx.session.elicit_form(question, dict(FORM), related_request_id=ctx.request_id)
+        except (NoBackChannelError, MCPError) as error:
+            raise ConsentRefused(f"the client could not ask its user: {error}", "Nothing was done.") from error
+
+
+def can_ask(ctx: Context) -> bool:
+    """Return whether the client can put a form to its user."""
+    return ctx.session.check_client_capability(ClientCapabilities(elicitation=ElicitationCapability()))
+
+
+def _request(question: str) -> ElicitRequest:
+    return ElicitRequest(params=ElicitRequestFormParams(message=question, requested_schema=dict(FORM)))
+
+
+def _require_agreed(given: object) -> None:
+    agreed = isinstance(given, ElicitResult) and given.action == "accept" and (given.content or {}).get("agree") is True
+    if not agreed:
+        raise ConsentRefused("the user did not agree", "Nothing was done. Ask the user what to do instead.")

@@ -1,0 +1,78 @@
+"""Serve clients: one on the standard streams, or several over HTTP on this machine."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server import Server
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from scaffold.core.errors import UsageError
+from scaffold.extensions.protocol_lines import INVALID_REQUEST, LineTransport, line_transport
+from scaffold.host.protocol_streams import ProtocolStreams
+
+LOOPBACK = "127.0.0.1"
+
+
+async def serve_streams(server: Server[Any], streams: ProtocolStreams) -> None:
+    """Serve the client at the other end of the streams until it goes away."""
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    async with line_transport(streams) as transport, asyncio.TaskGroup() as group:
+        reading = group.create_task(_read(transport, to_server))
+        writing = group.create_task(_write(transport, from_server))
+        try:
+            await server.run(from_client, to_client, server.create_initialization_options())
+        finally:
+            reading.cancel()
+            writing.cancel()
+
+
+async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]) -> None:
+    """Serve clients of this machine over HTTP; `tell` gets the address.
+
+    The address has a secret part: any user of the machine can reach the port. Requests of pages in a browser are
+    refused by their Host and Origin.
+    """
+    path = f"/{secrets.token_urlsafe(24)}/mcp"
+    listening = _listen(port)
+    tell(f"http://{LOOPBACK}:{listening.getsockname()[1]}{path}")
+    app = server.streamable_http_app(streamable_http_path=path, host=LOOPBACK)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
+    await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((LOOPBACK, port))
+    except OSError as error:
+        listening.close()
+        what = f"port {port} of this machine cannot be used: {(error.strerror or str(error)).lower()}"
+        raise UsageError(what, "Pass another one, or 0 for any that is free.") from error
+    return listening
+
+
+async def _read(transport: LineTransport, to_server: Any) -> None:
+    async with to_server:
+        while (message := await transport.receive()) is not None:
+            try:
+                parsed = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message}, by_name=False)
+            except ValidationError:
+                error = {"code": INVALID_REQUEST, "message": "this is no message of JSON-RPC 2.0"}
+                transport.post({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
+                continue
+            await to_server.send(SessionMessage(parsed))
+
+
+async def _write(transport: LineTransport, from_server: Any) -> None:
+    async with from_server:
+        async for each in from_server:
+            await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))

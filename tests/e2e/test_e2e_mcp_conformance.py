@@ -1,0 +1,34 @@
+"""The conformance suite of the Model Context Protocol against our way of serving."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SUITE = os.environ.get("SCAFFOLD_MCP_CONFORMANCE", "")
+"""A command: a node of version 22 or later, and the suite's `dist/index.js`."""
+SERVER = Path(__file__).parents[1] / "support" / "conformance_server.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SUITE, reason="SCAFFOLD_MCP_CONFORMANCE does not name the suite")
+async def test_every_server_scenario_of_the_suite_passes(tmp_path):
+    """BX-19: with the demo server that the suite asks for; the figures are in docs/mcp-server.md."""
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, SERVER, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
+    )
+    try:
+        url = (await asyncio.wait_for(server.stdout.readline(), 20)).decode().strip()
+        suite = await asyncio.create_subprocess_exec(
+            *SUITE.split(), "server", "--url", url, "--suite", "all", stdout=subprocess.PIPE, cwd=tmp_path
+        )
+        said = (await asyncio.wait_for(suite.communicate(), 100))[0].decode()
+    finally:
+        server.kill()
+        await server.wait()
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said)
+    assert re.search(r"Total: (4[4-9]|[5-9]\d) passed, 0 failed", plain), plain[-4000:]
