@@ -88,15 +88,20 @@ async def test_reading_is_free_and_the_rest_needs_consent(scenario, era):
             await client.read_resource("scaffold://../etc")
 
 
-@pytest.mark.slow
 @ERAS
-async def test_a_run_starts_with_the_users_consent_and_shows_its_evidence(scenario, era):
-    """BX-19: the user is asked with the request; a refusal starts nothing; the run is followed to its end."""
-    planned(scenario)
+async def test_a_refusal_starts_nothing(scenario, era):
+    """BX-19: the user is asked with the request, and does not agree."""
     async with client_of(scenario, era=era, answer={"agree": False}) as client:
-        assert "did not agree" in await call(client, "start_run", request="greet the world", tier="builder")
+        assert "did not agree" in await call(client, "start_run", request="greet the world")
         assert await call(client, "list_runs") == {"runs": [], "more": 0}
-    async with client_of(scenario, era=era, answer={"agree": True}) as client:
+        assert "greet the world" in client.asked[0]
+
+
+@pytest.mark.slow
+async def test_a_run_starts_with_the_users_consent_and_shows_its_evidence(scenario):
+    """BX-19: the user is asked with the request; the run is followed to its end."""
+    planned(scenario)
+    async with client_of(scenario, era="legacy", answer={"agree": True}) as client:
         started = await call(client, "start_run", request="greet the world", tier="builder")
         assert "greet the world" in client.asked[0]
         assert not isinstance(started, str), started
@@ -287,3 +292,14 @@ async def http_status(host, path, **headers):
     status = int((await reader.readline()).split()[1])
     writer.close()
     return status
+
+
+@pytest.mark.slow
+async def test_a_client_that_leaves_while_a_run_starts_leaves_a_run_that_goes_on(scenario):
+    """BX-19: the server ends after the command that starts the run, and nothing is left half started."""
+    planned(scenario)
+    async with wire_to(scenario, "--allow-start") as wire:
+        params = {"name": "start_run", "arguments": {"request": "greet", "tier": "builder"}, "_meta": ENVELOPE}
+        await wire.raw.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    assert wire.errors == ""
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", 30), scenario.status()["run"]

@@ -1,8 +1,10 @@
 """What a client may do, once there is consent: the same commands that a user has, and the same functions."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -11,7 +13,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import OutputCapture, run_command
+from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
 from scaffold.mcp.reading import opened_store
 from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
@@ -29,27 +31,59 @@ STOP_TIMEOUT_S = 90.0
 OUTPUT = OutputCapture(limit_bytes=4_000_000)
 
 
+class OwnProgram:
+    """This program as a command, in one folder.
+
+    A command that was begun is not cut off when its caller goes away: a run would be left half started. So an open
+    `OwnProgram` ends after its commands.
+    """
+
+    def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
+        """`argv` are the words before those of the command."""
+        self._cwd = cwd
+        self._argv = tuple(argv)
+        self._commands = asyncio.TaskGroup()
+
+    async def __aenter__(self) -> Self:
+        """Take commands from now on."""
+        await self._commands.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        """Wait for the commands."""
+        await self._commands.__aexit__(*error)  # type: ignore[arg-type] # the three values of any context
+
+    async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
+        """Return the standard output of a command; raises ProgramFailed with its error."""
+        running = self._commands.create_task(self._run(words, stdin, timeout_s))
+        return _output_of(await asyncio.shield(running), timeout_s)
+
+    async def _run(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> CommandResult:
+        argv, environ = [*self._argv, *words], dict(os.environ)
+        return await run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+
+
 class ProgramFailed(ScaffoldError):
     """A command of ours ended with an error, which it explained."""
 
 
-async def start_run(cwd: Path, program: Sequence[str], request: str, flags: Sequence[str]) -> RunId:
+async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> RunId:
     """Start a run in the background, as `scaffold run --yes --detach` does, and return its id."""
     if not request.strip():
         raise UsageError("the request is empty", "Say what is to be done.")
     words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
-    return await _started(cwd, [*program, *words], utf8_safe(request).encode())
+    return await _started(program, words, utf8_safe(request).encode())
 
 
-async def resume_run(cwd: Path, program: Sequence[str], run_id: RunId, flags: Sequence[str]) -> RunId:
+async def resume_run(program: OwnProgram, run_id: RunId, flags: Sequence[str]) -> RunId:
     """Continue a run in the background, as `scaffold resume --detach` does."""
     words = ("resume", "--yes", "--detach", "--json", "--quiet", *flags, run_id)
-    return await _started(cwd, [*program, *words], b"")
+    return await _started(program, words, b"")
 
 
-async def halt(cwd: Path, program: Sequence[str], command: str, run_id: RunId) -> str:
+async def halt(program: OwnProgram, command: str, run_id: RunId) -> str:
     """Pause or stop a run, as the command of that name does, and return what it says."""
-    return (await _output(cwd, [*program, command, run_id], b"", STOP_TIMEOUT_S)).strip()
+    return (await program.output([command, run_id], b"", STOP_TIMEOUT_S)).strip()
 
 
 def answer_question(cwd: Path, item: str, words: str) -> Json:
@@ -83,8 +117,8 @@ async def tell_agent(cwd: Path, run_name: str | None, action: str, text: str) ->
     return {"run": run.id, "action": found.key, "attempt": None if attempt is None else attempt.number}
 
 
-async def _started(cwd: Path, argv: Sequence[str], stdin: bytes) -> RunId:
-    lines = (await _output(cwd, argv, stdin, START_TIMEOUT_S)).splitlines()
+async def _started(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
+    lines = (await program.output(words, stdin, START_TIMEOUT_S)).splitlines()
     for line in reversed(lines):
         try:
             told = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
@@ -95,9 +129,7 @@ async def _started(cwd: Path, argv: Sequence[str], stdin: bytes) -> RunId:
     raise ProgramFailed("the run was not started, and nothing says why", "Try `scaffold run` in a terminal.")
 
 
-async def _output(cwd: Path, argv: Sequence[str], stdin: bytes, timeout_s: float) -> str:
-    """Return the standard output of our own program; raises ProgramFailed with its error."""
-    done = await run_command(argv, cwd=cwd, env=dict(os.environ), timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+def _output_of(done: CommandResult, timeout_s: float) -> str:
     if done.exit_code == 0:
         return done.stdout.decode(errors="replace")
     if done.timed_out:

@@ -139,7 +139,7 @@ class RunServer:
                 INVALID_PARAMS, f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`"
             )
         try:
-            await acting.halt(self._place.cwd, self._place.program, "stop", task["taskId"])
+            await acting.halt(self._place.program, "stop", task["taskId"])
         except ScaffoldError as error:
             raise MCPError(INVALID_PARAMS, self._clean_all(error.in_full)) from error
         return {}

@@ -104,8 +104,7 @@ class Place(Struct, frozen=True):
     """Where the tools work."""
 
     cwd: Path
-    program: tuple[str, ...]
-    """This program as a command."""
+    program: acting.OwnProgram
 
 
 class Call(Struct, frozen=True):
@@ -195,13 +194,13 @@ async def _wait(place: Place, args: WaitForRun, call: Call) -> Answer:
 
 async def _start(place: Place, args: StartRun, call: Call) -> Answer:
     flags = [*_option("--tier", args.tier), *_option("--agents", args.agents), *_budget(args.budget_usd)]
-    run = await acting.start_run(place.cwd, place.program, args.request, flags)
+    run = await acting.start_run(place.program, args.request, flags)
     return RunAsTask(run) if call.takes_tasks else await _going(place, run)
 
 
 async def _resume(place: Place, args: ResumeRun, call: Call) -> Answer:
     run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
-    now = await acting.resume_run(place.cwd, place.program, run.id, _budget(args.budget_usd))
+    now = await acting.resume_run(place.program, run.id, _budget(args.budget_usd))
     return RunAsTask(now) if call.takes_tasks else await _going(place, now)
 
 
@@ -215,7 +214,7 @@ async def _stop(place: Place, args: OfRun, _call: Call) -> Json:
 
 async def _halt(place: Place, args: OfRun, command: str) -> Json:
     run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
-    said = await acting.halt(place.cwd, place.program, command, run.id)
+    said = await acting.halt(place.program, command, run.id)
     return {"said": said, **await _going(place, run.id)}
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import os
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,15 @@ from scaffold.cli.extras import require_extra
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.wiring import PROGRAM
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.protocol_streams import take_protocol_streams
+from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams
 from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.policy.secret.sources import redactor_for
 
 BUILD_SERVER, PLACE = "scaffold.mcp.server:build_server", "scaffold.mcp.tools:Place"
+OWN_PROGRAM = "scaffold.mcp.acting:OwnProgram"
 SERVE_STREAMS, SERVE_HTTP = "scaffold.mcp.serve:serve_streams", "scaffold.mcp.serve:serve_http"
 """All need the SDK of the extra `mcp`."""
 FIX = "Let your client start it, or pass `--http N`: docs/mcp-server.md shows how."
-Serve = Callable[..., Coroutine[Any, Any, None]]
 
 
 @click.command()
@@ -45,13 +44,17 @@ def mcp(*, allow_start: bool, allow_steer: bool, port: int | None) -> int:
     logging.getLogger().addHandler(logging.NullHandler())
     allowed = frozenset(["start"] * allow_start + ["steer"] * allow_steer)
     cwd = Path.cwd()
-    place = lazy_import(PLACE)(cwd, PROGRAM)
+    program = lazy_import(OWN_PROGRAM)(cwd, PROGRAM)
+    place = lazy_import(PLACE)(cwd, program)
     server = lazy_import(BUILD_SERVER)(place, allowed, redactor_for(os.environ, cwd))
     relax_gc()
-    if streams is not None:
-        serve: Serve = lazy_import(SERVE_STREAMS)
-        run_async(serve(server, streams))
-    else:
-        serve_http: Serve = lazy_import(SERVE_HTTP)
-        run_async(serve_http(server, port, lambda url: print_text(f"serving at {url}", err=True)))
+    run_async(_serve(server, program, streams, port))
     return 0
+
+
+async def _serve(server: Any, program: Any, streams: ProtocolStreams | None, port: int | None) -> None:
+    async with program:
+        if streams is not None:
+            await lazy_import(SERVE_STREAMS)(server, streams)
+        else:
+            await lazy_import(SERVE_HTTP)(server, port, lambda url: print_text(f"serving at {url}", err=True))
