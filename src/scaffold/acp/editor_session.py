@@ -138,6 +138,7 @@ class EditorSession:
             raise RequestError(INVALID_REQUEST, "a prompt of this session is being worked on; cancel it first")
         given = read_prompt(blocks, images=model_card(parse_model(self.session.model)).images)
         self._cancelled = False
+        self._updates.begin_turn()
         try:
             async with asyncio.TaskGroup() as group:
                 self._turn = group.create_task(self._take(given))

@@ -22,6 +22,13 @@ class SessionUpdates:
         self._calls = calls
         self._text = ""
         self._thoughts = ""
+        self._has_calls = False
+        self._follows_text = False
+        """Whether the last reply was text alone: the editor shows the next one behind it."""
+
+    def begin_turn(self) -> None:
+        """Count what follows as the answer to a new prompt."""
+        self._follows_text = False
 
     def session(self, **fields: str) -> None:
         """Post nothing: the editor has opened the session itself."""
@@ -30,8 +37,8 @@ class SessionUpdates:
         """Post the pieces of text and thoughts; a call is posted by `note` once it is complete."""
         match delta:
             case TextDelta(text=text):
+                self._say(text)
                 self._text += text
-                self._post(update_agent_message_text(text))
             case ThinkingDelta(text=text):
                 self._thoughts += text
                 self._post(update_agent_thought_text(text))
@@ -50,12 +57,15 @@ class SessionUpdates:
         """Post what was not streamed: calls, results, notices, and texts that came whole."""
         match kind:
             case "text" if fields["text"] not in self._text:
-                self._post(update_agent_message_text(fields["text"]))
+                self._say(fields["text"])
+                self._text += fields["text"]
             case "thinking" if fields["text"] not in self._thoughts:
                 self._post(update_agent_thought_text(fields["text"]))
             case "usage":
-                self._text, self._thoughts = "", ""
+                self._follows_text = bool(self._text) and not self._has_calls
+                self._text, self._thoughts, self._has_calls = "", "", False
             case "tool_call":
+                self._has_calls = True
                 self._calls.announce(fields["id"], fields["name"], fields["args"])
             case "tool_result":
                 self._calls.result(fields["id"], fields["content"], failed=fields["failed"])
@@ -63,6 +73,10 @@ class SessionUpdates:
                 self.notice(fields["text"])
             case _:
                 pass  # the editor has the prompt, and decided the approvals
+
+    def _say(self, text: str) -> None:
+        apart, self._follows_text = "\n\n" if self._follows_text else "", False
+        self._post(update_agent_message_text(apart + text))
 
     def notice(self, text: str) -> None:
         """Post a line of our own; the protocol has no other place for it than the agent's message."""

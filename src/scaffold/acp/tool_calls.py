@@ -15,6 +15,8 @@ from pydantic import BaseModel
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.random_ids import new_id
+from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import parse_patch
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.permission.request import category_of
@@ -23,6 +25,8 @@ from scaffold.session.running_tools import FinishedCall, RunningTools, patch_of,
 from scaffold.views.text_format import brief
 
 TITLE_CELLS = 120
+QUESTION = "question-"
+"""Begins the ids of calls of subagents: no call of the session's own agent has such an id."""
 SHOWN_CHARACTERS = 20_000
 """Of a result; the agent has it whole."""
 Post = Callable[[BaseModel], None]
@@ -70,7 +74,6 @@ class ToolCalls:
         self._ended = ended
         self._running = RunningTools(root, clock, self._finished)
         self._open: dict[str, AnnouncedCall] = {}
-        self._questions = 0
 
     def announce(self, call_id: str, name: str, args: Mapping[str, Any]) -> None:
         """Show a call that the model has made."""
@@ -113,14 +116,13 @@ class ToolCalls:
         """Return the id of the call that a question is about; the call of a subagent is shown as one of its own."""
         if call_id := "" if question.agent else CURRENT_CALL.get():
             return call_id
-        self._questions += 1
-        call_id = f"question-{self._questions}"
+        call_id = f"{QUESTION}{new_id()}"
         self.announce(call_id, question.tool, self._clean_all(json.loads(question.args)))
         return call_id
 
     def answered(self, call_id: str, *, allowed: bool) -> None:
         """Close what `question_call` announced for a subagent: its result is the subagent's."""
-        if call_id.startswith("question-"):
+        if call_id.startswith(QUESTION):
             self._close(call_id, [_text("allowed" if allowed else "denied")], failed=not allowed)
 
     def proposed(self, question: ApprovalQuestion) -> list[Content]:
@@ -144,9 +146,7 @@ class ToolCalls:
 
     def _finished(self, call: FinishedCall) -> None:
         if call_id := CURRENT_CALL.get():
-            content: list[Content] = []
-            if call.after is not None and call.after != call.before:
-                content += self._diff(str(call.args.get("path")), call.before or "", call.after)
+            content = [part for each in call.changes for part in self._diff(each.path, each.before, each.after)]
             if not content:
                 content.append(_text(self._clean(call.output.content)))
             self._close(call_id, content, failed=call.output.failed)
@@ -171,20 +171,23 @@ def call_kind(name: str) -> ToolKind:
 
 def call_title(name: str, args: Mapping[str, Any]) -> str:
     """Return one line about a call: the command itself, or the tool and its telling argument."""
-    telling = next((str(args[key]) for key in _TELLING if key in args), "")
-    return brief(telling if call_kind(name) == "execute" and telling else f"{name} {telling}", TITLE_CELLS)
+    telling = next((str(args[key]) for key in _TELLING if key in args), "") or ", ".join(_patched_paths(name, args))
+    return brief(telling if call_kind(name) == "execute" and telling else f"{name} {telling}".rstrip(), TITLE_CELLS)
 
 
 def call_locations(root: Path, name: str, args: Mapping[str, Any]) -> list[ToolCallLocation]:
     """Return the files that a call works on, as absolute paths."""
-    if name == "apply_patch" and isinstance(patch := args.get("input"), str):
-        files = parse_patch(patch)
-        paths = [path for file in files for path in file.paths] if isinstance(files, tuple | list) else []
-    else:
-        paths = [path for path in (args.get("path"),) if isinstance(path, str)]
+    paths = [*_patched_paths(name, args), *(path for path in (args.get("path"),) if isinstance(path, str))]
     line = args.get("start_line")
     known = line if isinstance(line, int) and not isinstance(line, bool) and line > 0 else None
     return [ToolCallLocation(path=str(root / path), line=known) for path in dict.fromkeys(paths)]
+
+
+def _patched_paths(name: str, args: Mapping[str, Any]) -> list[str]:
+    """Return the paths that a patch names; none of another call."""
+    patch = args.get("input") if name == "apply_patch" else None
+    files = parse_patch(patch) if isinstance(patch, str) else ()
+    return [] if isinstance(files, Refusal) else [path for file in files for path in file.paths]
 
 
 def _text(content: str) -> ContentToolCallContent:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
+from scaffold.policy.path.patch_text import parse_patch
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.tools.content.line_diff import LineDiff, line_diff
 from scaffold.tools.content.line_edits import apply_edits, parse_edits
@@ -23,6 +24,8 @@ WRITING_TOOLS = frozenset({"write_file", "append_file", "edit", "apply_delta"})
 """Tools whose change can be computed beforehand."""
 COMPARED_BYTES = 2_000_000
 """Larger files are not compared."""
+COMPARED_FILES = 50
+"""Of a patch."""
 
 
 class RunningCall(Struct, frozen=True, eq=False):
@@ -34,6 +37,14 @@ class RunningCall(Struct, frozen=True, eq=False):
     before: str | None = None
 
 
+class ChangedText(Struct, frozen=True):
+    """A file that a call has changed; one that did not exist before, or does not afterwards, has an empty text."""
+
+    path: str
+    before: str
+    after: str
+
+
 class FinishedCall(Struct, frozen=True):
     """A call that has ended, and its change to a file."""
 
@@ -41,9 +52,8 @@ class FinishedCall(Struct, frozen=True):
     args: Mapping[str, Any]
     output: ToolOutput
     diff: LineDiff | None
-    before: str | None = None
-    """The text of the file before; None if it is unknown, or if the call did not change it."""
-    after: str | None = None
+    changes: tuple[ChangedText, ...] = ()
+    """What became of the files that it writes, as far as that is known; several of a patch."""
 
 
 class RunningTools:
@@ -67,7 +77,8 @@ class RunningTools:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             """Run the tool, and report the call with the change of its file."""
             # In a thread: a file on a slow disk must not stop the input line.
-            before = await self._file_text(tool.name, args)
+            texts = await self._texts(tool.name, args)
+            before = _only(texts) if tool.name in WRITING_TOOLS else None
             call = RunningCall(tool.name, args, self._clock.monotonic(), before)
             self._running.append(call)
             try:
@@ -75,10 +86,10 @@ class RunningTools:
             finally:
                 self._running.remove(call)
             # Read again, not computed: the diff shows what the tool has done, not what it should do.
-            after = None if before is None or output.failed else await self._file_text(tool.name, args)
+            texts_after = {} if output.failed or not texts else await self._texts(tool.name, args)
+            after = _only(texts_after)
             diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
-            known = (None, None) if after is None else (before, after)
-            self._finished(FinishedCall(tool.name, args, output, diff, *known))
+            self._finished(FinishedCall(tool.name, args, output, diff, tuple(_changes(texts, texts_after))))
             return output
 
         return msgspec.structs.replace(tool, run=run)
@@ -88,8 +99,11 @@ class RunningTools:
         args = json.loads(question.args)
         return RunningCall(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
 
-    async def _file_text(self, name: str, args: Mapping[str, Any]) -> str | None:
-        return await asyncio.to_thread(_text, self._root, name, args)
+    async def _texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
+        """Return the text of each file that a call writes, empty if it does not exist, None if it is unknown."""
+        if not (paths := _written_paths(name, args)):
+            return {}
+        return await asyncio.to_thread(lambda: {path: _read(self._root, path) for path in paths})
 
 
 def proposed_text(call: RunningCall) -> str | None:
@@ -101,6 +115,28 @@ def patch_of(call: RunningCall) -> str:
     """Return the patch that a call applies, which shows its changes by itself; empty for other calls."""
     patch = call.args.get("input") if call.name == "apply_patch" else None
     return patch if isinstance(patch, str) else ""
+
+
+def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the files that a call writes; none of calls that write no file, or whose files are not known before."""
+    if name == "apply_patch" and isinstance(patch := args.get("input"), str):
+        files = parse_patch(patch)
+        found = () if isinstance(files, Refusal) else (path for file in files for path in file.paths)
+        return tuple(dict.fromkeys(found))[:COMPARED_FILES]
+    path = args.get("path")
+    return (path,) if name in WRITING_TOOLS and isinstance(path, str) else ()
+
+
+def _only(texts: Mapping[str, str | None]) -> str | None:
+    """Return the text of the only file; None if there are several or none, or if it is unknown."""
+    return next(iter(texts.values())) if len(texts) == 1 else None
+
+
+def _changes(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[ChangedText]:
+    for path, now in after.items():
+        was = before[path]
+        if was is not None and now is not None and was != now:
+            yield ChangedText(path, was, now)
 
 
 def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:

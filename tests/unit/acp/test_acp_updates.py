@@ -1,0 +1,176 @@
+"""What happens in a session, as updates of the Agent Client Protocol."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from acp.exceptions import RequestError
+from acp.schema import (
+    AllowedOutcome,
+    AudioContentBlock,
+    DeniedOutcome,
+    ImageContentBlock,
+    RequestPermissionResponse,
+    ResourceContentBlock,
+)
+
+from scaffold.acp.permissions import answer_of, permission_options
+from scaffold.acp.prompt_content import read_prompt
+from scaffold.acp.replay import replayed
+from scaffold.acp.session_updates import SessionUpdates
+from scaffold.acp.tool_calls import ToolCalls, call_kind, call_locations, call_title
+from scaffold.agent.context.conversation import Conversation
+from scaffold.core.conversation import (
+    AssistantMessage,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.clock import SystemClock
+from scaffold.policy.permission.approval_gate import ApprovalQuestion
+from scaffold.policy.secret.redaction import Redactor
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-a\n+b\n*** Delete File: c.py\n*** End Patch"
+
+
+def watched(root, redactor=None):
+    """Return the calls of a session in `root`, and the updates they post."""
+    posted = []
+    return ToolCalls(posted.append, root, SystemClock(), redactor or Redactor(), lambda: None), posted
+
+
+def writer(root):
+    async def run(args):
+        (root / args["path"]).write_text(args["content"])
+        return ToolOutput("written")
+
+    return Tool(name="write_file", description="", schema={}, category="file_write", run=run)
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kind", "title", "paths"),
+    [
+        ("shell", {"command": "make\ntest"}, "execute", "make (+1 line)", []),
+        ("read_file", {"path": "a.py", "start_line": 3}, "read", "read_file a.py", ["/w/a.py"]),
+        ("apply_patch", {"input": PATCH}, "edit", "apply_patch a.py, c.py", ["/w/a.py", "/w/c.py"]),
+        ("apply_patch", {"input": "no patch"}, "edit", "apply_patch", []),
+        ("web_fetch", {"url": "https://x.org"}, "fetch", "web_fetch https://x.org", []),
+        ("mcp_docs_search", {"query": "x"}, "other", "mcp_docs_search x", []),
+        ("read_file", {"path": 3}, "read", "read_file 3", []),
+    ],
+)
+def test_a_call_is_shown_by_what_it_does(name, args, kind, title, paths):
+    assert call_kind(name) == kind
+    assert call_title(name, args) == title
+    assert [each.path for each in call_locations(Path("/w"), name, args)] == paths
+
+
+async def test_the_change_that_a_call_made_is_its_content(tmp_path):
+    calls, posted = watched(tmp_path)
+    args = {"path": "a.txt", "content": "two\n"}
+    (tmp_path / "a.txt").write_text("one\n")
+    calls.announce("7", "write_file", args)
+    await calls.watch(writer(tmp_path)).run(args)
+    calls.result("7", "written", failed=False)
+    assert [update.status for update in posted] == ["pending", "in_progress", "completed"]
+    [diff] = posted[-1].content
+    assert (diff.old_text, diff.new_text) == ("one\n", "two\n")
+
+
+async def test_a_change_of_a_file_with_secrets_is_not_shown(tmp_path):
+    calls, posted = watched(tmp_path, Redactor({"TOKEN": "correcthorsebattery"}))
+    args = {"path": "a.txt", "content": "TOKEN=correcthorsebattery\n"}
+    calls.announce("7", "write_file", args)
+    await calls.watch(writer(tmp_path)).run(args)
+    assert "correcthorse" not in str(posted[-1])
+    assert "the change is not shown" in posted[-1].content[0].content.text
+
+
+async def test_calls_that_a_cancelled_turn_leaves_open_end_as_failed(tmp_path):
+    async def wait(_args):
+        await asyncio.Event().wait()
+
+    calls, posted = watched(tmp_path)
+    tool = Tool(name="shell", description="", schema={}, category="shell", run=wait)
+    for number in ("1", "2"):
+        calls.announce(number, "shell", {"command": "sleep"})
+    task = asyncio.ensure_future(calls.watch(tool).run({"command": "sleep"}))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    calls.end_turn()
+    assert [(update.tool_call_id, update.status) for update in posted[-2:]] == [("1", "failed"), ("2", "failed")]
+
+
+def test_replies_in_a_row_are_apart_and_a_broken_one_is_said_not_to_count(tmp_path):
+    calls, posted = watched(tmp_path)
+    updates = SessionUpdates(posted.append, calls)
+    updates.on_delta(TextDelta("one"))
+    updates.note("text", text="one")
+    updates.note("usage")
+    updates.on_delta(TextDelta("tw"))
+    updates.on_delta(StreamReset("the line broke"))
+    updates.note("text", text="two")
+    updates.note("tool_call", id="1", name="shell", args={})
+    updates.note("usage")
+    updates.on_delta(TextDelta("three"))
+    said = [update.content.text for update in posted if update.session_update == "agent_message_chunk"]
+    assert said[:2] == ["one", "\n\ntw"]
+    assert "does not count" in said[2]
+    assert said[3:] == ["two", "three"]
+
+
+def test_a_stored_conversation_is_shown_again_without_secrets():
+    conversation = Conversation(
+        [
+            UserMessage((Text("hello"),)),
+            AssistantMessage((Thinking("hm"), Text("hi"), ToolCall("1", "shell", {"command": "x"}))),
+            UserMessage((ToolResult("1", "shell", "correcthorsebattery", failed=True),)),
+            AssistantMessage((ToolCall("2", "shell", {"command": "y"}),)),
+        ],
+        summary="earlier",
+    )
+    shown = list(replayed(conversation, Path("/w"), Redactor({"TOKEN": "correcthorsebattery"})))
+    assert [update.session_update for update in shown] == [
+        *("agent_thought_chunk", "user_message_chunk", "agent_thought_chunk", "agent_message_chunk"),
+        *("tool_call", "tool_call_update", "tool_call", "tool_call_update"),
+    ]
+    assert [update.status for update in shown[-4:]] == ["pending", "failed", "pending", "failed"]
+    assert "correcthorse" not in str(shown)
+
+
+def asked(option):
+    outcome = (
+        DeniedOutcome(outcome="cancelled") if option is None else AllowedOutcome(outcome="selected", option_id=option)
+    )
+    return RequestPermissionResponse(outcome=outcome)
+
+
+def test_only_an_answer_that_was_offered_allows():
+    """BX-19: whatever else an editor says denies."""
+    question = ApprovalQuestion(tool="shell", category="shell", subject="x", always="shell:x *")
+    once = ApprovalQuestion(tool="shell", category="shell", subject="x", always=None)
+    assert [option.kind for option in permission_options(once)] == ["allow_once", "reject_once"]
+    assert "shell:x *" in permission_options(question)[1].name
+    answers = {option: answer_of(asked(option), question) for option in ("allow", "always", "deny", "other", None)}
+    assert answers == {"allow": "allow", "always": "always", "deny": "deny", "other": "deny", None: "deny"}
+    assert answer_of(asked("always"), once) == "deny"
+
+
+def test_links_name_files_and_what_is_not_taken_is_refused():
+    link = ResourceContentBlock(type="resource_link", name="x", uri="file:///w/a%20b.md")
+    web = ResourceContentBlock(type="resource_link", name="x", uri="https://x.org/a")
+    assert read_prompt([link, web], images=True).words == '@"/w/a b.md" https://x.org/a'
+    image = ImageContentBlock(type="image", data="aGk=", mime_type="image/png")
+    assert read_prompt([image], images=True).images[0].data == b"hi"
+    sound = AudioContentBlock(type="audio", data="aGk=", mime_type="audio/wav")
+    broken = ImageContentBlock(type="image", data="%", mime_type="image/png")
+    for block, images in ((image, False), (sound, True), (broken, True)):
+        with pytest.raises(RequestError, match="this prompt cannot be taken"):
+            read_prompt([block], images=images)
