@@ -166,6 +166,29 @@ class Wire:
         return answer
 
 
+def test_a_client_that_dies_with_both_pipes_ends_the_server_in_silence(scenario):
+    """BX-19: what was asked before has nobody to be answered to."""
+    process = subprocess.Popen(
+        scenario.command("mcp"),
+        cwd=scenario.repo,
+        env=scenario.environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
+        process.stdin.write(json.dumps(listing).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdin.write((json.dumps(listing).encode() + b"\n") * 50)
+        process.stdin.flush()
+        process.stdout.close()
+        process.stdin.close()
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+
+
 @asynccontextmanager
 async def wire_to(scenario, *flags):
     process = await asyncio.create_subprocess_exec(
@@ -210,13 +233,20 @@ async def test_a_run_is_a_task_that_outlives_the_server(scenario):
     async with wire_to(scenario) as wire:
         waits = await until(wire, task["taskId"], "input_required")
         [(item, asked)] = waits["inputRequests"].items()
+        deaf = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}}}
+        assert (await wire.request("tasks/get", meta=deaf, taskId=task["taskId"]))["result"]["status"] == "working"
         assert asked["params"]["message"] == "Which greeting?"
         answer = {item: {"action": "accept", "content": {"answer": "hello"}}, "unknown": {"action": "decline"}}
-        assert "error" not in await wire.request("tasks/update", taskId=task["taskId"], inputResponses=answer)
+        update = {"taskId": task["taskId"], "inputResponses": answer}
+        assert (await wire.request("tasks/update", meta=deaf, **update))["error"]["code"] == -32602
+        assert "error" not in await wire.request("tasks/update", **update)
         ended = await until(wire, task["taskId"], "completed")
         assert ended["result"]["structuredContent"]["run"]["status"] == "completed"
         assert (await wire.request("tasks/get", taskId=task["taskId"][:4]))["error"]["code"] == -32602
         assert (await wire.request("tasks/get", taskId=""))["error"]["code"] == -32602
+        waited = await wire.request("tools/call", name="wait_for_run", arguments={})
+        assert waited["result"]["structuredContent"]["run"]["status"] == "completed"
+        assert (await wire.request("tasks/cancel", taskId=task["taskId"]))["error"]["code"] == -32602
     assert wire.errors == ""
 
 

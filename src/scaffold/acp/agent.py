@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -154,6 +155,8 @@ class EditorAgent:
         """Return the conversations, the most recently used first; all on one page."""
         if cursor:
             raise RequestError(INVALID_PARAMS, "there is only one page of sessions")
+        if cwd is not None and "\0" in cwd:
+            raise RequestError(INVALID_PARAMS, f"`{cwd}` is not the path of a folder")
         folder = None if cwd is None else await asyncio.to_thread(os.path.realpath, cwd)
         found = self._store.conversations.listed(folder, limit=MAX_LISTED)
         sessions = [
@@ -251,5 +254,9 @@ async def serve_editor(work: EditorWork, store: UserStore, transport: LineTransp
         try:
             await connection.listen()
         finally:
-            await connection.close()
-            await agent.close()
+            try:
+                await agent.close()
+            finally:
+                # Answers that were under way when the editor went away have nobody to go to.
+                with suppress(OSError):
+                    await connection.close()

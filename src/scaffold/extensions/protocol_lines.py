@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import utf8_safe
 from scaffold.host.protocol_streams import ProtocolStreams
 
 MAX_LINE_BYTES = 32_000_000
@@ -49,7 +48,7 @@ class LineTransport:
         if not self._writer.is_closing():
             # Text of models may have halves of characters, which are no UTF-8.
             text = json.dumps(_without_inputs(message), separators=(",", ":"), ensure_ascii=False, default=str)
-            self._writer.write(utf8_safe(text).encode() + b"\n")
+            self._writer.write(text.encode(errors="replace") + b"\n")
 
     async def send(self, message: Message) -> None:
         """Send a message, and wait while the peer has much to read; raises ConnectionError if it has gone."""

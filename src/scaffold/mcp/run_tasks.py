@@ -34,8 +34,17 @@ class UpdateTaskParams(TaskParams):
     input_responses: dict[str, ElicitResult]
 
 
-def task_of(cwd: Path, task_id: str) -> Json:
-    """Return the task of a run as `tasks/get` does, without the type of the result; MCPError if there is none."""
+def new_task(cwd: Path, task_id: str) -> Json:
+    """Return the task of a run as the answer to the call that created it: without a result and questions."""
+    task = task_of(cwd, task_id, asks=False)
+    return {"resultType": "task", **{key: value for key, value in task.items() if key != "result"}}
+
+
+def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
+    """Return the task of a run as `tasks/get` does, without the type of the result; MCPError if there is none.
+
+    `asks`: whether the client can put questions to its user.
+    """
     run, summary = _find(cwd, task_id)
     shared: Json = {
         "taskId": run,
@@ -51,7 +60,7 @@ def task_of(cwd: Path, task_id: str) -> Json:
         case Completed() | Failed():
             failed = isinstance(summary.run.state, Failed)
             return {**shared, "status": "completed", "result": tool_result(summary_json(summary), failed=failed)}
-    if questions := [item for item in summary.inbox if item.kind == "question"]:
+    if asks and (questions := [item for item in summary.inbox if item.kind == "question"]):
         return {
             **shared,
             "status": "input_required",

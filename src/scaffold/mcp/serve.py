@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -75,4 +76,6 @@ async def _read(transport: LineTransport, to_server: Any) -> None:
 async def _write(transport: LineTransport, from_server: Any) -> None:
     async with from_server:
         async for each in from_server:
-            await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))
+            # Answers that were under way when the client went away have nobody to go to.
+            with suppress(OSError):
+                await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))

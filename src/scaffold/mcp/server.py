@@ -34,9 +34,9 @@ from pydantic import BaseModel
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.installation import find_installation
 from scaffold.mcp import acting
-from scaffold.mcp.consent import ConsentDesk, Power
+from scaffold.mcp.consent import ConsentDesk, Power, can_ask
 from scaffold.mcp.resources import RESOURCES, TEMPLATES, resource_json
-from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, task_of
+from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, new_task, task_of
 from scaffold.mcp.tools import TOOLS, Call, Place, RunAsTask, ServedTool, read_arguments
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_json import Json
@@ -95,7 +95,8 @@ class RunServer:
         except ScaffoldError as error:
             return _failure(self._clean_all(error.in_full))
         if isinstance(found, RunAsTask):
-            return {**self._clean_all(task_of(self._place.cwd, found.run)), "resultType": "task"}
+            task: Json = self._clean_all(new_task(self._place.cwd, found.run))
+            return task
         return _success(self._clean_all(found))
 
     async def list_resources(self, _ctx: Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
@@ -118,13 +119,15 @@ class RunServer:
         text = msgspec.json.encode(self._clean_all(found)).decode()
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type="application/json", text=text)])
 
-    async def get_task(self, _ctx: Context, params: TaskParams) -> Json:
+    async def get_task(self, ctx: Context, params: TaskParams) -> Json:
         """Return the state of a run as a task."""
-        found: Json = self._clean_all(task_of(self._place.cwd, params.task_id))
+        found: Json = self._clean_all(task_of(self._place.cwd, params.task_id, asks=can_ask(ctx)))
         return found
 
-    async def update_task(self, _ctx: Context, params: UpdateTaskParams) -> Json:
+    async def update_task(self, ctx: Context, params: UpdateTaskParams) -> Json:
         """Pass on a human's answers to questions of the run."""
+        if not can_ask(ctx):
+            raise MCPError(INVALID_PARAMS, "a client that cannot ask its user has no answers")
         try:
             answer_task(self._place.cwd, params)
         except ScaffoldError as error:
@@ -133,7 +136,7 @@ class RunServer:
 
     async def cancel_task(self, _ctx: Context, params: TaskParams) -> Json:
         """Stop the run, if that is allowed; its work is pinned, and it can be resumed."""
-        task = task_of(self._place.cwd, params.task_id)
+        task = task_of(self._place.cwd, params.task_id, asks=False)
         if not self._desk.allowed:
             raise MCPError(
                 INVALID_PARAMS, f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`"

@@ -174,9 +174,9 @@ async def _inbox(place: Place, _args: NoArguments, _call: Call) -> Json:
 
 
 async def _wait(place: Place, args: WaitForRun, call: Call) -> Answer:
-    """Wait until the run ends, stops running or needs a human; as a task, at once."""
+    """Wait until the run ends, stops running or needs a human; if it goes on, a client of tasks has it as one."""
     run, summary = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
-    if call.takes_tasks:
+    if call.takes_tasks and not isinstance(summary.run.state, Completed | Failed | Cancelled):
         return RunAsTask(run.id)
     told = -1
     for _ in range(int(args.timeout_s / LOOK_S)):
