@@ -150,7 +150,7 @@ async def test_what_cannot_be_done_now_is_an_error_and_the_turn_goes_on(scenario
         editor.answers = [None]
         turn = asyncio.ensure_future(editor.say(session, "go"))
         await asyncio.wait_for(editor.asked.wait(), STEP_S)
-        assert "notes" in editor.text  # the servers that are not used are named
+        assert "notes" in editor.notes  # the servers that are not used are named
         choose = editor.agent.set_config_option
         assert (await refused(editor.say(session, "and this")))[0] == -32600
         assert (await refused(choose(config_id="model", session_id=session, value="openai:gpt-5")))[0] == -32600

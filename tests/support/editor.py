@@ -13,6 +13,7 @@ from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
 STEP_S = 20.0
 LIMIT = 50_000_000
+NOTE = "\n\n> note: "
 
 
 class Editor:
@@ -46,8 +47,18 @@ class Editor:
         return [update for _, update in self.updates if update.session_update == kind]
 
     @property
+    def said(self):
+        """What the agent said, and the notes of the program, in pieces."""
+        return [update.content.text for update in self.of("agent_message_chunk")]
+
+    @property
     def text(self):
-        return "".join(update.content.text for update in self.of("agent_message_chunk"))
+        """What the agent said: a machine without a sandbox has notes of its own."""
+        return "".join(text for text in self.said if not text.startswith(NOTE))
+
+    @property
+    def notes(self):
+        return "".join(text for text in self.said if text.startswith(NOTE))
 
     @property
     def thoughts(self):

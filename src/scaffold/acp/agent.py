@@ -50,10 +50,7 @@ from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
 MAX_LISTED = 200
-NO_MCP = (
-    "the MCP servers that the editor passes are not used ({names}): configure them for `ralph` itself, "
-    "as docs/editors.md says"
-)
+NO_MCP = "the MCP servers that the editor passes are not used: {names}"
 SetUp = Callable[[Path, StoredConversation | None], SessionSetup]
 """Returns how a session works in a folder, one that resumes a conversation or a new one; raises ScaffoldError."""
 Servers = Sequence[Any] | None
