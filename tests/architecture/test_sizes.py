@@ -22,6 +22,7 @@ BOUNDARIES = {
     "src/scaffold/cli/execution/report_file.py",
     "src/scaffold/worker/process.py",
     "src/scaffold/agent/toolbox.py",
+    "src/scaffold/extensions/mcp/server.py",
     # Inside of the programs that checks start, which must run as they would.
     "src/scaffold/verify/observation/injected/scaffold_observation.py",
     "src/scaffold/verify/observation/injected/sitecustomize.py",

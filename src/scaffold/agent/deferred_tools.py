@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from scaffold.core.conversation import AssistantMessage, Message
+from scaffold.agent.tool_search import FIND_TOOLS, find_tools, found_names
+from scaffold.core.conversation import AssistantMessage, Message, ToolResult, UserMessage
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
@@ -11,9 +12,12 @@ LOAD_TOOLS = "load_tools"
 
 
 def with_load_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools, and the one that loads groups of them if there are any."""
-    groups = dict.fromkeys(tool.group for tool in tools if tool.group is not None)
-    return (*tools, _load_tools(tuple(groups), tools)) if groups else tuple(tools)
+    """Return the tools, and those that load groups of them if there are any: by name, and by words."""
+    groups = dict.fromkeys(tool.group for tool in tools if tool.group is not None and not tool.group.family)
+    families = [tool for tool in tools if tool.group is not None and tool.group.family]
+    by_name = (_load_tools(tuple(groups), tools),) if groups else ()
+    by_words = (find_tools(families),) if families else ()
+    return (*tools, *by_name, *by_words)
 
 
 def offered_tools(tools: Sequence[Tool], loaded: Sequence[str]) -> tuple[Tool, ...]:
@@ -30,7 +34,8 @@ def group_names(tools: Iterable[Tool]) -> Mapping[str, str]:
 def loaded_groups(messages: Iterable[Message], earlier: Iterable[str], groups: Mapping[str, str]) -> tuple[str, ...]:
     """Return the groups that a conversation has loaded, in that order; `earlier` are those before its messages.
 
-    A group is also loaded by a call of one of its tools: a model may know them from elsewhere.
+    A group is also loaded by a call of one of its tools: a model may know them from elsewhere. What a search found is
+    read from its result: later the same words may find other tools.
     """
     known = frozenset(groups.values())
     asked = (*earlier, *_asked(messages, groups))
@@ -39,6 +44,10 @@ def loaded_groups(messages: Iterable[Message], earlier: Iterable[str], groups: M
 
 def _asked(messages: Iterable[Message], groups: Mapping[str, str]) -> Iterator[str]:
     for message in messages:
+        if isinstance(message, UserMessage):
+            for part in message.parts:
+                if isinstance(part, ToolResult) and part.name == FIND_TOOLS and not part.failed:
+                    yield from found_names(part.content)
         for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
             if call.name == LOAD_TOOLS:
                 yield str(call.args.get("group", ""))

@@ -43,6 +43,10 @@ class Toolbox:
         """`redactor` removes secrets from results; without one nothing is removed."""
         self._watch = watch
         self._redactor = redactor or Redactor()
+        self.replace(tools)
+
+    def replace(self, tools: Sequence[Tool]) -> None:
+        """Offer these tools from the next request on; for between two turns, as it may cost the provider's cache."""
         self._tools = {tool.name: tool for tool in with_load_tools(tools)}
         self.tools = tuple(self._tools.values())
         """All tools, also those of groups that are not loaded."""
@@ -86,7 +90,8 @@ class Toolbox:
         if meant is not None:
             problem = argument_problems(meant, read_arguments(meant, call.args))
             hint = f" Did you mean `{meant.name}`?{f' {problem}.' if problem else ''}"
-        return f"There is no tool `{call.name}`.{hint} The tools are: {', '.join(self._tools) or 'none'}."
+        listed = [tool.name for tool in self.tools if tool.group is None or not tool.group.family]
+        return f"There is no tool `{call.name}`.{hint} The tools are: {', '.join(listed) or 'none'}."
 
     async def _output(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)

@@ -108,7 +108,7 @@ class Agent:
         io: AgentIO = NO_IO,
     ) -> None:
         self._model = model
-        self._toolbox = Toolbox(tools, io.redactor, io.watch)
+        self.toolbox = Toolbox(tools, io.redactor, io.watch)
         self._brief = brief
         self._records = records
         self._io = io
@@ -120,7 +120,7 @@ class Agent:
         self._unstored = Usage()
         """That of summaries and failed requests since the last reply; the history stores it with the next one."""
         self.conversation = conversation or Conversation()
-        self._tools = self._toolbox.offered(self.conversation)
+        self._tools = self.toolbox.offered(self.conversation)
         self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
         self._batch: ToolBatch | None = None
         """The calls that run now."""
@@ -212,7 +212,7 @@ class Agent:
         """Return what to say to a reply without a call that is hardly meant as the turn's end; empty otherwise."""
         if worked and self._brief.must_answer and not text.strip():
             return EMPTY
-        return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self._toolbox.tools}) else ""
+        return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self.toolbox.tools}) else ""
 
     def add_note(self, *texts: str) -> None:
         """Add texts to the conversation without a request; the model reads them with the next prompt."""
@@ -235,7 +235,7 @@ class Agent:
 
     async def _work(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
         """Run the calls that have not `ended`; results that exist before an interruption are kept."""
-        self._batch = batch = self._toolbox.batch(calls, ended)
+        self._batch = batch = self.toolbox.batch(calls, ended)
         try:
             await batch.run()
         finally:
@@ -292,7 +292,7 @@ class Agent:
 
     def _offer_tools(self) -> None:
         """Offer the tools of groups that were loaded since the last request, too."""
-        offered = self._toolbox.offered(self.conversation)
+        offered = self.toolbox.offered(self.conversation)
         if offered is not self._tools:
             fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
             self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
@@ -369,7 +369,7 @@ class Agent:
 
     async def _compact(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
-        limit, effects = self._gauge.room(tokens), self._toolbox.effects
+        limit, effects = self._gauge.room(tokens), self.toolbox.effects
         dropped = self.conversation.dropped_by(limit, effects) if self._brief.compaction == "model" else ()
         written = await self._written_summary(dropped, limit) if dropped else ""
         after = self.conversation.compact(limit, effects, written)

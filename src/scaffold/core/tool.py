@@ -24,6 +24,8 @@ class ToolGroup(Struct, frozen=True):
     name: str
     about: str
     """What they do, in a few words: all that the agent is told before."""
+    family: str = ""
+    """Not empty: too many to be listed. The agent is told of the family alone, and finds its groups by words."""
 
 
 class Tool(Struct, frozen=True, kw_only=True):

@@ -13,9 +13,10 @@ from scaffold.agent.context.attachments import attach
 from scaffold.agent.files_note import folder_note
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
+from scaffold.agent.mcp.access import NO_SERVERS, AgentServers
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
-from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput, PluginSetup, open_plugins
+from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput
 from scaffold.agent.ports import AgentIO, MergedIncoming, NoIncoming
 from scaffold.agent.prompts import session_prompt
 from scaffold.agent.repeated_failures import RepeatNotes
@@ -53,9 +54,12 @@ from scaffold.session.conversation import (
     stored_todos,
 )
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
+from scaffold.session.mcp.of_session import session_servers
+from scaffold.session.mcp.offered_tools import OfferedTools
 from scaffold.session.memory.access import LazyMemories
 from scaffold.session.memory.of_session import memory_access
 from scaffold.session.options import SessionOptions, SubagentOptions
+from scaffold.session.plugins.of_session import session_plugins
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
@@ -74,6 +78,8 @@ class Session:
 
     agent: Agent
     _context: SessionContext
+    servers: AgentServers = NO_SERVERS
+    _offered: OfferedTools
 
     def __init__(
         self,
@@ -141,6 +147,7 @@ class Session:
             return TurnResult("", Usage(), 0)
         words, material = given
         self.file_history.begin_turn(words)
+        await self.renew_tools()
         await self._recall(f"{words}\n{material}")
         return await self.agent.turn((*self.user_content(words, material), *images))
 
@@ -201,14 +208,12 @@ class Session:
         if self._parent is None:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
-        observer = self._observer
-        loaded, repository = await self._load()
-        kept = filter(observer.keeps_tool, (*loaded, *map(self.gate.guard, self.plugins.tools)))
-        watched = map(self.plugins.watch, (*kept, *observer.extra_tools))
-        self.tools = tuple(map(observer.wrap_tool, watched))
+        own, repository = await self._load()
+        self._offered = OfferedTools(own, self.plugins, self.servers, self.gate, self._observer)
+        self.tools = await self._offered.now()
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
-        typed = NoIncoming() if self.plugins.reads_input else observer.incoming
+        typed = NoIncoming() if self.plugins.reads_input else self._observer.incoming
         self.agent = Agent(
             model=self.plugins.hooked(model),
             tools=self.tools,
@@ -224,6 +229,12 @@ class Session:
             ),
         )
 
+    async def renew_tools(self) -> None:
+        """Offer the tools that MCP servers have by now, from the next turn on."""
+        if (tools := await self._offered.now()) is not self.tools:
+            self.tools = tools
+            self.agent.toolbox.replace(tools)
+
     async def close(self) -> None:
         """End the subagents and background commands, and release the resources."""
         try:
@@ -232,6 +243,7 @@ class Session:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
             await self._commands.end_all()
             await self.plugins.close()
+            await self.servers.close()
             await self._egress.aclose()
             await self._connection.aclose()
 
@@ -274,16 +286,11 @@ class Session:
         for notice in loaded.notices:
             self._notice(notice)
         self._tell_what_is_left_out()
-        self.plugins = await open_plugins(
-            PluginSetup(
-                cwd=self.options.cwd,
-                session=self.open_conversation.id,
-                environ=os.environ,
-                sandbox=sandbox,
-                network=self.options.plugin_network,
-                redactor=self._redactor,
-                tell=self._notice,
-            )
+        self.plugins = await session_plugins(
+            self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._notice
+        )
+        self.servers = await session_servers(
+            self.options, sandbox, self.open_conversation.id, is_subagent=self._parent is not None, tell=self._notice
         )
         return loaded.tools
 
@@ -378,7 +385,12 @@ class Session:
         named = self.model if model is None else self._check_model(model)
         # The rules of the moment: they include what the user has allowed "always" since the session began.
         options = msgspec.structs.replace(
-            self.options, rules=self.gate.rules, mode=self.modes.current, effort=self.agent.effort, chosen_effort=None
+            self.options,
+            rules=self.gate.rules,
+            mode=self.modes.current,
+            effort=self.agent.effort,
+            chosen_effort=None,
+            mcp_socket=self.servers.socket,
         )
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 

@@ -44,6 +44,10 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     plugin_network: tuple[str, ...] = ()
     """The plugins that may use the network, by the names of their files."""
+    trust_once: bool = False
+    """Whether the folder is trusted for this session."""
+    mcp_socket: Path | None = None
+    """Where a subagent reaches the MCP servers of its session; None if that has none."""
 
 
 class SubagentOptions(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import change_stored, stored_effort
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
 from scaffold.session.export import conversation_markdown, export_path, write_new_file
+from scaffold.session.mcp.listing import servers_command, started_servers
 from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.options import SessionOptions
@@ -42,8 +43,10 @@ from scaffold.session.slash_syntax import (
     Help,
     InvalidCommand,
     ManageMemory,
+    ManageServers,
     QuitSession,
     Resume,
+    ServersVerb,
     ShowAgents,
     ShowContext,
     ShowCost,
@@ -88,7 +91,7 @@ class SlashReply(Struct, frozen=True):
     kind: Literal["answer", "notice", "quit"] = "answer"
 
 
-async def run_slash_command(  # noqa: PLR0911 - one for each
+async def run_slash_command(  # noqa: C901, PLR0911 - one for each
     command: Command, target: SlashTarget, *, width: int, commands: Sequence[CommandSyntax] = COMMANDS
 ) -> SlashReply:
     """Execute a command and return the reply, in lines of `width`; a ScaffoldError leaves everything as it was.
@@ -115,6 +118,8 @@ async def run_slash_command(  # noqa: PLR0911 - one for each
             return SlashReply(await _memory(words, target, width))
         case ShowPlugins():
             return SlashReply(await _plugins(target, width))
+        case ManageServers(verb=verb, server=server):
+            return SlashReply(await _servers(verb, server, target, width))
         case ShowText(text=text):
             return SlashReply(text())
         case SwitchModel() | SwitchMode() | SwitchEffort():
@@ -144,6 +149,14 @@ async def _plugins(target: SlashTarget, width: int) -> str:
     if isinstance(target, CurrentConversation):
         return plugin_listing(target.session.plugins.overview, width)
     return plugin_listing(await started_plugins(target.options), width)
+
+
+async def _servers(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
+    """Return the answer to `/mcp`; a one-shot starts the servers to find out."""
+    if isinstance(target, CurrentConversation):
+        return await servers_command(target.session.servers, verb, server, width)
+    async with started_servers(target.options) as (servers, notices):
+        return "\n".join([*notices, await servers_command(servers, verb, server, width)])
 
 
 def needs_idle_agent(command: Command) -> bool:

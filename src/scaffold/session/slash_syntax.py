@@ -10,6 +10,7 @@ from msgspec import Struct
 from scaffold.core.run_settings import Effort
 
 TasksView = Literal["list", "ready", "show"]
+ServersVerb = Literal["list", "show", "approve"]
 DiffView = Literal["session", "turn"]
 
 _COMMAND = re.compile(r"/(?P<name>[a-z][a-z_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
@@ -85,6 +86,13 @@ class ShowPlugins(Struct, frozen=True, tag="show_plugins"):
     """List the plugins."""
 
 
+class ManageServers(Struct, frozen=True, tag="mcp"):
+    """List the MCP servers, show what is withheld of one, or approve it."""
+
+    verb: ServersVerb = "list"
+    server: str = ""
+
+
 class ShowContext(Struct, frozen=True, tag="show_context"):
     """Show what fills the model's window."""
 
@@ -153,6 +161,7 @@ Command = (
     | ShowTools
     | ShowContext
     | ShowPlugins
+    | ManageServers
     | Export
     | ShowDiff
     | Undo
@@ -199,6 +208,16 @@ def _with_optional_name(bare: Command, named: Callable[[str], Command]) -> Calla
         return named(words[0]) if words else bare
 
     return read
+
+
+def _servers(words: Sequence[str]) -> Command | None:
+    match words:
+        case []:
+            return ManageServers()
+        case ["show" | "approve" as verb, server]:
+            return ManageServers(verb, server)
+        case _:
+            return None
 
 
 def _tasks(words: Sequence[str]) -> Command | None:
@@ -294,6 +313,14 @@ COMMANDS = (
         summary="your plugins: their hooks and tools, and what went wrong",
         read=_without_arguments(ShowPlugins()),
         in_oneshot=True,
+    ),
+    CommandSyntax(
+        name="mcp",
+        words="[show|approve SERVER]",
+        summary="your MCP servers; show or approve tools that changed",
+        read=_servers,
+        in_oneshot=True,
+        completions=("show", "approve"),
     ),
     CommandSyntax(
         name="context", summary="what fills the model's window, in tokens", read=_without_arguments(ShowContext())

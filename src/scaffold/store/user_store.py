@@ -14,6 +14,7 @@ from scaffold.store.reservations import BudgetAccounts, Reservations
 from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
+from scaffold.store.user.mcp_approvals import McpApprovals
 from scaffold.store.user.reviewers import Reviewers
 from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
@@ -46,6 +47,7 @@ class UserStore(BaseStore):
         self.seen_files = SeenFileVersions(connection, clock)
         self.trust = FolderTrusts(connection, clock)
         self.logins = Logins(connection, clock)
+        self.mcp_approvals = McpApprovals(connection, clock)
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.reviewers = Reviewers(connection, clock)

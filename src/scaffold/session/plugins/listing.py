@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from scaffold.agent.plugins.access import (
     PLUGINS_FOLDER,
     PluginOverview,
-    PluginSetup,
     PluginSummary,
-    open_plugins,
     plugins_folder,
 )
 from scaffold.core.printable_text import join_limited
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.options import SessionOptions
+from scaffold.session.plugins.of_session import session_plugins
 from scaffold.session.sandbox import session_sandbox
 from scaffold.views.text_format import wrap_text
 
@@ -35,16 +34,9 @@ def plugin_listing(overview: PluginOverview, width: int) -> str:
 async def started_plugins(options: SessionOptions) -> PluginOverview:
     """Start the plugins as a session would, end them, and return what they were."""
     sandbox = await session_sandbox(options.sandbox, options.cwd, options.home, conversation=PLUGINS_FOLDER)
-    setup = PluginSetup(
-        cwd=options.cwd,
-        session="",
-        environ=os.environ,
-        sandbox=sandbox,
-        network=options.plugin_network,
-        redactor=redactor_for(os.environ, options.cwd),
-        tell=lambda _: None,  # the overview says it
-    )
-    plugins = await open_plugins(setup)
+    redactor = redactor_for(os.environ, options.cwd)
+    # The overview says what would be told.
+    plugins = await session_plugins(options, sandbox, redactor, session="", tell=lambda _: None)
     overview = plugins.overview
     await plugins.close()
     return overview

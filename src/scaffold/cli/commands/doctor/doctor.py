@@ -11,6 +11,7 @@ from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, chec
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.doctor.login import check_login
+from scaffold.cli.commands.doctor.servers import check_servers
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
@@ -68,7 +69,12 @@ async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     if fix:
         for name in lift_parked():
             print_text(f"{name} may be asked again", err=True)
-    machine = [*await check_machine(os.environ), *check_endpoints(), *await check_login()]
+    machine = [
+        *await check_machine(os.environ),
+        *check_endpoints(),
+        *await check_login(),
+        *await check_servers(),
+    ]
     repository = await _repository()
     if isinstance(repository, DoctorCheck):
         return [*machine, repository]

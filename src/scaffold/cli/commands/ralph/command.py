@@ -323,6 +323,7 @@ def session_options(flags: RalphFlags, settings: Settings, stored: StoredConvers
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
         plugin_network=settings.texts("plugins.network"),
+        trust_once=flags.trust_once,
     )
 
 

@@ -1,0 +1,1 @@
+"""The tools of MCP servers, for an agent that has some."""

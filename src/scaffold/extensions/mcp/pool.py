@@ -1,0 +1,101 @@
+"""A pool of servers: started together, shared by all agents of a run or of a session, and ended together."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.core.printable_text import join_limited
+from scaffold.core.tool import ToolOutput
+from scaffold.extensions.mcp.approvals import Approvals
+from scaffold.extensions.mcp.config import ServerConfig
+from scaffold.extensions.mcp.launch import ServerPlace
+from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerSummary
+from scaffold.extensions.mcp.server import McpServer
+
+SDK_LOGGERS = ("mcp", "httpx2", "httpcore2")
+MAX_NAMED = 5
+
+Withheld = Callable[[str, Sequence[Definition], Callable[[], None]], object]
+"""Receives a server, the definitions that need an approval, and what approves them."""
+
+
+class PoolSetup(Struct, frozen=True, kw_only=True):
+    """What a pool works with."""
+
+    place: ServerPlace
+    approvals: Approvals
+    tell: Callable[[str], object]
+    """Takes a line for the user."""
+    withheld: Withheld
+
+
+def tell_withheld(tell: Callable[[str], object]) -> Withheld:
+    """Return what tells the user how to approve."""
+
+    def withheld(server: str, tools: Sequence[Definition], _approve: Callable[[], None]) -> None:
+        names = join_limited(tuple(each.name for each in tools), MAX_NAMED)
+        tell(
+            f"MCP server {server} has new or changed tools, which are withheld: {names}; "
+            f"`/mcp show {server}` shows them, `/mcp approve {server}` approves them"
+        )
+
+    return withheld
+
+
+class LocalPool:
+    """Servers of this process. Implements `offers.ServerPool`."""
+
+    def __init__(self, configs: Sequence[ServerConfig], setup: PoolSetup) -> None:
+        """Start them all."""
+        for name in SDK_LOGGERS:
+            # What the SDK logs, servers have made it say: what matters is told in lines of ours.
+            logging.getLogger(name).propagate = False
+            logging.getLogger(name).addHandler(logging.NullHandler())
+        self._withheld = setup.withheld
+        self.servers = {
+            config.name: McpServer(config, setup.place, setup.approvals, setup.tell, self._pass_on)
+            for config in configs
+        }
+
+    async def tools(self) -> tuple[OfferedTool, ...]:
+        """Return the approved tools, once each server has started or failed; one that has ended keeps its tools.
+
+        Otherwise its end and its restart would each cost the provider's cache.
+        """
+        for server in self.servers.values():
+            await server.settled()
+        return tuple(tool for server in self.servers.values() for tool in server.tools)
+
+    async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
+        """Call a tool."""
+        server = self.servers.get(tool.server)
+        if server is None:
+            return ToolOutput(f"There is no MCP server {tool.server}.", failed=True)
+        return await server.call(tool, args, ask)
+
+    async def overview(self) -> tuple[ServerSummary, ...]:
+        """Return how the servers fare, once each has started or failed."""
+        for server in self.servers.values():
+            await server.settled()
+        return tuple(server.summary for server in self.servers.values())
+
+    def withheld(self, server: str) -> tuple[Definition, ...]:
+        """Return the definitions of a server that need the user's approval."""
+        return self.servers[server].sorted.withheld if server in self.servers else ()
+
+    def approve(self, server: str) -> None:
+        """Approve them."""
+        if server in self.servers:
+            self.servers[server].approve()
+
+    async def close(self) -> None:
+        """End them all."""
+        async with asyncio.TaskGroup() as group:
+            for server in self.servers.values():
+                group.create_task(server.close())
+
+    def _pass_on(self, server: McpServer) -> None:
+        self._withheld(server.config.name, server.sorted.withheld, server.approve)

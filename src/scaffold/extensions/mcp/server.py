@@ -1,0 +1,248 @@
+"""One server of a pool: started, restarted with back-off, asked for its tools, and called."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import mcp_types
+from mcp.shared.exceptions import MCPError
+
+from scaffold.core.printable_text import one_line, short_line
+from scaffold.core.tool import ToolOutput
+from scaffold.extensions.mcp.approvals import Approvals, SortedTools, approve_tools, sort_tools
+from scaffold.extensions.mcp.config import MissingVariable, ServerConfig, expanded
+from scaffold.extensions.mcp.connection import MAX_TOOLS, Connection, OpenCall
+from scaffold.extensions.mcp.launch import ServerPlace, server_command
+from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
+from scaffold.extensions.mcp.stdio import program_streams
+from scaffold.extensions.mcp.web import address_streams
+
+FIRST_DELAY_S = 1.0
+MAX_DELAY_S = 60.0
+STABLE_S = 30.0
+"""After so long a run the next delay is the first one again."""
+RELIST_S = 1.0
+"""Between two lists of tools, however often a server says that they changed."""
+MAX_RELISTS = 20
+"""On one connection."""
+MAX_REASON_CHARS = 300
+CLOSE_S = 5.0
+
+
+class McpServer:
+    """One server. Whatever it does costs one line, and the calls that it does not answer."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        place: ServerPlace,
+        approvals: Approvals,
+        tell: Callable[[str], object],
+        withheld: Callable[["McpServer"], object],
+    ) -> None:
+        """`tell` receives lines for the user; `withheld` is called when tools need an approval."""
+        self.config = config
+        self.state: ServerState = "starting"
+        self.sorted = SortedTools()
+        self.tools: tuple[OfferedTool, ...] = ()
+        self._place = place
+        self._approvals = approvals
+        self._tell = tell
+        self._withheld = withheld
+        self._told: set[str] = set()
+        self._connection: Connection | None = None
+        self._protocol = ""
+        self._starts = 0
+        self._error = ""
+        self._reason = ""
+        self._settled = asyncio.Event()
+        self._over = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep())
+
+    @property
+    def summary(self) -> ServerSummary:
+        """How it fares."""
+        return ServerSummary(
+            name=self.config.name,
+            shown=self.config.shown,
+            state=self.state,
+            protocol=self._protocol,
+            tools=len(self.tools),
+            withheld=tuple(short_line(each.name, 100) for each in self.sorted.withheld),
+            starts=self._starts,
+            error=self._error,
+        )
+
+    async def settled(self) -> None:
+        """Wait until it has started, or failed to."""
+        await self._settled.wait()
+
+    def approve(self) -> None:
+        """Approve the tools that are withheld."""
+        approve_tools(self._approvals, self.config, self.sorted.withheld)
+        self._sort((*self.sorted.approved, *self.sorted.withheld))
+
+    async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
+        """Call a tool; raises only what `ask` raises."""
+        await self._settled.wait()
+        name, connection = self.config.name, self._connection
+        if connection is None:
+            return ToolOutput(f"The MCP server {name} does not run: {self._error}.", failed=True)
+        if tool not in self.tools:
+            return ToolOutput(f"The MCP server {name} has no approved tool `{tool.name}` at the moment.", failed=True)
+        call = OpenCall(ask, self.config.timeout_s)
+        try:
+            return await connection.call(tool.name, args, call)
+        except TimeoutError:
+            if call.failure is not None:
+                raise call.failure from None
+            reason = f"did not answer within {self.config.timeout_s:g} s"
+        except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
+            if call.failure is not None:
+                raise call.failure from None
+            # The end of its process is known a moment after that of its stream.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.2 if is_closed(error) else 0):
+                    await self._over.wait()
+            reason = f"gave no answer: {self._reason or described(error)}"
+        return ToolOutput(f"The MCP server {name} {reason}. It is unknown whether the call had effects.", failed=True)
+
+    async def close(self) -> None:
+        """End it."""
+        self._closing.set()
+        self._end("it was shut down")
+        await asyncio.wait([self._keeper], timeout=CLOSE_S)
+        self._keeper.cancel()
+        await asyncio.wait([self._keeper])
+        self.state = "stopped"
+
+    def _end(self, reason: str) -> None:
+        if not self._over.is_set():
+            self._reason = reason
+            self._over.set()
+
+    async def _keep(self) -> None:
+        """Run it, again and again, until it is closed."""
+        now, delay_s = asyncio.get_running_loop().time, FIRST_DELAY_S
+        while not self._closing.is_set():
+            began = now()
+            self._starts += 1
+            self.state, self._reason = "starting", ""
+            self._over.clear()
+            again = await self._run_once()
+            was_running, self._connection = self._connection is not None, None
+            self.state, self._error = "failed", self._reason or "it ended"
+            self._settled.set()
+            if self._closing.is_set():
+                return
+            self._say("ended" if was_running else "does not run", again=again)
+            if not again:
+                return
+            delay_s = FIRST_DELAY_S if now() - began > STABLE_S else delay_s
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay_s):
+                    await self._closing.wait()
+            delay_s = min(2 * delay_s, MAX_DELAY_S)
+
+    def _say(self, what: str, *, again: bool) -> None:
+        """Tell the user, once for each kind of failure."""
+        if what not in self._told:
+            self._told.add(what)
+            rest = "; it is started again" if again else ""
+            self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
+
+    async def _run_once(self) -> bool:
+        """Run it until it ends, and return whether it is worth another try; `_reason` says why it ended."""
+        try:
+            async with AsyncExitStack() as stack:
+                await self._serve(stack)
+        except MissingVariable as error:
+            self._end(str(error))
+            return False
+        except TimeoutError:
+            self._end(f"it did not start within {self.config.start_timeout_s:g} s")
+        except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
+            self._end(described(error))
+        return True
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        config = expanded(self.config, self._place.environ)
+        if config.transport == "stdio":
+            command = await stack.enter_async_context(server_command(config, self._place))
+            transport: Any = program_streams(command, self._end)
+        else:
+            transport = address_streams(config)
+        connection = Connection(config.name, transport, self._changed.set)
+        async with asyncio.timeout(config.start_timeout_s):
+            client = await stack.enter_async_context(connection.client)
+            await self._list(connection)
+        self._protocol, self._error = one_line(client.protocol_version), ""
+        self.state, self._connection = "running", connection
+        self._settled.set()
+        for _ in range(MAX_RELISTS):
+            await self._first_of(self._over, self._changed)
+            if self._over.is_set():
+                return
+            await asyncio.sleep(RELIST_S)
+            self._changed.clear()
+            async with asyncio.timeout(config.start_timeout_s):
+                await self._list(connection)
+        await self._over.wait()
+
+    async def _list(self, connection: Connection) -> None:
+        listed, has_more = await connection.list_tools()
+        if has_more and "many" not in self._told:
+            self._told.add("many")
+            self._tell(f"MCP server {self.config.name} offers more than {MAX_TOOLS} tools; the others are left out")
+        self._sort(listed)
+
+    def _sort(self, listed: Sequence[Definition]) -> None:
+        before = self.sorted.withheld
+        self.sorted = sort_tools(self._approvals, self.config, listed)
+        self.tools = self._usable(self.sorted.approved)
+        if self.sorted.withheld and self.sorted.withheld != before:
+            self._withheld(self)
+
+    def _usable(self, definitions: Sequence[Definition]) -> tuple[OfferedTool, ...]:
+        tools: dict[str, OfferedTool] = {}
+        for each in definitions:
+            try:
+                tool = offered(self.config.name, each)
+            except ValueError as error:
+                self._leave_out(each, str(error))
+            else:
+                if tool.called in tools:
+                    self._leave_out(each, "another one has the same name")
+                tools.setdefault(tool.called, tool)
+        return tuple(tools.values())
+
+    def _leave_out(self, tool: Definition, why: str) -> None:
+        if tool.name not in self._told:
+            self._told.add(tool.name)
+            self._tell(f"MCP server {self.config.name}: its tool {short_line(tool.name, 100)} is left out: {why}")
+
+    @staticmethod
+    async def _first_of(*events: asyncio.Event) -> None:
+        waiting = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def described(error: BaseException) -> str:
+    """Return what went wrong, in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    text = error.message if isinstance(error, MCPError) else str(error)
+    return short_line(text or type(error).__name__, MAX_REASON_CHARS)
+
+
+def is_closed(error: BaseException) -> bool:
+    """Return whether a call failed because the connection ended."""
+    return isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED

@@ -1,0 +1,134 @@
+"""The streams of a server's program: its process is one of `host`'s, the messages are those of the protocol's SDK."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+
+from scaffold.core.printable_text import short_line
+from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, FrameReader, ProtocolBroken
+from scaffold.host.process.command import CommandResult
+from scaffold.host.process.piped import PipedCommand, PipedProcess
+
+STOP_GRACE_S = 1.0
+MAX_WAITING = 1_000
+"""Messages that are not handled yet; a server that sends more is ended."""
+MAX_INVALID = 100
+"""Lines that are no messages; servers print banners, but one that prints more is ended."""
+MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES
+"""What a server may write, besides answers, before it answers again."""
+MAX_STDERR_BYTES = 2_000
+MAX_REASON_CHARS = 300
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+
+
+class ProgramStreams:
+    """Connects one program. Nothing it writes is held without a bound; `ended` receives why it ended, once."""
+
+    def __init__(self, command: PipedCommand, ended: Callable[[str], object]) -> None:
+        self._ended = ended
+        self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_WAITING)
+        self.sent, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        self._reader = FrameReader()
+        self._stderr = b""
+        self._invalid = 0
+        self._unanswered = 0
+        self._over = False
+        self._process = PipedProcess(command, _Sink(self._read), _Sink(self._read_stderr), self._exited)
+
+    async def write(self) -> None:
+        """Pass on what is sent, until the program or the session ends."""
+        async with self._outgoing:
+            async for item in self._outgoing:
+                data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                try:
+                    await self._process.send(data)
+                except OSError:
+                    return
+
+    async def close(self) -> None:
+        """End the program and all that it started."""
+        self._over = True
+        self._incoming.close()
+        await self._process.end(STOP_GRACE_S)
+        self.received.close()
+        self.sent.close()
+        self._outgoing.close()
+
+    def _read(self, data: bytes) -> None:
+        if self._over:
+            return
+        try:
+            for line in self._reader.feed(data):
+                self._take(line)
+        except ProtocolBroken as broken:
+            self._fail(str(broken))
+
+    def _take(self, line: bytes) -> None:
+        try:
+            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError as error:
+            self._invalid += 1
+            if self._invalid > MAX_INVALID:
+                raise ProtocolBroken(f"it wrote more than {MAX_INVALID} lines that are no messages") from error
+            return
+        if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
+            self._unanswered = 0
+        else:
+            self._unanswered += len(line)
+        if self._unanswered > MAX_UNANSWERED_BYTES:
+            raise ProtocolBroken(f"it wrote more than {MAX_UNANSWERED_BYTES >> 20} MB that nobody asked for")
+        try:
+            self._incoming.send_nowait(SessionMessage(message))
+        except anyio.WouldBlock as full:
+            raise ProtocolBroken(f"it wrote more than {MAX_WAITING} messages at once") from full
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return  # the session is over
+
+    def _read_stderr(self, data: bytes) -> None:
+        self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
+
+    def _exited(self, result: CommandResult) -> None:
+        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
+        if result.too_many_processes:
+            how = "it started too many processes"
+        lines = self._stderr.decode(errors="replace").strip().splitlines()
+        self._fail(f"its process ended ({how}{f': {lines[-1]}' if lines else ''})")
+
+    def _fail(self, reason: str) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._ended(short_line(reason, MAX_REASON_CHARS))
+        self._incoming.close()
+        self._process.cut()
+
+
+@asynccontextmanager
+async def program_streams(command: PipedCommand, ended: Callable[[str], object]) -> AsyncIterator[Streams]:
+    """Start a program and yield its streams; it ends with the block."""
+    program = ProgramStreams(command, ended)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(program.write)
+            yield program.received, program.sent
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True), contextlib.suppress(OSError):
+            await program.close()
+
+
+class _Sink:
+    """Passes output on as it arrives."""
+
+    def __init__(self, take: Callable[[bytes], object]) -> None:
+        self._take = take
+
+    def write(self, data: bytes, /) -> None:
+        """Pass on the next bytes."""
+        self._take(data)

@@ -1,0 +1,40 @@
+"""All tools of a session: its own, those of plugins and those of MCP servers, which may change between two turns."""
+
+from collections.abc import Sequence
+
+from scaffold.agent.mcp.access import AgentServers
+from scaffold.agent.plugins.access import AgentPlugins
+from scaffold.core.tool import Tool
+from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.session.reporter import SessionObserver
+
+
+class OfferedTools:
+    """The tools, each gated, watched by plugins and by the observer."""
+
+    def __init__(
+        self,
+        own: Sequence[Tool],
+        plugins: AgentPlugins,
+        servers: AgentServers,
+        gate: ApprovalGate,
+        observer: SessionObserver,
+    ) -> None:
+        """Offer `own`, which are gated already, and the others."""
+        self._own = own
+        self._plugins = plugins
+        self._servers = servers
+        self._gate = gate
+        self._observer = observer
+        self._of_servers: tuple[Tool, ...] | None = None
+        self._tools: tuple[Tool, ...] = ()
+
+    async def now(self) -> tuple[Tool, ...]:
+        """Return the tools; the same object until those of servers change."""
+        of_servers, observer = await self._servers.tools(), self._observer
+        if of_servers is not self._of_servers:
+            others = map(self._gate.guard, (*self._plugins.tools, *of_servers))
+            kept = filter(observer.keeps_tool, (*self._own, *others))
+            watched = map(self._plugins.watch, (*kept, *observer.extra_tools))
+            self._of_servers, self._tools = of_servers, tuple(map(observer.wrap_tool, watched))
+        return self._tools
