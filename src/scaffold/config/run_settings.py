@@ -24,6 +24,7 @@ from scaffold.core.run_settings import (
     KeepSettings,
     LandingSettings,
     LearningSettings,
+    McpSettings,
     ModelSettings,
     PlanningSettings,
     PluginSettings,
@@ -134,6 +135,7 @@ async def run_settings(
         keep=keep_settings(settings),
         taking=taking_settings(settings, flags),
         plugins=plugin_settings(settings),
+        mcp=McpSettings(workers=settings.texts("mcp.workers"), trust_once=once),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
 

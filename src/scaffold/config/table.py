@@ -233,6 +233,14 @@ _ROWS = (
         local=NEVER,
     ),
     Setting(
+        "mcp.workers",
+        "names of MCP servers whose tools also the workers of a run have; programs need a sandbox for that",
+        list_of("names of servers", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
         "environment",
         "names of variables that commands see although they look like secrets",
         list_of("names of variables", parsers.variable),

@@ -385,6 +385,15 @@ class PluginSettings(Struct, frozen=True, kw_only=True):
     """Those of them that may use the network."""
 
 
+class McpSettings(Struct, frozen=True, kw_only=True):
+    """Which of the user's MCP servers take part in a run."""
+
+    workers: tuple[str, ...] = ()
+    """The names of those whose tools each worker has."""
+    trust_once: bool = False
+    """Whether the repository's file counts for this run alone."""
+
+
 class RunSettings(Struct, frozen=True, kw_only=True):
     """Everything a process needs to continue the run as it started."""
 
@@ -406,6 +415,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     keep: KeepSettings = KeepSettings()
     taking: TakingSettings = TakingSettings()
     plugins: PluginSettings = PluginSettings()
+    mcp: McpSettings = McpSettings()
 
     @property
     def human_reviews(self) -> bool:

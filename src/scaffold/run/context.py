@@ -84,6 +84,10 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """
         return self.cache / "t" / run_id
 
+    def mcp_socket(self, run_id: RunId) -> Path:
+        """Return where the run's workers reach its MCP servers."""
+        return self.temporary(run_id, "mcp-pool") / "socket"
+
     def slots(self, count: int) -> Slots:
         """Return the slots that limit gates to `count` at once, across all runs of the user."""
         return Slots(self.cache / "slots", count)

@@ -50,6 +50,7 @@ from scaffold.worker.plugins import worker_plugins
 from scaffold.worker.rescue_diff import write_rescue_diff
 from scaffold.worker.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
+from scaffold.worker.servers import server_tools
 from scaffold.worker.shared_folder import merge_shared_folder, open_shared_folder
 from scaffold.worker.soft_timeout import SoftTimeout
 from scaffold.worker.step_loop import run_step
@@ -205,7 +206,9 @@ class Worker:
             ending = None
             try:
                 async with worker_plugins(context) as plugins:
-                    ending = await self._execute(msgspec.structs.replace(context, plugins=plugins))
+                    more = await server_tools(context)
+                    context = msgspec.structs.replace(context, plugins=plugins, server_tools=more)
+                    ending = await self._execute(context)
             finally:
                 await merge_shared_folder(self._run_context, task, shared)
                 if not isinstance(ending, CandidateReady):

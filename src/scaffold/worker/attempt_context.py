@@ -11,6 +11,7 @@ from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
 from scaffold.git import worktree
 from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -59,6 +60,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The models of agents that advise on it, by role, where they are not that of its work."""
     plugins: AgentPlugins = NO_PLUGINS
     """The user's plugins that its agent works with."""
+    server_tools: tuple[Tool, ...] = ()
+    """The tools of the run's MCP servers, not gated."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -167,7 +167,7 @@ def _tools(
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
-    yield from _guarded(context, journal, context.human, (*offered, *context.plugins.tools))
+    yield from _guarded(context, journal, context.human, (*offered, *context.plugins.tools, *context.server_tools))
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(AgentQuestions(context).answer)

@@ -25,6 +25,10 @@ EXTRA = (
 )
 
 
+Withheld = Callable[[str, Mapping[str, str], Callable[[], None]], object]
+"""Receives a server, a text about each of its tools that need an approval, by name, and what approves them."""
+
+
 class ServersFile(Struct, frozen=True):
     """A file that names servers, read once."""
 
@@ -47,6 +51,8 @@ class ServersSetup(Struct, frozen=True, kw_only=True):
     """The servers that are started, by name; None for all."""
     writes: bool = True
     """Whether they may write where the sandbox lets commands write."""
+    needs_sandbox: bool = False
+    """Whether programs are left out where commands have no sandbox."""
     socket: Path | None = None
     """Where other processes reach the pool; None if none do."""
     tell: Callable[[str], object]
@@ -67,6 +73,11 @@ class AgentServers(Protocol):
     @property
     def socket(self) -> Path | None:
         """Where other processes reach them; None if there are none."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why those of another process were not reached; empty if they were."""
         ...
 
     async def tools(self) -> tuple[Tool, ...]:
@@ -94,6 +105,7 @@ class NoServers:
     """The servers of an agent without any."""
 
     socket: Path | None = None
+    trouble = ""
 
     async def tools(self) -> tuple[Tool, ...]:
         """Return nothing."""
@@ -118,8 +130,11 @@ class NoServers:
 NO_SERVERS = NoServers()
 
 
-async def open_servers(setup: ServersSetup) -> AgentServers:
-    """Start the servers of the files; they live until they are closed, and end with this process."""
+async def open_servers(setup: ServersSetup, withheld: Withheld | None = None) -> AgentServers:
+    """Start the servers of the files; they live until they are closed, and end with this process.
+
+    `withheld` receives tools that need an approval; without it a line tells the user.
+    """
     if not setup.files or setup.only == ():
         return NO_SERVERS
     try:
@@ -130,7 +145,7 @@ async def open_servers(setup: ServersSetup) -> AgentServers:
             raise
         setup.tell(EXTRA)
         return NO_SERVERS
-    opened: AgentServers = await start(setup)
+    opened: AgentServers = await start(setup, withheld)
     return opened
 
 

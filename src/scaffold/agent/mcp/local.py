@@ -4,12 +4,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
-import msgspec
-
 from scaffold.agent.mcp.access import ServerRow, ServersSetup
 from scaffold.agent.mcp.opened import PoolTools, server_row
 from scaffold.agent.model_access import open_user_store
-from scaffold.core.printable_text import join_limited, json_escaped
+from scaffold.core.printable_text import join_limited
 from scaffold.core.tool import Tool
 from scaffold.extensions.mcp.config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.launch import ServerPlace
@@ -18,6 +16,7 @@ from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_wi
 from scaffold.extensions.mcp.shared import serve_pool
 
 MAX_NAMED = 5
+UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
 
 
 class StoredApprovals:
@@ -37,6 +36,8 @@ class StoredApprovals:
 class LocalServers:
     """The servers of this process. Implements `access.AgentServers`."""
 
+    trouble = ""
+
     def __init__(self, pool: LocalPool, socket: Path | None, resources: AsyncExitStack) -> None:
         self.socket = socket
         self._pool = pool
@@ -53,11 +54,7 @@ class LocalServers:
 
     def withheld(self, server: str) -> str:
         """Return the definitions of a server that need the user's approval, as text; empty if there are none."""
-        parts = (
-            f"{each.name}\n{each.description}\n{msgspec.json.encode(each.schema).decode()}"
-            for each in self._pool.withheld(server)
-        )
-        return json_escaped("\n\n".join(parts))
+        return "\n\n".join(f"{name}: {text}" for name, text in self._pool.withheld(server).items())
 
     async def approve(self, server: str) -> int:
         """Approve them, and return how many there were."""
@@ -73,6 +70,10 @@ class LocalServers:
 def configured_servers(setup: ServersSetup) -> ServerFile:
     """Return the servers of the files that are to be started, and a line about each entry that cannot be."""
     found = merged({file.path: read_servers(file.content, file=file.path, scope=file.scope) for file in setup.files})
+    if setup.needs_sandbox and setup.sandbox is None:
+        found = ServerFile(
+            tuple(server for server in found.servers if server.transport != "stdio"), (*found.notices, UNCONFINED)
+        )
     if setup.only is None:
         return found
     named = tuple(server for server in found.servers if server.name in setup.only)

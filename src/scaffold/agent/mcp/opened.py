@@ -21,12 +21,15 @@ class PoolTools:
         self._ask = ask
         self._offered: tuple[OfferedTool, ...] | None = None
         self._tools: tuple[Tool, ...] = ()
+        self.trouble = ""
+        """Why the pool was not reached the last time; empty if it always was."""
 
     async def tools(self) -> tuple[Tool, ...]:
         """Return the tools that the pool offers now; the same object until they change, or while it is gone."""
         try:
             offered = await self._pool.tools()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            self.trouble = str(error)
             return self._tools
         if offered != self._offered:
             self._offered, self._tools = offered, agent_tools(self._pool, offered, self._ask)
@@ -42,8 +45,13 @@ class ConnectedServers:
         self._tools = PoolTools(self._pool, ask)
 
     async def tools(self) -> tuple[Tool, ...]:
-        """Return the tools they offer now, not gated."""
+        """Return the tools they offer now, not gated; without any, `trouble` may say why."""
         return await self._tools.tools()
+
+    @property
+    def trouble(self) -> str:
+        """Why the other process was not reached the last time; empty if it always was."""
+        return self._tools.trouble
 
     async def rows(self) -> Sequence[ServerRow]:
         """Return how they fare."""

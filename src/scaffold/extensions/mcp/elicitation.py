@@ -6,7 +6,7 @@ from typing import Any
 import mcp_types
 import msgspec
 
-from scaffold.core.printable_text import printable, short_line, truncate_text
+from scaffold.core.printable_text import printable, truncate_text
 from scaffold.extensions.mcp.offers import Question
 
 MAX_QUESTIONS = 3
@@ -28,29 +28,6 @@ def question_of(server: str, params: mcp_types.ElicitRequestParams) -> Question 
         fields = {}
     required = tuple(str(name) for name in schema.get("required") or () if name in fields)
     return Question(server, truncate_text(printable(params.message), MAX_QUESTION_CHARS), fields, required)
-
-
-def asked_text(question: Question) -> str:
-    """Return the question as the user reads it: who asks, what, and how to answer."""
-    lines = [f"The MCP server {question.server} asks: {question.text}"]
-    names = ", ".join(map(_field, question.fields.items()))
-    if len(question.fields) == 1:
-        lines.append(f"It expects: {names}.")
-    elif question.fields:
-        lines.append(f"Answer with lines `name: value` or a JSON object of: {names}.")
-    return "\n".join([*lines, "`decline` declines. Give it no passwords."])
-
-
-def suggested_answers(question: Question) -> tuple[str, ...]:
-    """Return the answers to choose from; empty if it takes any."""
-    if len(question.fields) != 1:
-        return () if question.fields else ("yes", "decline")
-    (field,) = question.fields.values()
-    field = field if isinstance(field, dict) else {}
-    if field.get("type") == "boolean":
-        return ("yes", "no")
-    choices = field.get("enum")
-    return tuple(str(each) for each in choices) if isinstance(choices, list) else ()
 
 
 def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
@@ -98,10 +75,3 @@ def _typed(value: Any, field: Any) -> Any:
     if kind == "array" and isinstance(text, str):
         return [each.strip() for each in text.split(",")]
     return value
-
-
-def _field(named: tuple[str, Any]) -> str:
-    name, field = named
-    field = field if isinstance(field, dict) else {}
-    about = short_line(str(field.get("description") or field.get("title") or field.get("type") or ""), 100)
-    return f"`{short_line(name, 60)}`{f' ({about})' if about else ''}"

@@ -5,9 +5,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from scaffold.core.printable_text import join_limited
+from scaffold.core.printable_text import join_limited, json_escaped, short_line
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.approvals import Approvals
 from scaffold.extensions.mcp.config import ServerConfig
@@ -17,9 +18,10 @@ from scaffold.extensions.mcp.server import McpServer
 
 SDK_LOGGERS = ("mcp", "httpx2", "httpcore2")
 MAX_NAMED = 5
+MAX_NAME_CHARS = 100
 
-Withheld = Callable[[str, Sequence[Definition], Callable[[], None]], object]
-"""Receives a server, the definitions that need an approval, and what approves them."""
+Withheld = Callable[[str, Mapping[str, str], Callable[[], None]], object]
+"""Receives a server, a text about each of its tools that need an approval, by name, and what approves them."""
 
 
 class PoolSetup(Struct, frozen=True, kw_only=True):
@@ -35,8 +37,8 @@ class PoolSetup(Struct, frozen=True, kw_only=True):
 def tell_withheld(tell: Callable[[str], object]) -> Withheld:
     """Return what tells the user how to approve."""
 
-    def withheld(server: str, tools: Sequence[Definition], _approve: Callable[[], None]) -> None:
-        names = join_limited(tuple(each.name for each in tools), MAX_NAMED)
+    def withheld(server: str, tools: Mapping[str, str], _approve: Callable[[], None]) -> None:
+        names = join_limited(tuple(tools), MAX_NAMED)
         tell(
             f"MCP server {server} has new or changed tools, which are withheld: {names}; "
             f"`/mcp show {server}` shows them, `/mcp approve {server}` approves them"
@@ -82,9 +84,9 @@ class LocalPool:
             await server.settled()
         return tuple(server.summary for server in self.servers.values())
 
-    def withheld(self, server: str) -> tuple[Definition, ...]:
-        """Return the definitions of a server that need the user's approval."""
-        return self.servers[server].sorted.withheld if server in self.servers else ()
+    def withheld(self, server: str) -> Mapping[str, str]:
+        """Return the definitions of a server that need the user's approval, as texts by the name of the tool."""
+        return _shown(self.servers[server].sorted.withheld) if server in self.servers else {}
 
     def approve(self, server: str) -> None:
         """Approve them."""
@@ -98,4 +100,14 @@ class LocalPool:
                 group.create_task(server.close())
 
     def _pass_on(self, server: McpServer) -> None:
-        self._withheld(server.config.name, server.sorted.withheld, server.approve)
+        self._withheld(server.config.name, _shown(server.sorted.withheld), server.approve)
+
+
+def _shown(tools: Sequence[Definition]) -> Mapping[str, str]:
+    """Return the definitions as texts without invisible characters, by the printable name of the tool."""
+    return {
+        short_line(each.name, MAX_NAME_CHARS): json_escaped(
+            f"{each.description}\n{msgspec.json.encode(each.schema).decode()}"
+        )
+        for each in tools
+    }

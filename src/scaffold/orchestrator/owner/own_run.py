@@ -11,6 +11,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.ports import Merger
 from scaffold.host.sandbox.mounts import is_placeholder
+from scaffold.orchestrator.owner.mcp_pool import run_servers
 from scaffold.orchestrator.owner.merge_agent import MergeAgent
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.processes.local_engine import LocalEngine
@@ -43,7 +44,10 @@ async def own_run(
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
         await ensure_source_layout(context, run)
-        yield await recover_run_owner(context, run, _engine(context, run, starter), merger=_merger(context, run))
+        owner = await recover_run_owner(context, run, _engine(context, run, starter), merger=_merger(context, run))
+        # Only now: the recovery removes the temporary folders of what the run had before.
+        async with run_servers(context, run):
+            yield owner
     finally:
         await starter.close()
         remove_if_empty(context, run)

@@ -1,0 +1,110 @@
+"""The MCP servers of a run: one pool in the process of its owner, which all workers share."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Self
+
+from msgspec import structs
+
+from scaffold.agent.mcp.access import ServersSetup, open_servers
+from scaffold.config.mcp_files import mcp_files
+from scaffold.core.model import InboxItem, Run
+from scaffold.core.printable_text import join_limited
+from scaffold.host.random_ids import new_id
+from scaffold.run.context import RunContext
+from scaffold.run.notices import warn
+from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox, remove_temporary_folder
+
+POLL_S = 1.0
+MAX_NAMED = 5
+POOL = "mcp-pool"
+"""The name of the pool's temporary folder."""
+
+
+@asynccontextmanager
+async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
+    """Serve the servers that the run's settings name to its workers, as long as the block lasts.
+
+    They work in the checkout and may not write there: it is the user's, and what a worker changes is elsewhere.
+    """
+    if not run.settings.mcp.workers:
+        yield
+        return
+    tell = partial(warn, context, run.id)
+    root = context.repository.root
+    place = SandboxPlace(context.repository, context.cache, context.environ, context.temporary(run.id, POOL))
+    async with AsyncExitStack() as stack:
+        stack.callback(remove_temporary_folder, context, run, name=POOL)
+        sandbox = await stack.enter_async_context(open_checkout_sandbox(run.settings.sandbox, place, root))
+        approvals = await stack.enter_async_context(_Approvals(context, run))
+        servers = await open_servers(
+            ServersSetup(
+                files=mcp_files(root, once=run.settings.mcp.trust_once, tell=tell),
+                cwd=root,
+                environ=context.environ,
+                sandbox=sandbox,
+                only=run.settings.mcp.workers,
+                writes=False,
+                needs_sandbox=True,
+                socket=context.mcp_socket(run.id),
+                tell=tell,
+            ),
+            approvals.ask,
+        )
+        stack.push_async_callback(servers.close)
+        yield
+
+
+class _Approvals:
+    """Asks in the run's inbox about tools that changed, and approves them when the user has."""
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._waiting: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._waiting.values():
+            task.cancel()
+        if self._waiting:
+            await asyncio.wait(self._waiting.values())
+
+    def ask(self, server: str, tools: Mapping[str, str], approve: Callable[[], None]) -> None:
+        """Ask about these tools; an earlier question about the server no longer counts."""
+        if (earlier := self._waiting.pop(server, None)) is not None:
+            earlier.cancel()
+        names = join_limited(tuple(tools), MAX_NAMED)
+        warn(
+            self._context,
+            self._run.id,
+            f"MCP server {server} has new or changed tools, which workers get once you approve them: {names}",
+        )
+        clean = self._context.redactor.clean_all
+        item = InboxItem(
+            id=new_id(),
+            run_id=self._run.id,
+            kind="approval",
+            text=f"The MCP server {server} has new or changed tools: {names}. May agents see and call them?",
+            detail=clean({"mcp_server": server, "tools": dict(tools)}),
+            created_at=self._context.clock.now(),
+        )
+        self._waiting[server] = asyncio.create_task(self._wait(item, approve))
+
+    async def _wait(self, item: InboxItem, approve: Callable[[], None]) -> None:
+        store = self._context.store
+        # An earlier owner may have been killed between the user's decision and what follows from it.
+        decided = store.inbox.in_force(item)
+        while decided is None:
+            if not store.inbox.is_open(item.id):
+                with store.transaction(durable=True):
+                    item = store.inbox.ask(structs.replace(item, id=new_id()))
+            await asyncio.sleep(POLL_S)
+            now = store.inbox.get(item.id)
+            decided = now if now is not None and now.state in {"approved", "rejected"} else None
+        if decided.state == "approved":
+            approve()

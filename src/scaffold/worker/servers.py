@@ -1,0 +1,44 @@
+"""The MCP servers of a worker: those of its run, which the owner's process has for all of them."""
+
+from collections.abc import Callable
+
+from scaffold.agent.mcp.access import connect_servers
+from scaffold.core.tool import Tool
+from scaffold.host.startup import lazy_import
+from scaffold.run.notices import warn
+from scaffold.worker.attempt_context import AttemptContext
+
+QUESTIONS = "scaffold.extensions.mcp.questions:asked_text"
+SUGGESTIONS = "scaffold.extensions.mcp.questions:suggested_answers"
+MAX_QUESTIONS = 10
+"""Of servers, to the user, in one attempt; further ones are declined."""
+
+
+async def server_tools(context: AttemptContext) -> tuple[Tool, ...]:
+    """Return the tools of the run's servers, not gated; empty if its settings name none."""
+    run = context.task.run
+    if not run.settings.mcp.workers:
+        return ()
+    servers = await connect_servers(context.run_context.mcp_socket(run.id), _Questions(context).ask)
+    tools = await servers.tools()
+    if servers.trouble:
+        warn(context.run_context, run.id, f"workers do not reach the MCP servers: {servers.trouble}")
+    return tools
+
+
+class _Questions:
+    """Passes questions of servers on to the inbox."""
+
+    def __init__(self, context: AttemptContext) -> None:
+        self._context = context
+        self._asked = 0
+        self._text: Callable[..., str] = lazy_import(QUESTIONS)
+        self._suggestions: Callable[..., tuple[str, ...]] = lazy_import(SUGGESTIONS)
+
+    async def ask(self, question: object) -> str | None:
+        """Return the user's words; None if nobody is asked."""
+        self._asked += 1
+        # With `--yolo` no human is expected to answer, and a question would only block the action.
+        if self._asked > MAX_QUESTIONS or self._context.task.run.settings.permissions.yolo:
+            return None
+        return await self._context.human.answer(self._text(question), self._suggestions(question))
