@@ -35,7 +35,12 @@ def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
     if words is None or (words.strip().lower() in REFUSALS and not _is_boolean(question)):
         return DECLINED
     given = _given(question, words.strip())
-    content = {name: _typed(given[name], field) for name, field in question.fields.items() if name in given}
+    content = {}
+    for name, field in question.fields.items():
+        if name in given:
+            content[name] = _typed(given[name], field)
+        elif isinstance(field, dict) and "default" in field:
+            content[name] = field["default"]
     if any(name not in content for name in question.required):
         return DECLINED
     return mcp_types.ElicitResult(action="accept", content=content)

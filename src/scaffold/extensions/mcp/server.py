@@ -8,6 +8,7 @@ from typing import Any
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.core.tool import ToolOutput
@@ -27,6 +28,8 @@ RELIST_S = 1.0
 """Between two lists of tools, however often a server says that they changed."""
 MAX_RELISTS = 20
 """On one connection."""
+MAX_SILENT = 2
+"""Calls without an answer, one after the other, after which it is started again."""
 MAX_REASON_CHARS = 300
 CLOSE_S = 5.0
 
@@ -56,6 +59,7 @@ class McpServer:
         self._protocol = ""
         self._starts = 0
         self._error = ""
+        self._silent = 0
         self._reason = ""
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
@@ -96,10 +100,13 @@ class McpServer:
             return ToolOutput(f"The MCP server {name} has no approved tool `{tool.name}` at the moment.", failed=True)
         call = OpenCall(ask, self.config.timeout_s)
         try:
-            return await connection.call(tool.name, args, call)
+            answer = await connection.call(tool.name, args, call)
         except TimeoutError:
             if call.failure is not None:
                 raise call.failure from None
+            self._silent += 1
+            if self._silent >= MAX_SILENT:
+                self._end(f"it did not answer {MAX_SILENT} calls in a row")
             reason = f"did not answer within {self.config.timeout_s:g} s"
         except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
             if call.failure is not None:
@@ -109,6 +116,9 @@ class McpServer:
                 async with asyncio.timeout(0.2 if is_closed(error) else 0):
                     await self._over.wait()
             reason = f"gave no answer: {self._reason or described(error)}"
+        else:
+            self._silent = 0
+            return answer
         return ToolOutput(f"The MCP server {name} {reason}. It is unknown whether the call had effects.", failed=True)
 
     async def close(self) -> None:
@@ -131,7 +141,7 @@ class McpServer:
         while not self._closing.is_set():
             began = now()
             self._starts += 1
-            self.state, self._reason = "starting", ""
+            self.state, self._reason, self._silent = "starting", "", 0
             self._over.clear()
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
@@ -239,8 +249,19 @@ def described(error: BaseException) -> str:
     """Return what went wrong, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    text = error.message if isinstance(error, MCPError) else str(error)
-    return short_line(text or type(error).__name__, MAX_REASON_CHARS)
+    return short_line(_text(error) or type(error).__name__, MAX_REASON_CHARS)
+
+
+def _text(error: BaseException) -> str:
+    match error:
+        case MCPError():
+            return error.message
+        case ValidationError():
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            return f"its answer is not valid for its version of the protocol: {place}: {first['msg']}"
+        case _:
+            return str(error)
 
 
 def is_closed(error: BaseException) -> bool:

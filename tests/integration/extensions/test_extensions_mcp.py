@@ -1,0 +1,313 @@
+"""MCP servers as real processes and at addresses, of both eras, and what becomes of those that break the protocol."""
+
+import asyncio
+import json
+import os
+import resource
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.tool import ToolOutput
+from scaffold.extensions.mcp.config import merged, read_servers
+from scaffold.extensions.mcp.launch import ServerPlace
+from scaffold.extensions.mcp.offers import ask_nobody
+from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
+from scaffold.extensions.mcp.shared import RemotePool, serve_pool
+from support.mcp_servers import ADD, ADDS, place_program, place_server
+from support.mcp_web import serve_mcp
+
+
+class Approvals:
+    """The user's approvals, in memory."""
+
+    def __init__(self):
+        self.stored = {}
+
+    def known(self, *server):
+        return self.stored.get(server, {})
+
+    def approve(self, scope, server, program, digests):
+        self.stored.setdefault((scope, server, program), {}).update(digests)
+
+
+@asynccontextmanager
+async def pool_of(folder, approvals=None, **entries):
+    """Yield a pool with these entries of `mcp.json`, and the lines that were told."""
+    told = []
+    found = read_servers(json.dumps({"mcpServers": entries}).encode(), file="mcp.json", scope="user")
+    place = ServerPlace(cwd=folder, environ=os.environ, sandbox=None)
+    setup = PoolSetup(
+        place=place, approvals=approvals or Approvals(), tell=told.append, withheld=tell_withheld(told.append)
+    )
+    pool = LocalPool(merged({"mcp.json": found}).servers, setup)
+    try:
+        yield pool, told
+    finally:
+        await pool.close()
+
+
+def command(file, **more):
+    return {"command": str(file), **more}
+
+
+async def call(pool, called="mcp_s_add", ask=ask_nobody, **args):
+    tools = {tool.called: tool for tool in await pool.tools()}
+    return await pool.call(tools[called], args or {"a": 1}, ask)
+
+
+MODERN = """
+INFO = {"_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "1"}}}
+while True:
+    request = read()
+    method = request.get("method")
+    if method == "server/discover":
+        answer(request, {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete",
+                         "ttlMs": 0, "cacheScope": "private", **INFO})
+    elif method == "tools/list":
+        answer(request, {"tools": json.loads(TOOLS), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+    elif method == "tools/call":
+        call(request, request["params"])
+    elif method == "initialize":
+        sys.exit("initialize is of the older era")
+"""
+
+
+def place_modern(folder, answer):
+    body = "\n".join(f"    {line}" for line in answer.splitlines())
+    head = f"TOOLS = {json.dumps(json.dumps([ADD]))}\ndef call(request, params):\n{body}\n"
+    return place_program(folder, "modern", head + MODERN)
+
+
+async def test_a_server_of_each_era_is_called(tmp_path):
+    """RA-15: the 2026-07-28 protocol without `initialize`, and the older one with it."""
+    says = "text(request, f\"sum {params['arguments']['a'] + 1}\", resultType=\"complete\")"
+    old, new = place_server(tmp_path, "old"), place_modern(tmp_path, says)
+    async with pool_of(tmp_path, old=command(old), new=command(new)) as (pool, told):
+        answers = [await call(pool, f"mcp_{name}_add") for name in ("old", "new")]
+        protocols = [each.protocol for each in await pool.overview()]
+    assert answers == [ToolOutput("sum 2"), ToolOutput("sum 2")]
+    assert (protocols, told) == (["2025-06-18", "2026-07-28"], [])
+
+
+async def test_a_modern_server_asks_by_its_answer_and_gets_its_state_back_unread(tmp_path):
+    """RA-15: the state is the server's, goes back to it alone, and is never kept; it can ask so often only."""
+    asks = """
+if "requestState" not in params:
+    answer(request, {"resultType": "input_required", "requestState": "%s", "inputRequests": {"q": {
+        "method": "elicitation/create", "params": {"mode": "form", "message": "Colour?",
+        "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}}}}}})
+else:
+    text(request, json.dumps([params["requestState"], params["inputResponses"]]), resultType="complete")
+"""
+    asked = []
+
+    async def ask(question):
+        asked.append(question.text)
+        return "blue"
+
+    file = place_modern(tmp_path, asks.replace("%s", "opaque"))
+    async with pool_of(tmp_path, s=command(file)) as (pool, _):
+        state, replies = json.loads((await call(pool, ask=ask)).content)
+    assert (asked, state) == (["Colour?"], "opaque")
+    assert replies["q"]["content"] == {"colour": "blue"}
+    endless = place_modern(tmp_path, asks.replace('"requestState" not in params', "True").replace("%s", "again"))
+    async with pool_of(tmp_path, s=command(endless)) as (pool, _):
+        output = await call(pool, ask=ask)
+    assert output.failed
+    assert len(asked) == 4  # one before, and three
+
+
+@pytest.mark.parametrize(("kind", "transport"), [("http", "http"), ("sse", "sse")])
+async def test_a_server_with_an_address_is_called(tmp_path, kind, transport, monkeypatch):
+    """RA-15: streamable HTTP and the older transport; headers may name variables."""
+    monkeypatch.setenv("WEB_TOKEN", "t0ken")
+    with serve_mcp(kind) as server:
+        headers = {"Authorization": "Bearer ${WEB_TOKEN}"}
+        async with pool_of(tmp_path, s={"type": transport, "url": server.url, "headers": headers}) as (pool, told):
+            assert await call(pool) == ToolOutput("sum 2")
+    assert told == []
+    assert {each["Authorization"] for method, each in server.seen if method == "tools/call"} == {"Bearer t0ken"}
+
+
+@pytest.mark.parametrize("kind", ["flood", "compressed"])
+async def test_an_answer_from_an_address_is_never_held_without_bound(tmp_path, kind):
+    """RA-15: 50 MB are refused while they arrive, and so is what may be 50 MB once it is unpacked."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with serve_mcp(kind) as server:
+        async with pool_of(tmp_path, s={"url": server.url, "timeout_s": 20}) as (pool, _):
+            output = await call(pool)
+            assert output.failed, output
+            assert (await pool.overview())[0].name == "s"
+    # Of the server, which is in this process, the 50 MB are its own.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
+
+
+FAULTS = {
+    "50 MB": ("sys.stdout.write('x' * (50 * 2**20) + '\\n'); sys.stdout.flush()", "a message of more than 10 MB"),
+    "death": ("sys.exit('out of luck')", "its process ended (exit code 1: out of luck)"),
+    "garbage": ("print('}{\\n' * 200, flush=True); time.sleep(60)", "more than 100 lines that are no messages"),
+    "silence": ("time.sleep(60)", "did not answer within 1 s"),
+    "notifications": (
+        "while True: write({'method': 'notifications/message', 'params': {'level': 'info', 'data': 'x' * 100_000}})",
+        "that nobody asked for",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_server_that_breaks_off_during_a_call_costs_that_call(tmp_path, fault):
+    """RA-15: the answer says why and that effects are unknown; it is started again, and works."""
+    does, said = FAULTS[fault]
+    flag = tmp_path / "flag"
+    once = f"if not os.path.exists({str(flag)!r}):\n    open({str(flag)!r}, 'w')\n    {does}\n{ADDS}"
+    file = place_server(tmp_path, "s", once)
+    async with pool_of(tmp_path, s=command(file, timeout_s=1 if fault == "silence" else 20)) as (pool, told):
+        output = await call(pool)
+        assert output.failed
+        assert said in output.content, output
+        assert "unknown whether the call had effects" in output.content
+        for _ in range(100):
+            if not (again := await call(pool)).failed:
+                break
+            await asyncio.sleep(0.1)
+    assert again == ToolOutput("sum 2")
+    assert len(told) == 1
+
+
+async def test_a_server_that_asks_for_ever_is_declined(tmp_path):
+    """RA-15: three questions in a call, then the call's time ends it; sampling and roots are refused."""
+    for_ever = (
+        "number, answers = 100, []\n"
+        "while len(answers) < 20:\n"
+        "    number += 1\n"
+        "    method = ['elicitation/create', 'sampling/createMessage', 'roots/list'][len(answers) % 3]\n"
+        "    params = {'message': 'Why?', 'requestedSchema': {'type': 'object', 'properties': {}},\n"
+        "              'messages': [], 'maxTokens': 1}\n"
+        "    write({'id': number, 'method': method, 'params': params})\n"
+        "    reply = read()\n"
+        "    answers.append(reply.get('result', {}).get('action') or str(reply['error']['code']))\n"
+        "text(request, ' '.join(answers))"
+    )
+    asked = []
+
+    async def ask(question):
+        asked.append(question.text)
+        return "because"
+
+    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", for_ever))) as (pool, _):
+        answers = (await call(pool, ask=ask)).content.split()
+    assert asked == ["Why?"] * 3
+    assert answers[::3] == ["accept"] * 3 + ["decline"] * 4
+    assert set(answers[1::3] + answers[2::3]) <= {"-32600", "-32601"}
+
+
+async def test_a_question_that_needs_a_human_later_ends_the_call(tmp_path):
+    """RA-15: who is asked may raise; the call's time stands still while they think."""
+    schema = {"type": "object", "properties": {}}
+    question = {"id": 9, "method": "elicitation/create", "params": {"message": "Why?", "requestedSchema": schema}}
+    asks = f"write({question!r})\nread()\ntext(request, 'answered')"
+
+    async def think(_question):
+        await asyncio.sleep(1.3)
+        return "yes"
+
+    async def later(_question):
+        raise HumanDecisionRequired("wait", "answer", item="i")
+
+    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", asks), timeout_s=1)) as (pool, _):
+        assert (await call(pool, ask=think)).content == "answered"
+        with pytest.raises(HumanDecisionRequired):
+            await call(pool, ask=later)
+
+
+async def test_tools_that_cannot_be_used_are_left_out(tmp_path):
+    """RA-15: too many, of the same name, or with a schema that is none; each is said once."""
+    tools = [ADD | {"name": f"tool {number}"} for number in range(300)]
+    wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(101)}}
+    bad = ADD | {"name": "bad", "inputSchema": wide}
+    deep = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}}
+    file = place_server(tmp_path, "s", tools=[bad, ADD, ADD, ADD | {"name": "deep", "inputSchema": deep}, *tools])
+    async with pool_of(tmp_path, s=command(file)) as (pool, told):
+        names = [tool.called for tool in await pool.tools()]
+    assert names[:2] == ["mcp_s_add", "mcp_s_deep"], told
+    assert 150 < len(names) <= 200
+    assert all(len(name) <= 64 and " " not in name for name in names)
+    assert any("more than 200 tools" in line for line in told)
+    assert sum("is left out" in line for line in told) == 2
+
+
+async def test_a_tool_that_is_renamed_while_it_runs_is_withheld(tmp_path):
+    """RA-15: after `tools/list_changed` the new one needs an approval; the old one is gone."""
+    changes = (
+        "global NAME\nNAME = 'add_all'\nwrite({'method': 'notifications/tools/list_changed'})\ntext(request, 'renamed')"
+    )
+    add = json.dumps(ADD)
+    file = place_server(tmp_path, "s", changes, f"[json.loads({add!r}) | {{'name': NAME}}]", before="NAME = 'add'")
+    approvals = Approvals()
+    async with pool_of(tmp_path, approvals, s=command(file)) as (pool, told):
+        (old,) = await pool.tools()
+        await call(pool)
+        for _ in range(100):
+            if told:
+                break
+            await asyncio.sleep(0.05)
+        assert "which are withheld: add_all" in told[0]
+        assert await pool.tools() == ()
+        assert (await pool.call(old, {"a": 1}, ask_nobody)).failed
+        pool.approve("s")
+        assert [tool.called for tool in await pool.tools()] == ["mcp_s_add_all"]
+
+
+async def test_a_list_that_breaks_the_protocol_is_said_in_one_line(tmp_path):
+    """RA-15: where it does, and what is expected there."""
+    bad = ADD | {"inputSchema": {"type": "array"}}
+    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", tools=[bad]))) as (pool, told):
+        assert await pool.tools() == ()
+    (line,) = told
+    assert "its answer is not valid for its version of the protocol: tools.0.inputSchema.type: Input should" in line
+
+
+async def test_servers_start_at_the_same_time(tmp_path):
+    """RA-15: as long as the slowest, not as long as all."""
+    slow = place_server(tmp_path, "slow", before="time.sleep(0.5)")
+    began = time.monotonic()
+    async with pool_of(tmp_path, **{f"s{number}": command(slow) for number in range(6)}) as (pool, _):
+        assert len(await pool.tools()) == 6
+        assert time.monotonic() - began < 2.5
+
+
+async def test_another_process_reaches_the_pool_and_its_end_ends_the_call(tmp_path):
+    """RA-15: a killed worker leaves no call behind; without a pool a call fails and says so."""
+    flag = tmp_path / "cancelled"
+    slow = (
+        "while True:\n"
+        "    message = read()\n"
+        "    if message.get('method') == 'notifications/cancelled':\n"
+        f"        open({str(flag)!r}, 'w').write('x')\n"
+        "        break"
+    )
+    by_a = f"if arguments['a'] == 1:\n    {ADDS}\nelse:\n" + "\n".join(f"    {line}" for line in slow.splitlines())
+    file = place_server(tmp_path, "s", by_a)
+    path = tmp_path / ("long" * 30) / "socket"
+    remote = RemotePool(path)
+    async with pool_of(tmp_path, s=command(file)) as (pool, _):
+        async with serve_pool(pool, path):
+            (tool,) = await remote.tools()
+            assert await remote.call(tool, {"a": 1}, ask_nobody) == ToolOutput("sum 2")
+            waiting = asyncio.create_task(remote.call(tool, {"a": 2}, ask_nobody))
+            await asyncio.sleep(0.3)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+            for _ in range(100):
+                if flag.exists():
+                    break
+                await asyncio.sleep(0.02)
+            assert flag.exists()
+            assert (await remote.overview())[0].state == "running"
+        gone = await remote.call(tool, {"a": 1}, ask_nobody)
+    assert gone.failed
+    assert "pool of MCP servers is gone" in gone.content
