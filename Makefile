@@ -54,10 +54,11 @@ lock: ## Update the locks, with hashes (needs uv)
 	@$(LOCK) --group dev --output-file requirements/dev.txt
 	@$(PIN) requirements/peers.in --output-file requirements/peers.txt
 	@$(PIN) --no-deps requirements/local-model.in --output-file requirements/local-model.txt
+	@$(PIN) --no-deps requirements/node.in --output-file requirements/node.txt
 	@echo "make lock: if genai-prices changed, regenerate the price table: .venv/bin/python tests/support/price_table.py"
 
 clean: ## Remove everything that was built
-	rm -rf .venv .venv-peers .venv-servers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build site .coverage*
+	rm -rf .venv .venv-peers .venv-servers .venv-mcp .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build site .coverage*
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements/dev.txt pyproject.toml $(if $(SOUND),,broken)

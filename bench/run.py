@@ -14,6 +14,7 @@ import command_start
 import git_worktree
 import landing
 import many_goals
+import mcp_servers
 import pdf_pages
 import plan_lint
 import plugin_hook
@@ -40,6 +41,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "knowledge": knowledge_rows,
     "landing": landing.rows,
     "many-goals": many_goals.rows,
+    "mcp-servers": mcp_servers.rows,
     "pdf-pages": pdf_pages.rows,
     "plan-lint": plan_lint.rows,
     "plugin-hook": plugin_hook.rows,

@@ -15,7 +15,9 @@ from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 EXAMPLES = {"integer": 5, "number": 3, "string": "text", "boolean": True, "array": [], "object": {}}
 
 
-class _Approvals:
+class NoApprovals:
+    """A user for whom each use of a server is the first one."""
+
     def known(self, scope, server, program):
         return {}
 
@@ -34,7 +36,7 @@ def _say(line):
 async def _main(url):
     config = ServerConfig(name="suite", scope="user", transport="http", url=url, timeout_s=20, start_timeout_s=10)
     place = ServerPlace(cwd=Path.cwd(), environ=os.environ, sandbox=None)
-    pool = LocalPool([config], PoolSetup(place=place, approvals=_Approvals(), tell=_say, withheld=tell_withheld(_say)))
+    pool = LocalPool([config], PoolSetup(place=place, approvals=NoApprovals(), tell=_say, withheld=tell_withheld(_say)))
     failed = False
     for tool in await pool.tools():
         properties = tool.schema["properties"]

@@ -14,23 +14,26 @@ from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_withheld
 from scaffold.extensions.mcp.shared import serve_pool
+from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
 UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
 
 
 class StoredApprovals:
-    """The user's approvals, in the user's database; it is opened for each look, as there are few."""
+    """The user's approvals, in the user's database."""
+
+    def __init__(self, store: UserStore) -> None:
+        self._store = store
 
     def known(self, scope: str, server: str, program: str) -> Mapping[str, str]:
         """Return the digest of each approved tool; empty if the server was never used."""
-        with closing(open_user_store()) as store:
-            return store.mcp_approvals.known(scope, server, program)
+        return self._store.mcp_approvals.known(scope, server, program)
 
     def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
         """Store approvals; one of the same tool replaces the earlier one."""
-        with closing(open_user_store()) as store, store.transaction():
-            store.mcp_approvals.approve(scope, server, program, digests)
+        with self._store.transaction():
+            self._store.mcp_approvals.approve(scope, server, program, digests)
 
 
 class LocalServers:
@@ -88,16 +91,14 @@ async def open_pool(setup: ServersSetup, withheld: Withheld | None = None) -> Lo
     for notice in found.notices:
         setup.tell(notice)
     place = ServerPlace(cwd=setup.cwd, environ=setup.environ, sandbox=setup.sandbox, writes=setup.writes)
-    pool = LocalPool(
-        found.servers,
-        PoolSetup(
-            place=place,
-            approvals=StoredApprovals(),
-            tell=setup.tell,
-            withheld=withheld or tell_withheld(setup.tell),
-        ),
-    )
     async with AsyncExitStack() as stack:
+        approvals = StoredApprovals(stack.enter_context(closing(open_user_store())))
+        pool = LocalPool(
+            found.servers,
+            PoolSetup(
+                place=place, approvals=approvals, tell=setup.tell, withheld=withheld or tell_withheld(setup.tell)
+            ),
+        )
         stack.push_async_callback(pool.close)
         if setup.socket is not None:
             await stack.enter_async_context(serve_pool(pool, setup.socket))
