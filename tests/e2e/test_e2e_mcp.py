@@ -89,14 +89,20 @@ CALL = "text(request, f\"sum {arguments['a'] + 1}\")"
 def test_the_file_of_a_folder_counts_once_the_folder_is_trusted(scenario, programs):
     """RA-15, BX-9: a change of the file needs a new decision, as it may start another program."""
     file = place_server(programs, "sums")
-    (scenario.repo / ".mcp.json").write_text(json.dumps({"mcpServers": {"sums": entry(file)}}))
+    server = entry(file, env={"LANGUAGE": "${LANG:-C}"})
+    (scenario.repo / ".mcp.json").write_text(json.dumps({"mcpServers": {"sums": server}}))
     one_call(scenario)
     ignored = ralph(scenario, "--yolo")
     assert "There is no tool `mcp_sums_add`" in results(ignored)[0]
     assert ".mcp.json ignored: folder not trusted" in ignored.stdout
     assert results(ralph(scenario, "--yolo", "--trust-once")) == ["sum 2"]
     shown = scenario.scaffold("trust", "--yes")
-    assert f"starts `{file}` as the server sums" in shown.stdout
+    for line in (
+        f"starts `{file}` as",
+        "gives the server sums the variables LANG",
+        f"lets the server sums read {programs}",
+    ):
+        assert line in shown.stdout
     assert results(ralph(scenario, "--yolo")) == ["sum 2"]
     (scenario.repo / ".mcp.json").write_text(json.dumps({"mcpServers": {"sums": entry(file, args=["-v"])}}))
     assert "There is no tool `mcp_sums_add`" in results(ralph(scenario, "--yolo"))[0]

@@ -19,7 +19,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(b"", 202)
             return
         answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], **_answer(message)}).encode()
-        if self.server.kind == "sse":
+        if self.server.kind == "login":
+            self._send(b"", 401)
+        elif self.server.kind == "sse":
             self._send(b"", 202)
             self.server.events.put(answer)
         elif message["method"] == "tools/call" and self.server.kind == "flood":
@@ -87,7 +89,7 @@ def _answer(message):
 
 @contextmanager
 def serve_mcp(kind):
-    """Yield a server of a kind (http, sse, flood, compressed), with its `url` and the requests it has `seen`."""
+    """Yield a server of a kind (http, sse, flood, compressed, login), with its `url` and the requests it has `seen`."""
     server = _Server(kind)
     server.url = f"http://127.0.0.1:{server.server_port}/{'sse' if kind == 'sse' else 'mcp'}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})

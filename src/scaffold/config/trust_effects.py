@@ -1,6 +1,7 @@
 """Describe what each configuration file of a folder does once the folder is trusted."""
 
 import json
+import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from scaffold.policy.trust import (
     TrustFile,
     description,
 )
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
 class TrustFileEffect(Struct, frozen=True):
@@ -126,10 +129,21 @@ def _commands(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"starts `{shlex.join(map(str, line))}` as the server {name}"
         if "url" in server:
             yield f"calls {server['url']} as the server {name}"
+        yield from _access(name, server)
     hooks = table.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for command in _values_of_key(groups, "command"):
             yield f"runs `{command}` on {event}"
+
+
+def _access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a server gets that its entry names."""
+    variables = dict.fromkeys(_VARIABLE.findall(json.dumps(server)))
+    if variables:
+        yield f"gives the server {name} the variables {', '.join(variables)}"
+    for member, what in {"hosts": "reach", "reads": "read", "writes": "write"}.items():
+        if isinstance(given := server.get(member), list) and given:
+            yield f"lets the server {name} {what} {', '.join(map(str, given))}"
 
 
 def _entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -46,6 +46,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """The plugins that may use the network, by the names of their files."""
     trust_once: bool = False
     """Whether the folder is trusted for this session."""
+    mcp: bool = True
+    """Whether it has MCP servers."""
     mcp_socket: Path | None = None
     """Where a subagent reaches the MCP servers of its session; None if that has none."""
 

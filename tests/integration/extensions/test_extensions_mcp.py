@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import resource
+import sys
 import time
 from contextlib import asynccontextmanager
 
@@ -269,6 +270,54 @@ async def test_a_list_that_breaks_the_protocol_is_said_in_one_line(tmp_path):
         assert await pool.tools() == ()
     (line,) = told
     assert "its answer is not valid for its version of the protocol: tools.0.inputSchema.type: Input should" in line
+
+
+SDK_SERVER = """
+import sys
+sys.path[:0] = PLACES
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("sdk")
+
+
+@server.tool(description="Add one.")
+def add(a: int) -> str:
+    return f"sum {a + 1}"
+
+
+@server.tool(description="Offer another tool.")
+async def grow(a: int, ctx: Context) -> str:
+    server.add_tool(lambda a: "new", name="more", description="More.")
+    await ctx.notify_tools_changed()
+    return "grown"
+
+
+server.run("stdio")
+"""
+
+
+@pytest.mark.slow
+async def test_a_server_made_with_the_sdk_is_called_and_says_that_its_tools_changed(tmp_path):
+    """RA-15: the newest protocol, by a subscription; what is new is withheld."""
+    file = place_program(tmp_path, "sdk", SDK_SERVER.replace("PLACES", repr(sys.path)))
+    async with pool_of(tmp_path, s=command(file)) as (pool, told):
+        assert [tool.called for tool in await pool.tools()] == ["mcp_s_add", "mcp_s_grow"], told
+        assert await call(pool) == ToolOutput("sum 2")
+        assert (await pool.overview())[0].protocol == "2026-07-28"
+        assert (await call(pool, "mcp_s_grow")).content == "grown"
+        for _ in range(100):
+            if told:
+                break
+            await asyncio.sleep(0.05)
+    assert "which are withheld: more" in told[0]
+
+
+async def test_a_server_that_wants_a_login_says_so(tmp_path):
+    """RA-15: no login is begun; a token in the headers is what helps."""
+    with serve_mcp("login") as server:
+        async with pool_of(tmp_path, s={"url": server.url}) as (pool, told):
+            assert await pool.tools() == ()
+    assert "it wants a login (401 Unauthorized): name a valid token in its `headers`" in told[0]
 
 
 async def test_servers_start_at_the_same_time(tmp_path):

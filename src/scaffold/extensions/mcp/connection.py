@@ -1,6 +1,7 @@
 """A client of the SDK for one server: what it declares, what it lists, and what a call of a tool returns."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from importlib.metadata import version
@@ -9,7 +10,9 @@ from typing import Any
 import mcp_types
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import short_line
@@ -85,6 +88,17 @@ class Connection:
             if cursor is None or len(found) > MAX_TOOLS:
                 break
         return found[:MAX_TOOLS], cursor is not None or len(found) > MAX_TOOLS
+
+    async def follow_changes(self) -> None:
+        """Wait for changes of the tools, as long as the connection lasts; an older server says them by itself."""
+        tools = self.client.server_capabilities.tools
+        if self.client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+            return
+        # A server that does not, or no longer, say so is listed again when it is started again.
+        with contextlib.suppress(MCPError, ListenNotSupportedError, SubscriptionLost):
+            async with self.client.listen(tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self._changed()
 
     async def call(self, tool: str, args: Mapping[str, Any], call: OpenCall) -> ToolOutput:
         """Call a tool; TimeoutError after the call's time, else what the SDK raises."""

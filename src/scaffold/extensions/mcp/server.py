@@ -125,7 +125,8 @@ class McpServer:
         """End it."""
         self._closing.set()
         self._end("it was shut down")
-        await asyncio.wait([self._keeper], timeout=CLOSE_S)
+        # One that is still starting has nothing to say goodbye to.
+        await asyncio.wait([self._keeper], timeout=CLOSE_S if self._connection else 0)
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
         self.state = "stopped"
@@ -193,13 +194,25 @@ class McpServer:
         self._protocol, self._error = one_line(client.protocol_version), ""
         self.state, self._connection = "running", connection
         self._settled.set()
+        following = asyncio.create_task(connection.follow_changes())
+        try:
+            await self._renew(connection)
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+    async def _renew(self, connection: Connection) -> None:
+        """List the tools again whenever they changed, until the connection is over."""
         for _ in range(MAX_RELISTS):
             await self._first_of(self._over, self._changed)
+            # What changes often is listed once a second.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RELIST_S):
+                    await self._over.wait()
             if self._over.is_set():
                 return
-            await asyncio.sleep(RELIST_S)
             self._changed.clear()
-            async with asyncio.timeout(config.start_timeout_s):
+            async with asyncio.timeout(self.config.start_timeout_s):
                 await self._list(connection)
         await self._over.wait()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import httpx2
@@ -21,6 +22,13 @@ class AnswerTooLarge(httpx2.StreamError):
 
     def __init__(self) -> None:
         super().__init__(f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB")
+
+
+class LoginNeeded(httpx2.ProtocolError):
+    """The server knows nobody who asks like this."""
+
+    def __init__(self) -> None:
+        super().__init__("it wants a login (401 Unauthorized): name a valid token in its `headers`")
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -49,6 +57,9 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         """Send a request."""
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            await response.aclose()
+            raise LoginNeeded
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("its answer is compressed, although that was not accepted")

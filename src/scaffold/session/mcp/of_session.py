@@ -29,6 +29,8 @@ async def session_servers(
     """
     if is_subagent:
         return await connect_servers(options.mcp_socket, lazy_import(ASK_NOBODY)) if options.mcp_socket else NO_SERVERS
+    if not options.mcp:
+        return NO_SERVERS
     files = mcp_files(options.cwd, once=options.trust_once, tell=tell)
     if not files:
         return NO_SERVERS

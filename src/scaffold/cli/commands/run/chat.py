@@ -68,5 +68,5 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
         plugin_network=settings.texts("plugins.network"),
-        trust_once=flags.trust_once,
+        mcp=False,
     )
