@@ -1,6 +1,7 @@
 """The text of slash commands that only show something; no model is asked, and nothing is changed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never, get_args
 
@@ -11,7 +12,7 @@ from scaffold.agent.context.window_use import WindowUse
 from scaffold.agent.modes import MODES
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.printable_text import format_usd
+from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import Effort
 from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
@@ -229,11 +230,22 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
     categories = dict.fromkeys(tool.category for tool in tools)
     decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
     rows = [
-        (f"{each}: {decisions[rules.of(each)]}", ", ".join(tool.name for tool in tools if tool.category == each))
+        (f"{each}: {decisions[rules.of(each)]}", ", ".join(_named(tool for tool in tools if tool.category == each)))
         for each in categories
     ]
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
     return "\n".join([*_table(rows, width, indent=""), *allowed, "Protected files are never written."])
+
+
+def _named(tools: Iterable[Tool]) -> Iterator[str]:
+    """Yield the names of the tools, and instead of those that are too many to be listed how many they are."""
+    families: Counter[str] = Counter()
+    for tool in tools:
+        if tool.group is None or not tool.group.family:
+            yield tool.name
+        else:
+            families[tool.group.family] += 1
+    yield from (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
 
 
 def window_report(use: WindowUse, width: int) -> str:

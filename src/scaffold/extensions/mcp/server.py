@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import mcp_types
@@ -28,6 +29,7 @@ RELIST_S = 1.0
 """Between two lists of tools, however often a server says that they changed."""
 MAX_RELISTS = 20
 """On one connection."""
+DOWNLOADERS = frozenset({"bunx", "npx", "pipx", "pnpm", "uvx", "yarn"})
 MAX_SILENT = 2
 """Calls without an answer, one after the other, after which it is started again."""
 MAX_REASON_CHARS = 300
@@ -146,7 +148,7 @@ class McpServer:
             self._over.clear()
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
-            self.state, self._error = "failed", self._reason or "it ended"
+            self.state, self._error = "failed", f"{self._reason or 'it ended'}{'' if was_running else self._hint()}"
             self._settled.set()
             if self._closing.is_set():
                 return
@@ -158,6 +160,13 @@ class McpServer:
                 async with asyncio.timeout(delay_s):
                     await self._closing.wait()
             delay_s = min(2 * delay_s, MAX_DELAY_S)
+
+    def _hint(self) -> str:
+        """Return why a program that is downloaded at each start cannot start here; empty if it is none."""
+        config, program = self.config, Path(self.config.command).name
+        if program not in DOWNLOADERS or config.network == "hosts" or self._place.sandbox is None:
+            return ""
+        return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
 
     def _say(self, what: str, *, again: bool) -> None:
         """Tell the user, once for each kind of failure."""
