@@ -312,6 +312,22 @@ async def test_a_server_made_with_the_sdk_is_called_and_says_that_its_tools_chan
     assert "which are withheld: more" in told[0]
 
 
+async def test_secrets_that_an_entry_gives_a_server_do_not_come_back(tmp_path):
+    """RA-15: in an answer and in an error, also those that are written into the file."""
+    echoes = "sys.stderr.write(os.environ['A_TOKEN'])\nsys.stderr.flush()\nassert arguments['a'] == 1\n"
+    file = place_server(tmp_path, "s", echoes + "text(request, os.environ['A_TOKEN'] + os.environ['COLOUR'])")
+    env = {"A_TOKEN": "inline-Secret-4711", "COLOUR": "blue-and-green"}
+    async with pool_of(tmp_path, s=command(file, env=env)) as (pool, told):
+        assert (await call(pool)).content == "[redacted:A_TOKEN]blue-and-green"
+        assert "4711" not in (await call(pool, a=2)).content
+        for _ in range(100):
+            if told:
+                break
+            await asyncio.sleep(0.05)
+    assert told
+    assert "4711" not in told[0]
+
+
 async def test_a_server_that_wants_a_login_says_so(tmp_path):
     """RA-15: no login is begun; a token in the headers is what helps."""
     with serve_mcp("login") as server:

@@ -9,6 +9,7 @@ from typing import Any
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
+from msgspec import structs
 from pydantic import ValidationError
 
 from scaffold.core.printable_text import one_line, short_line
@@ -18,8 +19,10 @@ from scaffold.extensions.mcp.config import MissingVariable, ServerConfig, expand
 from scaffold.extensions.mcp.connection import MAX_TOOLS, Connection, OpenCall
 from scaffold.extensions.mcp.launch import ServerPlace, server_command
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
+from scaffold.extensions.mcp.own_secrets import server_redactor
 from scaffold.extensions.mcp.stdio import program_streams
 from scaffold.extensions.mcp.web import address_streams
+from scaffold.policy.secret.redaction import Redactor
 
 FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 60.0
@@ -62,6 +65,7 @@ class McpServer:
         self._starts = 0
         self._error = ""
         self._silent = 0
+        self._redactor = Redactor()
         self._reason = ""
         self._settled = asyncio.Event()
         self._over = asyncio.Event()
@@ -93,7 +97,11 @@ class McpServer:
         self._sort((*self.sorted.approved, *self.sorted.withheld))
 
     async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
-        """Call a tool; raises only what `ask` raises."""
+        """Call a tool, and return its answer without the server's secrets; raises only what `ask` raises."""
+        output = await self._called(tool, args, ask)
+        return structs.replace(output, content=self._redactor.clean(output.content))
+
+    async def _called(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
         await self._settled.wait()
         name, connection = self.config.name, self._connection
         if connection is None:
@@ -148,7 +156,8 @@ class McpServer:
             self._over.clear()
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
-            self.state, self._error = "failed", f"{self._reason or 'it ended'}{'' if was_running else self._hint()}"
+            reason = self._redactor.clean(self._reason or "it ended")
+            self.state, self._error = "failed", reason if was_running else f"{reason}{self._hint()}"
             self._settled.set()
             if self._closing.is_set():
                 return
@@ -191,6 +200,7 @@ class McpServer:
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         config = expanded(self.config, self._place.environ)
+        self._redactor = server_redactor(config)
         if config.transport == "stdio":
             command = await stack.enter_async_context(server_command(config, self._place))
             transport: Any = program_streams(command, self._end)
