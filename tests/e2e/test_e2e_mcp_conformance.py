@@ -1,7 +1,6 @@
 """The conformance suite of the Model Context Protocol against our way of serving."""
 
 import asyncio
-import os
 import re
 import subprocess
 import sys
@@ -9,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-SUITE = os.environ.get("SCAFFOLD_MCP_CONFORMANCE", "")
-"""A command: a node of version 22 or later, and the suite's `dist/index.js`."""
+from support.mcp_npm import SUITE, needs_packages
+
 SERVER = Path(__file__).parents[1] / "support" / "conformance_server.py"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not SUITE, reason="SCAFFOLD_MCP_CONFORMANCE does not name the suite")
+@needs_packages
 async def test_every_server_scenario_of_the_suite_passes(tmp_path):
     """BX-19: with the demo server that the suite asks for; the figures are in docs/mcp-server.md."""
     server = await asyncio.create_subprocess_exec(
@@ -24,7 +23,7 @@ async def test_every_server_scenario_of_the_suite_passes(tmp_path):
     try:
         url = (await asyncio.wait_for(server.stdout.readline(), 20)).decode().strip()
         suite = await asyncio.create_subprocess_exec(
-            *SUITE.split(), "server", "--url", url, "--suite", "all", stdout=subprocess.PIPE, cwd=tmp_path
+            *SUITE, "server", "--url", url, "--suite", "all", stdout=subprocess.PIPE, cwd=tmp_path
         )
         said = (await asyncio.wait_for(suite.communicate(), 100))[0].decode()
     finally:

