@@ -19,7 +19,10 @@ async def server_tools(context: AttemptContext) -> tuple[Tool, ...]:
     run = context.task.run
     if not run.settings.mcp.workers:
         return ()
-    servers = await connect_servers(context.run_context.mcp_socket(run.id), _Questions(context).ask)
+    socket = context.run_context.mcp_socket(run.id)
+    if not socket.exists():
+        return ()  # the owner has said why there are none
+    servers = await connect_servers(socket, _Questions(context).ask)
     tools = await servers.tools()
     if servers.trouble:
         warn(context.run_context, run.id, f"workers do not reach the MCP servers: {servers.trouble}")

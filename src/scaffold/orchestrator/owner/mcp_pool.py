@@ -34,6 +34,11 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
         return
     tell = partial(warn, context, run.id)
     root = context.repository.root
+    files = mcp_files(root, once=run.settings.mcp.trust_once, tell=tell)
+    if not files:
+        tell(f"`mcp.workers` names {join_limited(run.settings.mcp.workers, MAX_NAMED)}, but no file has MCP servers")
+        yield
+        return
     place = SandboxPlace(context.repository, context.cache, context.environ, context.temporary(run.id, POOL))
     async with AsyncExitStack() as stack:
         stack.callback(remove_temporary_folder, context, run, name=POOL)
@@ -41,7 +46,7 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
         approvals = await stack.enter_async_context(_Approvals(context, run))
         servers = await open_servers(
             ServersSetup(
-                files=mcp_files(root, once=run.settings.mcp.trust_once, tell=tell),
+                files=files,
                 cwd=root,
                 environ=context.environ,
                 sandbox=sandbox,
