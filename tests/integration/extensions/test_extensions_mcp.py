@@ -147,7 +147,8 @@ async def test_an_answer_from_an_address_is_never_held_without_bound(tmp_path, k
 
 
 FAULTS = {
-    "50 MB": ("sys.stdout.write('x' * (50 * 2**20) + '\\n'); sys.stdout.flush()", "a message of more than 10 MB"),
+    "50 MB": ("print('x' * (50 * 2**20), flush=True)", "a message of more than 10 MB"),
+    "no end": ("while True: sys.stdout.write('x' * 2**20)", "a message of more than 100 MB"),
     "death": ("sys.exit('out of luck')", "its process ended (exit code 1: out of luck)"),
     "garbage": ("print('}{\\n' * 200, flush=True); time.sleep(60)", "more than 100 lines that are no messages"),
     "silence": ("time.sleep(60)", "did not answer within 1 s"),
@@ -177,6 +178,25 @@ async def test_a_server_that_breaks_off_during_a_call_costs_that_call(tmp_path, 
             await asyncio.sleep(0.1)
     assert again == ToolOutput("sum 2")
     assert len(told) == 1
+
+
+async def test_an_answer_of_50_mb_costs_no_other_call(tmp_path):
+    """RA-15: it is passed over by its number, wherever that stands; the server goes on."""
+    floods = (
+        "if arguments['a'] == 2:\n    text(request, 'x' * (50 * 2**20))\n"
+        "elif arguments['a'] == 3:\n"
+        '    print(\'{"result": {"content": [], "x": "\' + \'y\' * (11 * 2**20) + \'"}, "jsonrpc": "2.0", "id": \'\n'
+        "          + str(request['id']) + '}', flush=True)\n"
+        f"else:\n    {ADDS}"
+    )
+    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", floods))) as (pool, told):
+        for a in (2, 3):
+            output = await call(pool, a=a)
+            assert "its answer is larger than 10 MB" in output.content
+            assert output.failed
+        assert await call(pool) == ToolOutput("sum 2")
+        assert (await pool.overview())[0].starts == 1
+    assert told == []
 
 
 async def test_a_server_that_asks_for_ever_is_declined(tmp_path):

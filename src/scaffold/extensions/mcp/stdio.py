@@ -10,7 +10,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from scaffold.core.printable_text import short_line
-from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, FrameReader, ProtocolBroken
+from scaffold.extensions.mcp.lines import LineReader, TooLong
+from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, ProtocolBroken
 from scaffold.host.process.command import CommandResult
 from scaffold.host.process.piped import PipedCommand, PipedProcess
 
@@ -34,7 +35,7 @@ class ProgramStreams:
         self._ended = ended
         self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_WAITING)
         self.sent, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        self._reader = FrameReader()
+        self._reader = LineReader()
         self._stderr = b""
         self._invalid = 0
         self._unanswered = 0
@@ -69,7 +70,10 @@ class ProgramStreams:
         except ProtocolBroken as broken:
             self._fail(str(broken))
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes | TooLong) -> None:
+        if isinstance(line, TooLong):
+            self._receive(_refusal(line))
+            return
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as error:
@@ -83,6 +87,9 @@ class ProgramStreams:
             self._unanswered += len(line)
         if self._unanswered > MAX_UNANSWERED_BYTES:
             raise ProtocolBroken(f"it wrote more than {MAX_UNANSWERED_BYTES >> 20} MB that nobody asked for")
+        self._receive(message)
+
+    def _receive(self, message: mcp_types.JSONRPCMessage) -> None:
         try:
             self._incoming.send_nowait(SessionMessage(message))
         except anyio.WouldBlock as full:
@@ -121,6 +128,13 @@ async def program_streams(command: PipedCommand, ended: Callable[[str], object])
     finally:
         with anyio.CancelScope(shield=True), contextlib.suppress(OSError):
             await program.close()
+
+
+def _refusal(line: TooLong) -> mcp_types.JSONRPCError:
+    """Return the error that a request has for an answer that is too long."""
+    reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
+    error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error)
 
 
 class _Sink:
