@@ -248,6 +248,31 @@ async def test_an_editor_that_dies_leaves_nothing_behind(scenario):
         assert editor.text == "I go on."
 
 
+@pytest.mark.slow
+async def test_cancelling_ends_subagents_and_their_questions(scenario):
+    """BX-19: a subagent that waits for an answer ends with the turn; the next turn can start others."""
+    child = {"name": "shell", "args": {"command": "touch out/never"}}
+    start = {"name": "subagent", "args": {"task": "the child's task"}}
+    replies = [
+        {"when": {"role": "agent", "contains": "the child's task$"}, "tool_calls": [child]},
+        reply(1, calls=[start]),
+        reply(2, "It works for me."),
+        reply(3, "It was cancelled."),
+    ]
+    async with editor_of(scenario, replies, "--allow-category", "subagent") as (editor, _):
+        session = (await editor.new_session(scenario.repo)).session_id
+        editor.answers = [None]
+        turn = asyncio.ensure_future(editor.say(session, "go"))
+        await asyncio.wait_for(editor.asked.wait(), STEP_S)
+        assert editor.questions[0][1].title == "touch out/never"
+        await editor.agent.cancel(session_id=session)
+        assert (await asyncio.wait_for(turn, STEP_S)).stop_reason == "cancelled"
+        assert (await asyncio.wait_for(editor.say(session, "and now?"), STEP_S)).stop_reason == "end_turn"
+        assert editor.text.endswith("It was cancelled.")
+    assert editor.errors == ""
+    assert not (scenario.out / "never").exists()
+
+
 def test_a_terminal_or_a_file_is_no_editor(scenario):
     """BX-19: started by hand, the command says who starts it, and exits with 64."""
     done = scenario.scaffold("ralph", "acp")

@@ -141,13 +141,18 @@ class EditorSession:
         self._updates.begin_turn()
         try:
             async with asyncio.TaskGroup() as group:
-                self._turn = group.create_task(self._take(given))
-            return "cancelled" if self._turn.cancelled() or self._cancelled else self._turn.result()
+                self._turn = turn = group.create_task(self._take(given))
+            if self._cancelled:
+                # Nobody sees them any more, and their questions must not stay open.
+                await self.session.peers.cancel()
+        except ScaffoldError as error:
+            raise self._fault(error) from error
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
             self._turn = None
             self._calls.end_turn()
+        return "cancelled" if self._cancelled else turn.result()
 
     def cancel(self) -> None:
         """Cancel the turn that is being worked on, if any; its open questions end with it."""

@@ -110,6 +110,8 @@ def _error(problem: NoMessage) -> Message:
 def _without_inputs(message: Message) -> Message:
     """Return the message; of an error about invalid parameters only what is wrong, not what was sent."""
     error = message.get("error")
+    if isinstance(error, dict) and error.get("data", error) is None:
+        return {**message, "error": {"code": error["code"], "message": error["message"]}}
     data = error.get("data") if isinstance(error, Mapping) else None
     problems = data.get("errors") if isinstance(data, Mapping) else None
     if not isinstance(problems, list):

@@ -85,6 +85,10 @@ class Peers:
             self._pool.settle()
             tick = await poller.past(tick)
 
+    async def cancel(self) -> None:
+        """End the running subagents, recorded as cancelled: the user stopped the work that they are part of."""
+        await self._pool.cancel()
+
     async def close(self) -> None:
         """End all subagents; running ones are recorded as cancelled."""
         await self._pool.close()

@@ -220,6 +220,14 @@ class SubagentPool:
         for watcher in self._watchers:
             watcher.result()
 
+    async def cancel(self) -> None:
+        """End the running subagents as `close` does; others can be started afterwards."""
+        try:
+            await self.close()
+        finally:
+            self._leaving = False
+            self._watchers = {watcher for watcher in self._watchers if not watcher.done()}
+
     def _added(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
         """Store the subagent and its conversation and return it; the caller owns the transaction."""
         store, number = self._store, self._store.subagents.next_number(self._me)
