@@ -17,6 +17,7 @@ from acp.schema import (
 )
 
 from support.editor import STEP_S, RawEditor, editor_of, start_agent
+from support.mcp_servers import place_server
 from support.scenario import Scenario, wait_until, write
 
 
@@ -142,15 +143,13 @@ async def test_what_cannot_be_done_now_is_an_error_and_the_turn_goes_on(scenario
     """BX-19: a second prompt, another model in a turn, unknown options, images that a model does not take."""
     replies = [reply(1, calls=[{"name": "shell", "args": {"command": "touch out/a"}}]), reply(2, "Fine.")]
     async with editor_of(scenario, replies) as (editor, _):
-        server = McpServerStdio(name="notes", command="notes", args=[], env=[EnvVariable(name="A", value="b")])
-        opened = await editor.new_session(scenario.repo, mcp_servers=[server])
+        opened = await editor.new_session(scenario.repo)
         session = opened.session_id
         assert [option.id for option in opened.config_options] == ["mode", "model", "effort"]
         assert opened.modes.current_mode_id == "default"
         editor.answers = [None]
         turn = asyncio.ensure_future(editor.say(session, "go"))
         await asyncio.wait_for(editor.asked.wait(), STEP_S)
-        assert "notes" in editor.notes  # the servers that are not used are named
         choose = editor.agent.set_config_option
         assert (await refused(editor.say(session, "and this")))[0] == -32600
         assert (await refused(choose(config_id="model", session_id=session, value="openai:gpt-5")))[0] == -32600
@@ -271,6 +270,33 @@ async def test_cancelling_ends_subagents_and_their_questions(scenario):
         assert editor.text.endswith("It was cancelled.")
     assert editor.errors == ""
     assert not (scenario.out / "never").exists()
+
+
+@pytest.mark.slow
+async def test_mcp_servers_of_the_editor_offer_tools_through_our_gate(scenario):
+    """BX-19: a server of the editor is started like one of the user's; its calls need approval, its secrets stay."""
+    answers = "text(request, 'the word is ' + os.environ['WORD'] + ', the key ' + os.environ['API_TOKEN'])"
+    program = place_server(scenario.repo / "servers", "sums", answers)
+    values = {"WORD": "swordfish", "API_TOKEN": "correcthorsebattery"}
+    variables = [EnvVariable(name=name, value=value) for name, value in values.items()]
+    given = [
+        McpServerStdio(name="my_sums", command=str(program), args=[], env=variables),
+        McpServerStdio(name="gone", command="/no/such/program", args=[], env=[]),
+    ]
+    replies = [reply(1, calls=[{"name": "mcp_my-sums_add", "args": {"a": 1}}]), reply(2, "Fine.")]
+    async with editor_of(scenario, replies) as (editor, _):
+        assert editor.initialized.agent_capabilities.mcp_capabilities.http
+        session = (await editor.new_session(scenario.repo, mcp_servers=given)).session_id
+        editor.answers = ["allow"]
+        await editor.say(session, "go")
+        [(_, asked, _)] = editor.questions
+        assert asked.title.startswith("mcp_my-sums_add")
+        said = editor.call(asked.tool_call_id)[-1]
+        assert said.status == "completed"
+        assert "the word is swordfish" in said.content[0].content.text
+        assert "correcthorse" not in said.content[0].content.text
+        assert "gone" in editor.notes
+    assert editor.errors == ""
 
 
 def test_a_terminal_or_a_file_is_no_editor(scenario):

@@ -42,6 +42,7 @@ from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options, mode_state
+from scaffold.acp.editor_servers import EditorServer, can_reach_servers, given_servers
 from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.extensions.protocol_lines import LineTransport
@@ -50,10 +51,9 @@ from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
 MAX_LISTED = 200
-NO_MCP = "the MCP servers that the editor passes are not used: {names}"
 SetUp = Callable[[Path, StoredConversation | None], SessionSetup]
 """Returns how a session works in a folder, one that resumes a conversation or a new one; raises ScaffoldError."""
-Servers = Sequence[Any] | None
+Servers = Sequence[EditorServer] | None
 
 
 class EditorWork(Struct, frozen=True):
@@ -99,10 +99,11 @@ class EditorAgent:
 
     async def initialize(self, **_: Any) -> InitializeResponse:
         """Return what we can do; we speak one version, whatever the editor offers."""
+        reaches = can_reach_servers()
         capabilities = AgentCapabilities(
             load_session=True,
             prompt_capabilities=PromptCapabilities(image=self._images, audio=False, embedded_context=True),
-            mcp_capabilities=McpCapabilities(http=False, sse=False, acp=False),
+            mcp_capabilities=McpCapabilities(http=reaches, sse=reaches, acp=False),
             session_capabilities=SessionCapabilities(
                 list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
             ),
@@ -226,8 +227,9 @@ class EditorAgent:
         try:
             setup = self._set_up(folder, stored)
             if servers:
-                names = ", ".join(str(each.name) for each in servers)
-                setup = structs.replace(setup, notes=(*setup.notes, NO_MCP.format(names=names)))
+                given = given_servers(servers)
+                options = structs.replace(setup.options, given_servers=given.files)
+                setup = structs.replace(setup, options=options, notes=(*setup.notes, *given.notes))
             session = EditorSession(setup, self._store, self)
             await session.open(stored)
         except ScaffoldError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.mcp.access import ServersFile
 from scaffold.agent.modes import Mode
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
@@ -48,6 +49,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Whether the folder is trusted for this session."""
     mcp: bool = True
     """Whether it has MCP servers."""
+    given_servers: tuple[ServersFile, ...] = ()
+    """Servers that a face was given for this session, besides those of the user's files."""
     mcp_socket: Path | None = None
     """Where a subagent reaches the MCP servers of its session; None if that has none."""
 

@@ -1,19 +1,27 @@
 """What happens in a session, as updates of the Agent Client Protocol."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 from acp.exceptions import RequestError
 from acp.schema import (
+    AcpMcpServer,
     AllowedOutcome,
     AudioContentBlock,
     DeniedOutcome,
+    EnvVariable,
+    HttpHeader,
+    HttpMcpServer,
     ImageContentBlock,
+    McpServerStdio,
     RequestPermissionResponse,
     ResourceContentBlock,
+    SseMcpServer,
 )
 
+from scaffold.acp.editor_servers import GivenServers, given_servers
 from scaffold.acp.permissions import answer_of, permission_options
 from scaffold.acp.prompt_content import read_prompt
 from scaffold.acp.replay import replayed
@@ -161,6 +169,24 @@ def test_only_an_answer_that_was_offered_allows():
     answers = {option: answer_of(asked(option), question) for option in ("allow", "always", "deny", "other", None)}
     assert answers == {"allow": "allow", "always": "always", "deny": "deny", "other": "deny", None: "deny"}
     assert answer_of(asked("always"), once) == "deny"
+
+
+def test_servers_of_an_editor_become_a_file_of_servers():
+    given = given_servers(
+        [
+            McpServerStdio(name="a b", command="x", args=["-y"], env=[EnvVariable(name="K", value="v")]),
+            HttpMcpServer(type="http", name="web", url="https://x.org", headers=[HttpHeader(name="A", value="b")]),
+            SseMcpServer(type="sse", name="a_b", url="https://y.org", headers=[]),
+            AcpMcpServer(type="acp", name="inner", server_id="1"),
+        ]
+    )
+    [file] = given.files
+    assert json.loads(file.content)["mcpServers"] == {
+        "a-b": {"command": "x", "args": ["-y"], "env": {"K": "v"}},
+        "web": {"type": "http", "url": "https://x.org", "headers": {"A": "b"}},
+    }
+    assert [note.partition(" is not")[0] for note in given.notes] == ["the MCP server a_b", "the MCP server inner"]
+    assert given_servers([]) == GivenServers()
 
 
 def test_links_name_files_and_what_is_not_taken_is_refused():

@@ -31,7 +31,7 @@ async def session_servers(
         return await connect_servers(options.mcp_socket, lazy_import(ASK_NOBODY)) if options.mcp_socket else NO_SERVERS
     if not options.mcp:
         return NO_SERVERS
-    files = mcp_files(options.cwd, once=options.trust_once, tell=tell)
+    files = (*mcp_files(options.cwd, once=options.trust_once, tell=tell), *options.given_servers)
     if not files:
         return NO_SERVERS
     return await open_servers(
