@@ -54,6 +54,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
+        listening.listen()  # before the address is told: who connects early waits
     except OSError as error:
         listening.close()
         what = f"port {port} of this machine cannot be used: {(error.strerror or str(error)).lower()}"
