@@ -1,6 +1,6 @@
 """An agent's inputs and outputs other than its conversation: prompt context, incoming messages, streamed replies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -117,6 +117,11 @@ def do_nothing() -> None:
     """Do nothing."""
 
 
+async def always_compacts(_trigger: str, /) -> bool:
+    """Return True."""
+    return True
+
+
 class AgentIO(Struct, frozen=True, kw_only=True):
     """An agent's connections: streamed replies, incoming messages, redaction."""
 
@@ -126,6 +131,8 @@ class AgentIO(Struct, frozen=True, kw_only=True):
     watch: AnswerWatch = unchanged_answer
     on_compaction: Callable[[], object] = do_nothing
     """Called when the conversation was shortened: results of earlier calls may no longer be shown."""
+    may_compact: Callable[[str], Awaitable[bool]] = always_compacts
+    """Asked before the conversation is shortened, `manual` or `auto`; only a full window is no reason to wait."""
     redactor: Redactor = Redactor()
     """Removes secrets from tool results: a model cannot leak what it does not know."""
 

@@ -13,7 +13,7 @@ from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_to
 from scaffold.agent.ports import AnswerWatch, unchanged_answer
 from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
-from scaffold.core.errors import HumanDecisionRequired
+from scaffold.core.errors import HumanDecisionRequired, TurnStopped
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
@@ -80,7 +80,7 @@ class Toolbox:
         return tool is not None and is_read_only(tool)
 
     async def result(self, call: ToolCall) -> ToolResult:
-        """Run one call and return its result; raises only CancelledError and HumanDecisionRequired."""
+        """Run one call and return its result; raises only CancelledError, TurnStopped and HumanDecisionRequired."""
         output = await self._watch(call, self._tools.get(call.name), await self._output(call))
         return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
@@ -108,7 +108,7 @@ class Toolbox:
             return ToolOutput(_unknown_secret(mark), failed=True)
         try:
             return await tool.run(args)
-        except HumanDecisionRequired:
+        except (HumanDecisionRequired, TurnStopped):
             raise
         except Exception as error:  # noqa: BLE001 - tools may be third-party: the model has to handle their errors
             return ToolOutput(f"{call.name} crashed: {type(error).__name__}: {error}", failed=True)
@@ -151,7 +151,7 @@ class ToolBatch:
     async def run(self) -> None:
         """Run the calls in order; consecutive read-only calls run in parallel, equal ones among them once.
 
-        Cancellation and HumanDecisionRequired stop running calls; results that exist by then are kept.
+        Cancellation, TurnStopped and HumanDecisionRequired stop running calls; results that exist by then are kept.
         """
         CURRENT_REPLY.set(self)
         # Only neighbours run in parallel: a call that writes separates the reads before it from those after it.
@@ -176,7 +176,7 @@ class ToolBatch:
                     if index not in same:
                         group.create_task(answer(call))
         except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # it is HumanDecisionRequired: a call raises nothing else
+            raise errors.exceptions[0] from None  # a call raises nothing else than the two
         finally:
             # Also after an interruption, so that the duplicates of a finished call have its result.
             for index, first in same.items():

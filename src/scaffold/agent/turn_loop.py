@@ -340,7 +340,8 @@ class Agent:
 
     async def _keep_room(self) -> None:
         window = None if self._is_whole_prompt() else self._model.window_tokens
-        if window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE:
+        full = window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE
+        if window is not None and full and await self._io.may_compact("auto"):
             await self._compact(window * COMPACT_TO)
 
     def _is_whole_prompt(self) -> bool:
@@ -352,7 +353,7 @@ class Agent:
     async def compact(self) -> bool:
         """Shorten the conversation now, as a full window would; return whether it became shorter."""
         try:
-            return await self._compact_full()
+            return await self._io.may_compact("manual") and await self._compact_full()
         finally:
             self._store_unstored()
 

@@ -2,10 +2,11 @@
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from scaffold.agent.prompts import Notice, ignore_notice
+from scaffold.config.extension_files import HOOK_SETTINGS, extension_files, named_script_files
 from scaffold.core.errors import StoreError, UsageError
 from scaffold.git.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
@@ -25,6 +26,8 @@ from scaffold.tools.content.safe_open import open_file
 
 PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
+MAX_TOTAL_BYTES = 32_000_000
+"""Of all files of a folder's configuration."""
 
 
 def folder_trust(start: Path, *, once: bool = False) -> TrustStatus:
@@ -51,8 +54,7 @@ def read_folder(start: Path) -> FolderConfig:
             raise NotADirectoryError(start)
     except (OSError, RuntimeError) as error:
         raise UsageError(f"there is no folder {start}", "Name an existing folder.") from error
-    pieces = (_piece(place.top, name) for name in (*ACTIVE_FILES, *_hook_files(place.top)))
-    return FolderConfig(place.top, place.common_dir.as_uri(), tuple(piece for piece in pieces if piece is not None))
+    return FolderConfig(place.top, place.common_dir.as_uri(), tuple(_pieces(place.top)))
 
 
 def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
@@ -98,6 +100,29 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
         notice(f"{PROJECT_PROMPTS} ignored: it is a link that points outside the folder.")
         return None
     return folder
+
+
+def _pieces(top: Path) -> Iterator[TrustFile]:
+    """Yield the files of the folder's configuration, each once."""
+    size, seen = 0, dict[str, TrustFile]()
+    for name in _names(top, seen):
+        if name in seen:
+            continue
+        piece = _piece(top, name)
+        if piece is not None:
+            size += len(piece.content)
+            # Nobody reads so much before accepting it, and it would be read again with each start.
+            seen[name] = piece if size <= MAX_TOTAL_BYTES else TrustFile(name, problem="is more than can be looked at")
+            yield seen[name]
+
+
+def _names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
+    """Yield the names of files that may be of the configuration; `seen` are those that were read meanwhile."""
+    yield from ACTIVE_FILES
+    yield from _hook_files(top)
+    yield from extension_files(top)
+    settings = (seen[name].content for name in HOOK_SETTINGS if name in seen)
+    yield from named_script_files(top, settings)
 
 
 def _hook_files(top: Path) -> list[str]:

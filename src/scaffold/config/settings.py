@@ -54,6 +54,8 @@ class Settings(Struct, frozen=True):
     values: Values
     ignored: tuple[IgnoredConfig, ...] = ()
     """What the project's files contain that has no effect."""
+    trust: TrustStatus | None = None
+    """Whether the folder's own configuration applies; None if no folder was looked at."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -172,13 +174,14 @@ def load_settings(
     values = default_values() | user_values(user_config_file().parent / FOLDER)
     values |= {name: each for name, each in read_settings(user_config_file()).items() if each.value is not None}
     ignored: tuple[IgnoredConfig, ...] = ()
-    if start is not None:
-        values, ignored = _with_project(values, folder_trust(start, once=trust_once), given.get("tier"))
+    trust = None if start is None else folder_trust(start, once=trust_once)
+    if trust is not None:
+        values, ignored = _with_project(values, trust, given.get("tier"))
     if model := environ.get(MODEL_VARIABLE):
         values["model"] = validate_setting("model", model, MODEL_VARIABLE)
     values |= given
     _check_tiers(values)
-    return Settings(values, ignored)
+    return Settings(values, ignored, trust)
 
 
 def _flag_of(setting: str) -> str:

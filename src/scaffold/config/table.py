@@ -19,6 +19,7 @@ from scaffold.config.model_rows import MODEL_ROWS
 from scaffold.config.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.setting import Setting
 from scaffold.config.tier_settings import BUILT_IN_TIERS, MAX_AGENTS, own_tier_setting, tier_rows
+from scaffold.core.extensions import HookSandbox
 from scaffold.core.gates import GateKind
 from scaffold.core.run_settings import (
     FailureSettings,
@@ -237,6 +238,14 @@ _ROWS = (
         "names of MCP servers whose tools also the workers of a run have; programs need a sandbox for that",
         list_of("names of servers", parsers.file_name),
         (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "hooks.sandbox",
+        "which hooks run in the sandbox of commands: `all`, those of the `project`, or `none`",
+        one_of(*get_args(HookSandbox)),
+        "all",
         project=NEVER,
         local=NEVER,
     ),

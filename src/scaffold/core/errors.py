@@ -149,6 +149,10 @@ class TrustError(ScaffoldError):
     """The operation needs trust or sandbox support that this machine does not provide."""
 
 
+class TurnStopped(ScaffoldError):
+    """A hook has stopped the agent; the conversation is kept."""
+
+
 class HumanDecisionRequired(ScaffoldError):
     """Work cannot continue until a human decides the inbox item with the id `item`."""
 

@@ -30,9 +30,13 @@ from scaffold.policy.secret.files import SECRET_FILES, secret_entry
 from scaffold.policy.secret.home import view_of_home
 from scaffold.policy.secret.scan import secret_scan, targets
 from scaffold.policy.secret.sources import credential_paths
-from scaffold.policy.trust import ACTIVE_FILES
+from scaffold.policy.trust import ACTIVE_FILES, COMMAND_FOLDER, ROLE_FOLDER, SCRIPT_FOLDER, SKILL_FOLDERS
 
-READ_ONLY_PATHS = (".git", ".scaffold", ".husky", ".claude/hooks", ".claude/plugins", *ACTIVE_FILES)
+READ_ONLY_PATHS = (
+    *(".git", ".scaffold", ".husky", ".claude/plugins"),
+    *(SCRIPT_FOLDER, *SKILL_FOLDERS, ROLE_FOLDER, COMMAND_FOLDER),
+    *ACTIVE_FILES,
+)
 """Files that git, Scaffold and agents run or obey, relative to the workspace; commands cannot change or create them."""
 
 LOGIN_FILES = (
@@ -98,6 +102,8 @@ class SandboxInputs(Struct, frozen=True, kw_only=True):
     """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
     shown: Sequence[Path] = ()
     """Paths inside `private` or a system temporary folder that commands may read."""
+    protected: Sequence[Path] = ()
+    """Other files that commands cannot change or create, such as the scripts of hooks."""
     searched: Sequence[Path] = ()
     """Checkouts whose untracked secrets are hidden, `root` or the one around it among them."""
     disposable: bool = False
@@ -114,6 +120,7 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
     root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
     protected = (
         *(root / name for name in READ_ONLY_PATHS),
+        *inputs.protected,
         # In an internal checkout they may be part of the work; they land only if they were approved.
         *(root / name for name in EDITOR_FILES if not inputs.disposable),
         # Git runs what is in that folder, outside the sandbox, with the user's next command.

@@ -44,6 +44,21 @@ HOOK_FILES: Mapping[str, str] = {
 """Glob relative to the folder -> description, of the files that define commit hooks. Agents may change most of them;
 those of the run's base that the user trusts are the ones that run."""
 
+SKILL_FILE = "SKILL.md"
+SKILL_FOLDERS = (".claude/skills", ".agents/skills")
+ROLE_FOLDER = ".claude/agents"
+COMMAND_FOLDER = ".claude/commands"
+SCRIPT_FOLDER = ".claude/hooks"
+
+EXTENSION_FILES: Mapping[str, str] = {
+    f"{SCRIPT_FOLDER}/**": "a script for hooks of agents, or what it needs",
+    **{f"{folder}/*/{SKILL_FILE}": "a skill: instructions that agents may follow" for folder in SKILL_FOLDERS},
+    f"{ROLE_FOLDER}/**": "a role: the instructions of a kind of agent",
+    f"{COMMAND_FOLDER}/**": "a command: a message that you send by its name",
+}
+"""Glob relative to the folder -> description, of the files that agents read or run. See `config/extension_files.py`."""
+NAMED_SCRIPT = "a script that a hook of agents runs"
+
 MAX_BYTES = 1_000_000
 """A larger configuration file is rejected: no user would have read it before accepting it."""
 
@@ -119,17 +134,33 @@ class TrustStatus(Struct, frozen=True):
     def hook_digests(self) -> dict[str, str]:
         """Return {name: digest} of the files that define commit hooks; none if they are not trusted."""
         known = self.folder.digests if self.trusted else {}
-        return {name: digest for name, digest in known.items() if name not in ACTIVE_FILES}
+        return {name: digest for name, digest in known.items() if _described_by(HOOK_FILES, name)}
 
     def content(self, name: str) -> bytes | None:
         """Return the contents of a configuration file; None if it is missing or not trusted."""
         return next((piece.content for piece in self.folder.pieces if piece.name == name and self.trusted), None)
 
 
+def is_extension(piece: TrustFile) -> bool:
+    """Return whether a file has hooks, skills, roles or commands, or is what a hook runs."""
+    if piece.name in {".claude/settings.json", ".claude/settings.local.json"}:
+        return b"hooks" in piece.content
+    return piece.name not in ACTIVE_FILES and not _described_by(HOOK_FILES, piece.name)
+
+
 def description(name: str) -> str:
     """Return what a file of a folder's configuration is."""
-    known = ACTIVE_FILES.get(name)
-    return known or next(what for glob, what in HOOK_FILES.items() if matches(glob, name))
+    return (
+        ACTIVE_FILES.get(name)
+        or _described_by(HOOK_FILES, name)
+        or _described_by(EXTENSION_FILES, name)
+        or NAMED_SCRIPT
+    )
+
+
+def _described_by(globs: Mapping[str, str], name: str) -> str:
+    """Return what the first of the globs that matches the name says; empty if none does."""
+    return next((what for glob, what in globs.items() if matches(glob, name)), "")
 
 
 def trust_status(folder: FolderConfig, agreed: Sequence[Mapping[str, str]], *, once: bool = False) -> TrustStatus:

@@ -11,6 +11,7 @@ import msgspec
 
 from scaffold.agent.context.attachments import attach
 from scaffold.agent.files_note import folder_note
+from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks, Prompt
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
 from scaffold.agent.mcp.access import NO_SERVERS, AgentServers
@@ -35,24 +36,23 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
-from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import (
     OpenConversation,
+    first_effort,
     store_effort,
-    stored_effort,
     stored_modes,
     stored_seen_files,
     stored_todos,
 )
+from scaffold.session.extensions.hooks import session_hooks
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.mcp.of_session import session_servers
 from scaffold.session.mcp.offered_tools import OfferedTools
@@ -64,7 +64,7 @@ from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
 from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
-from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.session.tools import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
@@ -77,6 +77,7 @@ class Session:
     """An open conversation with its agent; made by `open_session`."""
 
     agent: Agent
+    hooks: AgentHooks = NO_HOOKS
     _context: SessionContext
     servers: AgentServers = NO_SERVERS
     _offered: OfferedTools
@@ -101,10 +102,10 @@ class Session:
         self.modes = stored_modes(conversation, options.mode)
         self.gate = ApprovalGate(
             options.rules,
-            workspace=WorkspacePaths.on_disk(options.cwd, options.home),
+            workspace=WorkspacePaths.on_disk(options.cwd, options.home, options.hook_scripts),
             clock=SystemClock(),
             tell=self._approval_decided,
-            shell=_load_shell_policy,
+            shell=load_shell_policy,
             approver=Delegation(parent.ask_parent) if parent else ask,
             mode=lambda: self.modes.current,
         )
@@ -146,10 +147,15 @@ class Session:
             self._notice(given.text)
             return TurnResult("", Usage(), 0)
         words, material = given
+        material = "\n\n".join(filter(None, (material, await self.hooks.user_input(words or material))))
         self.file_history.begin_turn(words)
         await self.renew_tools()
         await self._recall(f"{words}\n{material}")
-        return await self.agent.turn((*self.user_content(words, material), *images))
+        return await self.turn((*self.user_content(words, material), *images))
+
+    async def turn(self, prompt: Prompt) -> TurnResult:
+        """Let the agent take a turn; hooks may want it to go on. Raises what `Agent.turn` raises."""
+        return await self.hooks.turn(self.agent, prompt)
 
     async def _recall(self, message: str) -> None:
         found = await self._memories.context_for(message)
@@ -213,7 +219,7 @@ class Session:
         self.tools = await self._offered.now()
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
-        typed = NoIncoming() if self.plugins.reads_input else self._observer.incoming
+        typed = NoIncoming() if self.plugins.reads_input or self.hooks.reads_input else self._observer.incoming
         self.agent = Agent(
             model=self.plugins.hooked(model),
             tools=self.tools,
@@ -225,9 +231,12 @@ class Session:
                 on_compaction=self._seen.forget_lines,
                 incoming=MergedIncoming(self.peers.incoming, typed),
                 watch=RepeatNotes().watch,
+                may_compact=self.hooks.may_compact,
                 redactor=self._redactor,
             ),
         )
+        if self._parent is None:
+            await self.hooks.started("startup" if self.open_conversation.stored is None else "resume")
 
     async def renew_tools(self) -> None:
         """Offer the tools that MCP servers have by now, from the next turn on."""
@@ -238,6 +247,8 @@ class Session:
     async def close(self) -> None:
         """End the subagents and background commands, and release the resources."""
         try:
+            if self._parent is None:
+                await self.hooks.ended("other")
             await self.peers.close()
         finally:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
@@ -263,28 +274,28 @@ class Session:
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         sandbox = await self._sandbox()
-        loaded = await load_session_tools(
-            ToolSetup(
-                cwd=self.options.cwd,
-                gate=self.gate,
-                conversation=self.open_conversation.id,
-                environ=self._environment(),
-                sandbox=sandbox,
-                modes=self.modes,
-                todos=self.todos,
-                more=(
-                    *self._memories.tools(subagent=self._parent is not None),
-                    *(() if self._parent else self.peers.tools),
-                ),
-                documents=self._memories.documents,
-                history=self.file_history,
-                redactor=self._redactor,
-                commands=self._commands,
-                seen=self._seen,
-            )
+        setup = ToolSetup(
+            cwd=self.options.cwd,
+            gate=self.gate,
+            conversation=self.open_conversation.id,
+            environ=self._environment(),
+            sandbox=sandbox,
+            modes=self.modes,
+            todos=self.todos,
+            more=(
+                *self._memories.tools(subagent=self._parent is not None),
+                *(() if self._parent else self.peers.tools),
+            ),
+            documents=self._memories.documents,
+            history=self.file_history,
+            redactor=self._redactor,
+            commands=self._commands,
+            seen=self._seen,
         )
+        loaded = await load_session_tools(setup)
         for notice in loaded.notices:
             self._notice(notice)
+        self.hooks = session_hooks(setup, self.options, subagent=self._parent is not None, tell=self._notice)
         self._tell_what_is_left_out()
         self.plugins = await session_plugins(
             self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._notice
@@ -298,7 +309,11 @@ class Session:
         """Return the sandbox of commands; its access to named hosts lasts until the session is closed."""
         options = self.options
         found = await session_sandbox(
-            options.sandbox, options.cwd, options.home, conversation=self.open_conversation.id
+            options.sandbox,
+            options.cwd,
+            options.home,
+            conversation=self.open_conversation.id,
+            scripts=options.hook_scripts,
         )
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._notice(notice)
@@ -356,16 +371,10 @@ class Session:
             system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
             context=self._context,
             max_requests=options.max_turns,
-            effort=self._first_effort(),
+            effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,
             compaction=options.compaction,
             must_answer=True,
         )
-
-    def _first_effort(self) -> Effort:
-        chosen, opened = self.options.chosen_effort, self.open_conversation
-        if chosen is not None:
-            store_effort(opened, chosen)
-        return stored_effort(opened.store, opened.id) or self.options.effort
 
     def _make_peers(self) -> Peers:
         options, conversation = self.options, self.open_conversation
@@ -416,12 +425,6 @@ class Session:
         )
 
 
-def _load_shell_policy() -> ShellPolicy:
-    """Import and return the policy for shell commands, for the first one."""
-    policy: ShellPolicy = lazy_import(SHELL_POLICY)()
-    return policy
-
-
 @asynccontextmanager
 async def open_session(
     options: SessionOptions,
@@ -442,7 +445,3 @@ async def open_session(
         yield session
     finally:
         await session.close()
-
-
-SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
-"""Takes no arguments and returns the policy for shell commands: its parser takes long to load."""

@@ -126,6 +126,13 @@ def store_effort(opened: OpenConversation, effort: Effort) -> None:
         opened.store.conversations.keep_effort(opened.id, effort, me=opened.owner)
 
 
+def first_effort(opened: OpenConversation, chosen: Effort | None) -> Effort | None:
+    """Return how much the model thinks from the start on, after storing what was chosen; None if nobody has said."""
+    if chosen is not None:
+        store_effort(opened, chosen)
+    return stored_effort(opened.store, opened.id)
+
+
 def stored_effort(store: UserStore, conversation: ConversationId) -> Effort | None:
     """Return how much the model thinks, as the user chose it for the conversation; None if that was never chosen."""
     stored = store.conversations.state(conversation).effort

@@ -10,6 +10,7 @@ from msgspec import Struct
 from scaffold.agent.mcp.access import ServersFile
 from scaffold.agent.modes import Mode
 from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.core.extensions import Extensions, Role
 from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
 
@@ -53,6 +54,15 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """Servers that a face was given for this session, besides those of the user's files."""
     mcp_socket: Path | None = None
     """Where a subagent reaches the MCP servers of its session; None if that has none."""
+    extensions: Extensions = Extensions()
+    """The hooks, skills, roles and commands that apply."""
+    role: Role | None = None
+    """That of a subagent; None for none."""
+
+    @property
+    def hook_scripts(self) -> tuple[Path, ...]:
+        """The project's files that hooks run."""
+        return tuple(Path(self.extensions.folder, name) for name in self.extensions.scripts)
 
 
 class SubagentOptions(Struct, frozen=True, kw_only=True):

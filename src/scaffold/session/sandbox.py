@@ -1,6 +1,7 @@
 """The sandbox of the commands of a session of `ralph`."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from scaffold.config.permissions import LEVEL_CACHE
@@ -11,11 +12,13 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, probe_level
 
 
-async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str) -> SandboxSpec | None:
+async def session_sandbox(
+    sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str, scripts: Sequence[Path] = ()
+) -> SandboxSpec | None:
     """Return the sandbox of commands that a conversation runs in `root`; None for no sandbox.
 
-    Its temporary folder is removed with the conversation's command outputs. TrustError if a sandbox is required and
-    none works.
+    Commands cannot write `scripts`, which hooks run. Its temporary folder is removed with the conversation's command
+    outputs. TrustError if a sandbox is required and none works.
     """
     root = root.resolve()  # noqa: ASYNC240 - as quick as the other disk reads here
     dirs, checkout = user_dirs(), find_checkout(root)
@@ -28,6 +31,7 @@ async def session_sandbox(sandbox: SandboxSettings, root: Path, home: Path, *, c
         shown=(dirs.data / "packages", outputs, *(required_folders(checkout) if checkout else ())),
         # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         searched=(checkout or root,),
+        protected=scripts,
     )
     return await build_sandbox_spec(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
 

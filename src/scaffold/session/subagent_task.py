@@ -46,7 +46,7 @@ async def _run_session(
     redacted = RedactingReporter(reporter, redactor_for(os.environ, options.session.cwd))
     try:
         async with open_session(options.session, conversation, redacted, parent=link) as session:
-            finish = await session.agent.turn((Text(task_prompt(subagent)),))
+            finish = await session.turn((Text(task_prompt(subagent)),))
     except ScaffoldError as error:
         # A failed subagent may have said something useful before its error.
         text = session.usage_counter.text if session else ""

@@ -16,6 +16,7 @@ from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
@@ -99,6 +100,16 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     own = loading.result()
     watched = tuple(map(setup.history.watch, (*tools, *own.tools)))
     return SessionTools(tuple(map(setup.gate.guard, with_read_cache(watched, cwd, setup.seen))), own.notices)
+
+
+def load_shell_policy() -> ShellPolicy:
+    """Import and return the policy for shell commands, for the first one."""
+    policy: ShellPolicy = lazy_import(SHELL_POLICY)()
+    return policy
+
+
+SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
+"""Takes no arguments and returns the policy for shell commands: its parser takes long to load."""
 
 
 async def _pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:

@@ -44,7 +44,7 @@ def test_files_that_git_shells_and_agents_execute_or_that_grant_access_are_prote
         "my.scaffold/x",
         ".config/ghost/x",
         ".docker/other.json",
-        ".claude/agents/a.md",
+        ".claude/notes/a.md",
         "profile",
         "",
         ".",

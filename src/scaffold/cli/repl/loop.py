@@ -244,7 +244,7 @@ class Repl:
     def _news_arrived(self, group: asyncio.TaskGroup) -> None:
         if self._on_news == "wake":
             self.transcript.notice("messages arrived, and the agent reads them")
-            self._start_turn(self.current.session.agent.turn(()), group)
+            self._start_turn(self.current.session.turn(()), group)
         elif self._on_news == "notify":
             self._on_news = "ignore"
             self.transcript.notice("messages arrived; the agent reads them with your next message")

@@ -54,6 +54,11 @@ PROTECTED_FILES: tuple[str, ...] = (
     ".mcp.json",
     ".claude/settings.json",
     ".claude/settings.local.json",
+    ".claude/hooks",
+    ".claude/skills",
+    ".claude/agents",
+    ".claude/commands",
+    ".agents/skills",
     ".config/git",
     *EDITOR_FILES,
 )

@@ -13,6 +13,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
+from scaffold.policy.permission.call_hooks import NO_CALL_HOOKS, CallHooks
 from scaffold.policy.permission.request import invocation_of, permission_request
 from scaffold.policy.rule.patterns import escape_words
 from scaffold.policy.rule.rules import PermissionRequest, Rule
@@ -32,6 +33,9 @@ COUNTED_RULES = frozenset({"category", "human"})
 """Denials by these rules count towards the pause: refused by the user, or not approved by anyone."""
 UNREPORTED_RULES = frozenset({"category", "--yolo", "read-only"})
 """Permissions by these rules are not reported."""
+
+HOOK_RULE = "hook"
+"""The rule of decisions that a hook brought about."""
 
 _HOST = re.compile(r"[a-z0-9.-]+")
 
@@ -116,6 +120,8 @@ class ApprovalGate:
         self._shell = LazyShellPolicy(shell)
         self._approver = approver
         self._mode = mode
+        self.hooks: CallHooks = NO_CALL_HOOKS
+        """They see each call before it is decided."""
         self._denials: dict[tuple[str, ToolCategory], DenialBackoff] = {}
         self._settled = asyncio.Event()
 
@@ -130,12 +136,24 @@ class ApprovalGate:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             try:
                 request = permission_request(invocation_of(tool, args), self._workspace)
+                # Before the decision: what is decided, and shown to the user, is the call that runs.
+                checked = await self.hooks.before(tool, args)
+                if checked.args is not args:
+                    request = permission_request(invocation_of(tool, checked.args), self._workspace)
             except UsageError as error:
                 return ToolOutput(f"Denied: {error.what}.", failed=True)
-            decision = await self.judge_for("", request)
+            if checked.denied is not None:
+                self._tell(_outcome("", request, PolicyDecision("deny", HOOK_RULE, checked.denied)))
+                return ToolOutput(f"Denied by a hook: {checked.denied}", failed=True)
+            decision = await self.judge_for("", msgspec.structs.replace(request, hook=checked.asks))
             if decision.decision == "deny":
                 return ToolOutput(f"Denied: {decision.reason}.", failed=True)
-            return await tool.run(args)
+            output = await self.hooks.after(tool, checked.args, await tool.run(checked.args))
+            return (
+                msgspec.structs.replace(output, content=f"{output.content}\n\n{checked.note}")
+                if checked.note
+                else output
+            )
 
         return msgspec.structs.replace(tool, run=run)
 
@@ -172,7 +190,10 @@ class ApprovalGate:
         denials = self._denials.get((agent, request.category), DenialBackoff())
         pause_s = denials.pause_s(self._clock.monotonic())
         context = CallContext(workspace=self._workspace, mode=self._mode(), pause_s=pause_s)
-        return _deny_outside(request, await decide_call(request, self._rules, context, self._shell))
+        decision = _deny_outside(request, await decide_call(request, self._rules, context, self._shell))
+        if request.hook and decision.decision == "allow":
+            return PolicyDecision("ask", HOOK_RULE, request.hook)
+        return decision
 
     async def _asked(self, agent: str, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision | None:
         """Return the decision of the user or the delegate; None if another answer settled the question meanwhile."""
@@ -257,7 +278,8 @@ def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, 
         args=request.args,
         digest=request.digest,
         why=decision.reason + _bound_to(request),
-        always="" if rule is None else str(rule),
+        # A hook asks again each time.
+        always=None if request.hook else "" if rule is None else str(rule),
         agent=agent,
     )
 

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.rule.hosts import denied_url, metadata_host
 from scaffold.policy.rule.rules import PermissionRequest
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision, RuleSet
@@ -158,7 +157,7 @@ def _by_path(
         return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
     # `reached` has the paths as written and with links resolved; each of them must be allowed.
     for each in reached:
-        if writes and (entry := protected_entry(each)):
+        if writes and (entry := workspace.protected_path(each)):
             return PolicyDecision(
                 "deny", f"protected:{entry}", f"{each} is protected ({entry}): agents must not write it"
             )

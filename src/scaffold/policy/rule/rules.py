@@ -44,6 +44,8 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
 
     scripts: tuple[tuple[str, str], ...] = ()
     """(name, digest) of the script files that a command runs: an approval holds for these contents."""
+    hook: str = ""
+    """Why a hook wants a human to decide it, whatever the rules allow; empty if none does."""
 
     @property
     def digest(self) -> str:

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol, Self
@@ -133,11 +133,14 @@ class WorkspacePaths(Struct, frozen=True):
     """The workspace, an absolute path."""
     home: str
     files: FileSystem
+    scripts: frozenset[str] = frozenset()
+    """Absolute paths of the scripts that hooks run; no agent may write them."""
 
     @classmethod
-    def on_disk(cls, root: Path, home: Path) -> Self:
-        """Return the workspace `root` of a user with this home, with the files on disk."""
-        return cls(root=str(root), home=str(home), files=DiskFileSystem())
+    def on_disk(cls, root: Path, home: Path, scripts: Iterable[Path] = ()) -> Self:
+        """Return the workspace `root` of a user with this home, with the files on disk, links resolved in `scripts`."""
+        guarded = frozenset(name for path in scripts for name in (str(path), os.path.realpath(path)))
+        return cls(root=str(root), home=str(home), files=DiskFileSystem(), scripts=guarded)
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
         """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""
@@ -164,8 +167,16 @@ class WorkspacePaths(Struct, frozen=True):
     def protected(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the entry of `PROTECTED_FILES` that the word names; None if there is none."""
         for path in self.reached(word.text, folders, tilde=word.tilde):
-            if entry := protected_entry(self.within(path)):
+            if entry := self.protected_path(self.within(path)):
                 return entry
+        return None
+
+    def protected_path(self, path: str) -> str | None:
+        """Return why no agent may write a path as `within` returns it: an entry of `PROTECTED_FILES`, or its name."""
+        if entry := protected_entry(path):
+            return entry
+        if self.scripts and os.path.normpath(os.path.join(self.root, path)) in self.scripts:  # noqa: PTH118
+            return f"a hook runs {path}"
         return None
 
     def within(self, path: str) -> str:

@@ -26,8 +26,9 @@ from scaffold.cli.global_options import log_work_in, update_options
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
-from scaffold.cli.render.style import can_redraw, is_terminal
+from scaffold.cli.render.style import can_redraw, is_terminal, print_note
 from scaffold.cli.task_argument import reject_command, reject_file
+from scaffold.config.extensions import find_extensions
 from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.settings import Settings, load_settings
@@ -324,6 +325,7 @@ def session_options(flags: RalphFlags, settings: Settings, stored: StoredConvers
         sandbox=sandbox_settings(settings),
         plugin_network=settings.texts("plugins.network"),
         trust_once=flags.trust_once,
+        extensions=find_extensions(settings, settings.trust, home=Path.home(), notice=print_note),
     )
 
 

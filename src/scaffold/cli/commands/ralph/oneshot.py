@@ -91,7 +91,7 @@ async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
     # Subagents end with this process, and their results would be lost.
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()
-        result = await session.agent.turn(())
+        result = await session.turn(())
     if result.stop == "refused":
         return _OneshotOutcome("refused", "the model declined to answer", FAILED)
     return _OneshotOutcome()

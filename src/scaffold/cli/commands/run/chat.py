@@ -15,6 +15,7 @@ from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
+from scaffold.config.extensions import find_extensions
 from scaffold.config.parsers import SIZES
 from scaffold.config.permissions import permission_rules, sandbox_settings
 from scaffold.config.run_settings import RunFlags, chosen_models, setting_overrides
@@ -69,4 +70,5 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         sandbox=sandbox_settings(settings),
         plugin_network=settings.texts("plugins.network"),
         mcp=False,
+        extensions=find_extensions(settings, settings.trust, home=Path.home(), notice=print_note),
     )

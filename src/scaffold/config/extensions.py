@@ -1,0 +1,36 @@
+"""The hooks, skills, roles and commands of a session or a run: the project's if it is trusted, and the user's own."""
+
+import os
+from pathlib import Path
+
+from scaffold.agent.prompts import Notice
+from scaffold.config.settings import Settings
+from scaffold.core.extensions import Extensions
+from scaffold.host.startup import lazy_import
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.trust import TrustFile, TrustStatus, is_extension
+
+READ = "scaffold.config.read_extensions:read_extensions"
+"""Takes what `find_extensions` does, after the project's files; imported if there is something to read."""
+HOOKS_FILE = "hooks.json"
+"""The user's own hooks, in the configuration directory."""
+OWN_ENTRIES = (HOOKS_FILE, "skills", "agents", "commands")
+CLAUDE_FOLDER = ".claude"
+
+
+def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice) -> Extensions:
+    """Return what applies in a folder; `notice` receives a line about each thing that has no effect.
+
+    `trust` is that of the folder; None without one.
+    """
+    files = extension_pieces(trust)
+    own = (home / CLAUDE_FOLDER, *(user_dirs().config / name for name in OWN_ENTRIES))
+    if not files and not any(map(os.path.lexists, own)):
+        return Extensions()
+    found: Extensions = lazy_import(READ)(files, settings, trust, home=home, notice=notice)
+    return found
+
+
+def extension_pieces(trust: TrustStatus | None) -> tuple[TrustFile, ...]:
+    """Return the files of a folder that have hooks, skills, roles or commands, trusted or not."""
+    return () if trust is None else tuple(piece for piece in trust.folder.pieces if is_extension(piece))

@@ -1,0 +1,1 @@
+"""Hooks: commands that people run at events of an agent."""

@@ -1,0 +1,1 @@
+"""Skills, roles and commands: Markdown files with front matter."""

@@ -1,0 +1,1 @@
+"""The hooks, skills, roles and commands of a session of `ralph`."""

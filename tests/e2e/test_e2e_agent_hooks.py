@@ -1,0 +1,74 @@
+"""Hooks in the real `ralph`: of a folder that is trusted or not, in the sandbox."""
+
+import asyncio
+import json
+
+import pytest
+
+from builders import machine_sandbox
+from support.scenario import Scenario, calls_entry, shell, text_entry, write
+
+NO_PUSH = """#!/bin/sh
+if grep -q 'git push'; then echo "no agent pushes" >&2; exit 2; fi
+"""
+SETTINGS = {
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [{"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/.claude/hooks/no-push.sh'}],
+            }
+        ],
+        "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo 'It rains.'"}]}],
+        "Stop": [{"hooks": [{"type": "command", "command": "cat > stopped.json; touch ~/escaped || true"}]}],
+    }
+}
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(tmp_path)
+
+
+def place_hooks(repo, settings=SETTINGS):
+    folder = repo / ".claude" / "hooks"
+    folder.mkdir(parents=True)
+    script = folder / "no-push.sh"
+    script.write_text(NO_PUSH)
+    script.chmod(0o755)
+    (repo / ".claude" / "settings.json").write_text(json.dumps(settings))
+    return script
+
+
+def ralph(scenario, *args):
+    done = scenario.call(scenario.command("ralph", *args, "--output-format", "stream-json"))
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+@pytest.mark.slow
+def test_a_hook_of_a_trusted_folder_blocks_a_push_and_one_of_another_does_not_run(scenario):
+    """RA-16."""
+    script = place_hooks(scenario.repo)
+    pushing = calls_entry("agent", shell("git push origin main"), write(".claude/hooks/no-push.sh", "exit 0"), turn=1)
+    cassette = f"cassette:{scenario.replies(pushing, text_entry('agent'))}"
+    before, said = ralph(scenario, "push", "--model", cassette, "--yolo")
+    assert "hooks of this folder ignored: folder not trusted" in said
+    assert "no agent pushes" not in str(before)
+    assert (
+        'runs `"$CLAUDE_PROJECT_DIR"/.claude/hooks/no-push.sh` on PreToolUse'
+        in scenario.scaffold("trust", "--show").stdout
+    )
+    assert scenario.scaffold("trust", "--yes").returncode == 0
+    after, _ = ralph(scenario, "push", "--model", cassette, "--yolo")
+    results = [each["content"] for each in after if each["type"] == "tool_result"]
+    assert results[0] == "Denied by a hook: no agent pushes"
+    assert "protected (.claude/hooks)" in results[1]
+    assert script.read_text() == NO_PUSH
+    told = json.loads((scenario.repo / "stopped.json").read_text())
+    assert told["last_assistant_message"] == "done"
+    if asyncio.run(machine_sandbox()).level != "none":
+        assert not (scenario.home / "escaped").exists()
+    script.write_text(NO_PUSH + "exit 0\n")
+    changed, said = ralph(scenario, "push", "--model", cassette, "--yolo")
+    assert ".claude/hooks/no-push.sh changed" in said
+    assert "no agent pushes" not in str(changed)
