@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.json import encode
 
+import agent_hook
 import command_start
 import git_worktree
 import landing
@@ -45,6 +46,7 @@ BENCHES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "pdf-pages": pdf_pages.rows,
     "plan-lint": plan_lint.rows,
     "plugin-hook": plugin_hook.rows,
+    "agent-hook": agent_hook.rows,
     "policy-decision": policy_decision.rows,
     "proof": proof.rows,
     "ralph-agents": ralph_agents.rows,

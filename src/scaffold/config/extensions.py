@@ -3,15 +3,20 @@
 import os
 from pathlib import Path
 
+from msgspec import structs
+
 from scaffold.agent.prompts import Notice
 from scaffold.config.settings import Settings
 from scaffold.core.extensions import Extensions
+from scaffold.git.repository import Repository
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import TrustFile, TrustStatus, is_extension
 
 READ = "scaffold.config.read_extensions:read_extensions"
 """Takes what `find_extensions` does, after the project's files; imported if there is something to read."""
+KEEP = "scaffold.config.read_extensions:keep_files"
+"""Takes what was found, the trust of its folder, and where to copy the files."""
 HOOKS_FILE = "hooks.json"
 """The user's own hooks, in the configuration directory."""
 OWN_ENTRIES = (HOOKS_FILE, "skills", "agents", "commands")
@@ -29,6 +34,22 @@ def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path
         return Extensions()
     found: Extensions = lazy_import(READ)(files, settings, trust, home=home, notice=notice)
     return found
+
+
+def run_extensions(
+    repository: Repository, settings: Settings, trust: TrustStatus, *, keep: bool, notice: Notice
+) -> Extensions:
+    """Return what the workers of a run use; with `keep`, the project's files of it are copied next to the store.
+
+    What the user, or an agent, changes in the repository afterwards is not the run's.
+    """
+    found = find_extensions(settings, trust, home=Path.home(), notice=notice)
+    # Workers have no user who could send a message by its name.
+    found = structs.replace(found, commands=())
+    if not keep or not found.folder:
+        return found
+    kept: Extensions = lazy_import(KEEP)(found, trust, repository.common_dir / "scaffold" / "extensions")
+    return kept
 
 
 def extension_pieces(trust: TrustStatus | None) -> tuple[TrustFile, ...]:

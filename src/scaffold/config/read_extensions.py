@@ -2,9 +2,12 @@
 
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
+
+from msgspec import structs
 
 from scaffold.agent.prompts import Notice
 from scaffold.config.extension_files import HOOK_SETTINGS, markdown_files, skill_files
@@ -14,15 +17,18 @@ from scaffold.core.extensions import Extensions, Hook, HookSandbox
 from scaffold.core.printable_text import count_of, one_line
 from scaffold.extensions.hooks.settings import HookFile, read_hooks
 from scaffold.extensions.prompt_files.parsed import FoundFile, parse_commands, parse_roles, parse_skills
+from scaffold.host.files import delete_path
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust import (
     COMMAND_FOLDER,
     MAX_BYTES,
     ROLE_FOLDER,
+    SCRIPT_FOLDER,
     SKILL_FILE,
     SKILL_FOLDERS,
     TrustFile,
     TrustStatus,
+    fingerprint,
 )
 
 MOST_NOTICES = 10
@@ -60,6 +66,32 @@ def read_extensions(
         commands=commands,
         sandbox=cast("HookSandbox", settings.text("hooks.sandbox")),  # the parser checked it
     )
+
+
+def keep_files(found: Extensions, trust: TrustStatus, place: Path) -> Extensions:
+    """Copy the project's files that the extensions need into a folder in `place`, and return them as of that folder.
+
+    The bytes that are trusted are written, not those that are on the disk by now.
+    """
+    needed = {*found.scripts, *(skill.file for skill in found.skills if not skill.file.startswith("/"))}
+    pieces = [
+        piece for piece in trust.folder.pieces if piece.name in needed or piece.name.startswith(f"{SCRIPT_FOLDER}/")
+    ]
+    digests = {piece.name: piece.digest for piece in pieces}
+    folder = place / fingerprint(digests)
+    if not folder.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix="new-", dir=place))
+        for piece in pieces:
+            copy = fresh / piece.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(piece.content)
+            copy.chmod(0o755 if os.access(trust.folder.top / piece.name, os.X_OK) else 0o644)
+        try:
+            fresh.rename(folder)
+        except OSError:  # another run was faster
+            delete_path(fresh)
+    return structs.replace(found, folder=str(folder), digests=digests)
 
 
 def _hooks(

@@ -8,6 +8,7 @@ from msgspec import Struct, structs
 from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
 from scaffold.agent.prompts import Notice
 from scaffold.config.budget import budget_tokens, with_default_tokens, with_more, with_tier_tokens
+from scaffold.config.extensions import run_extensions
 from scaffold.config.folder_trust import folder_trust, prompt_folders
 from scaffold.config.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.permissions import detect_sandbox_level, permission_settings, sandbox_settings
@@ -106,8 +107,8 @@ async def run_settings(
     # Before anything is stored: a run that could never work in its sandbox should not exist.
     require_sandbox(sandbox, await detect_sandbox_level())
     author, committer = await signatures(context.repository)
-    root, once = context.repository.root, flags.trust_once
-    limits, tier = run_limits(settings), settings.tier()
+    root, once, limits, tier = context.repository.root, flags.trust_once, run_limits(settings), settings.tier()
+    trust = _repository_trust(root, once=once, notice=notice)
     models = chosen_models(settings, tier, limits.budget_usd, notice=notice)
     model = models.model
     planning = planning_settings(settings, flags, planner=planner)
@@ -125,7 +126,7 @@ async def run_settings(
         limits=limits,
         planning=planning,
         sandbox=sandbox,
-        environment=environment_settings(settings, _repository_trust(root, once=once, notice=notice)),
+        environment=environment_settings(settings, trust),
         permissions=permission_settings(settings, yolo=flags.yolo),
         gates=gate_settings(settings),
         landing=landing_settings(settings),
@@ -136,6 +137,7 @@ async def run_settings(
         taking=taking_settings(settings, flags),
         plugins=plugin_settings(settings),
         mcp=McpSettings(workers=settings.texts("mcp.workers"), trust_once=once),
+        extensions=run_extensions(context.repository, settings, trust, keep=not flags.dry_run, notice=notice),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
 

@@ -149,6 +149,10 @@ class TrustError(ScaffoldError):
     """The operation needs trust or sandbox support that this machine does not provide."""
 
 
+class HookUnusable(ScaffoldError):
+    """A hook that guards something cannot run, so what it guards cannot be done."""
+
+
 class TurnStopped(ScaffoldError):
     """A hook has stopped the agent; the conversation is kept."""
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
+from scaffold.core.extensions import Extensions
 from scaffold.core.gates import Gate, TaggedTests
 from scaffold.core.plan import TaskType
 from scaffold.core.tool import ToolCategory
@@ -416,6 +417,8 @@ class RunSettings(Struct, frozen=True, kw_only=True):
     taking: TakingSettings = TakingSettings()
     plugins: PluginSettings = PluginSettings()
     mcp: McpSettings = McpSettings()
+    extensions: Extensions = Extensions()
+    """The hooks, skills and roles of its workers."""
 
     @property
     def human_reviews(self) -> bool:

@@ -10,6 +10,7 @@ from scaffold.core.errors import (
     BudgetExceeded,
     ContextOverflow,
     GitError,
+    HookUnusable,
     HumanDecisionRequired,
     ModelAccessDenied,
     ModelUnavailable,
@@ -43,6 +44,7 @@ from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
 from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
+from scaffold.worker.extensions.hooks import worker_hooks
 from scaffold.worker.file_requests import grant_approved_requests
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.native_executor import watched_agent
@@ -205,9 +207,9 @@ class Worker:
             grant_approved_requests(context)
             ending = None
             try:
-                async with worker_plugins(context) as plugins:
+                async with worker_hooks(context) as hooks, worker_plugins(context) as plugins:
                     more = await server_tools(context)
-                    context = msgspec.structs.replace(context, plugins=plugins, server_tools=more)
+                    context = msgspec.structs.replace(context, plugins=plugins, hooks=hooks, server_tools=more)
                     ending = await self._execute(context)
             finally:
                 await merge_shared_folder(self._run_context, task, shared)
@@ -253,8 +255,8 @@ def _ending_of(error: ScaffoldError) -> AttemptEnd:
         case ModelUnavailable():
             is_denied = isinstance(error, ModelAccessDenied)
             return AttemptEnd("no_access" if is_denied else "unavailable", error.in_full)
-        # Every attempt would begin with the same prompt, and end in the same way.
-        case ContextOverflow():
+        # Every attempt would begin with the same prompt, or the same hook, and end in the same way.
+        case ContextOverflow() | HookUnusable():
             return AttemptEnd("executor_failed", error.in_full, permanent=True)
         # The machine failed, which says nothing about the work.
         case GitError() | StoreUnavailable():

@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec import Struct, field
 
+from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
 from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment
@@ -62,6 +63,8 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """The user's plugins that its agent works with."""
     server_tools: tuple[Tool, ...] = ()
     """The tools of the run's MCP servers, not gated."""
+    hooks: AgentHooks = NO_HOOKS
+    """The hooks of the run, around the calls and turns of its agent."""
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
 

@@ -36,6 +36,7 @@ from scaffold.worker.critique import (
     decide_next_step,
     requests_end,
 )
+from scaffold.worker.extensions.hooks import accepted_by_hooks
 from scaffold.worker.hook_fixes import HookFixes
 from scaffold.worker.learner import Learner
 from scaffold.worker.learnings import last_failure, with_learnings, with_learnings_of_failure
@@ -303,6 +304,7 @@ class ChangeLoop:
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
             verification = await with_uncited_criteria(self._context, self._said, verification)
+            verification = await accepted_by_hooks(self._context, verification)
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
         if not judged.passed:
             return judged

@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.agent.files_note import files_note
+from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
 from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
@@ -52,21 +53,23 @@ def watched_agent(context: AttemptContext, model: Model, continued: WaitingTurn 
     """
     repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
     commands = BackgroundCommands(context.run_context.outputs(context.task.attempt.run_id, context.task.attempt.id))
-    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands, continued), commands)
+    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands, continued), commands, context.hooks)
     return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
 
 
 class AgentWithoutLeftovers:
     """An agent whose background commands end with each turn: nothing may change the worktree while it is checked."""
 
-    def __init__(self, agent: TurnTaker, commands: BackgroundCommands) -> None:
+    def __init__(self, agent: TurnTaker, commands: BackgroundCommands, hooks: AgentHooks = NO_HOOKS) -> None:
+        """`hooks` may want it to go on."""
         self._agent = agent
+        self._hooks = hooks
         self._commands = commands
 
     async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
         """Take one turn."""
         try:
-            return await self._agent.turn(prompt)
+            return await self._hooks.turn(self._agent, prompt)
         finally:
             await self._commands.end_all()
 
@@ -210,4 +213,6 @@ def _guarded(
         confined=context.sandbox is not None,
         tell=approval_logger(journal),
     )
+    if human is not None:
+        gate.hooks = context.hooks
     yield from map(gate.guard, tools if human is None else map(human.guard, tools))

@@ -80,6 +80,18 @@ class AgentHooks(CallHooks, Protocol):
         """Return whether the conversation may be shortened: `manual` or `auto`."""
         ...
 
+    async def incomplete(self, task: str, subject: str) -> str:
+        """Return why a task must not count as completed; empty if it may."""
+        ...
+
+    async def worktree_created(self, name: str) -> None:
+        """Run the hooks for the worktree in which the agent begins; ScaffoldError if it must not."""
+        ...
+
+    async def worktree_removed(self, name: str) -> None:
+        """Run the hooks for the worktree that the agent leaves; they may not write there."""
+        ...
+
 
 class NoHooks:
     """The hooks of an agent without any."""
@@ -103,6 +115,16 @@ class NoHooks:
     async def may_compact(self, trigger: str) -> bool:  # noqa: ARG002 - there is no hook
         """Return True."""
         return True
+
+    async def incomplete(self, task: str, subject: str) -> str:  # noqa: ARG002 - there is no hook
+        """Return nothing."""
+        return ""
+
+    async def worktree_created(self, name: str) -> None:
+        """Do nothing."""
+
+    async def worktree_removed(self, name: str) -> None:
+        """Do nothing."""
 
     async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:  # noqa: ARG002 - there is no hook
         """Return the call."""

@@ -8,7 +8,7 @@ from msgspec import structs
 from scaffold.agent.hooks.access import HookSetup, Prompt, TakesTurns
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.errors import ScaffoldError, TurnStopped
+from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
 from scaffold.core.extensions import HookEvent
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
@@ -33,14 +33,14 @@ class OpenedHooks:
         self._completed: set[str] = set()
         self._opening = ""
         """What the hooks at the start said, for the first message."""
-        place = HookPlace(
+        self._place = HookPlace(
             cwd=setup.cwd,
             project=setup.project,
             environ=setup.environ,
             sandbox=setup.sandbox,
             about={"session_id": setup.session, "transcript_path": setup.transcript},
         )
-        self.runner = HookRunner(setup.extensions, place, setup.tell)
+        self.runner = HookRunner(setup.extensions, self._place, setup.tell)
 
     @property
     def reads_input(self) -> bool:
@@ -96,6 +96,31 @@ class OpenedHooks:
         if refused is not None and refused != answer.broken:
             self._setup.tell(f"a hook keeps the conversation as it is: {one_line(refused)}")
         return refused is None
+
+    async def incomplete(self, task: str, subject: str) -> str:
+        """Return why a task must not count as completed; empty if it may."""
+        about = {"task_id": task, "task_subject": utf8_safe(subject)}
+        # What is complete has been checked: nothing may change it any more.
+        place = structs.replace(self._place, writes=False)
+        answer = await self.runner.run("TaskCompleted", {**about, **self._mode()}, place=place)
+        self._check_stop(answer)
+        _require_judged(answer)
+        return self._clean(answer.blocks or "")
+
+    async def worktree_created(self, name: str) -> None:
+        """Run the hooks for the worktree in which the agent begins; ScaffoldError if it must not."""
+        answer = await self.runner.run("WorktreeCreate", self._worktree(name))
+        _require_judged(answer)
+        if answer.blocks is not None or answer.stops is not None:
+            raise HookUnusable(f"a hook does not accept the worktree: {one_line(answer.blocks or '')}", MEND)
+
+    async def worktree_removed(self, name: str) -> None:
+        """Run the hooks for the worktree that the agent leaves; they may not write there."""
+        place = structs.replace(self._place, writes=False)
+        await self.runner.run("WorktreeRemove", self._worktree(name), place=place)
+
+    def _worktree(self, name: str) -> Mapping[str, Any]:
+        return {"name": name, "worktree_path": str(self._setup.cwd)}
 
     async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:
         """Return the call as the hooks leave it; TurnStopped if the agent shall stop."""
@@ -182,4 +207,4 @@ def _about(call: HookCall) -> Mapping[str, Any]:
 def _require_judged(answer: HookAnswer) -> None:
     """Raise ScaffoldError if a hook could not judge: nothing passes it silently."""
     if answer.broken is not None:
-        raise ScaffoldError(answer.broken, MEND)
+        raise HookUnusable(answer.broken, MEND)

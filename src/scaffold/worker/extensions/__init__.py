@@ -1,0 +1,1 @@
+"""The hooks, skills and roles of a worker."""
