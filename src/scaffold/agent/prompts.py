@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.agent.instructions import Instructions
 from scaffold.core.plan import is_review_role
 
-PROMPT_VERSION = 6
+PROMPT_VERSION = 7
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
@@ -52,12 +52,14 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
     return worker_prompt(role, reviews=is_review_role(role), folders=folders, notice=notice)
 
 
-def worker_prompt(role: str, *, reviews: bool, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
+def worker_prompt(
+    role: str, *, reviews: bool, folders: Sequence[str] = (), notice: Notice = ignore_notice, given: str = ""
+) -> str:
     """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt.
 
-    `reviews`: it only reads and gives a verdict.
+    `reviews`: it only reads and gives a verdict. `given` is what the user wrote for the role elsewhere.
     """
-    own = custom_prompt(role, folders, notice) or _text(role if role in BUILT_IN_ROLES else "generic")
+    own = custom_prompt(role, folders, notice) or given or _text(role if role in BUILT_IN_ROLES else "generic")
     parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
     parts.append(_text("verdict" if reviews else "method"))
     return "\n\n".join(parts)
@@ -74,10 +76,10 @@ def step_prompt_rules() -> str:
     return _text("worker_base")
 
 
-def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None) -> str:
-    """Return ralph's base prompt (or the user's `own`) with the project's instructions."""
+def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None, more: str = "") -> str:
+    """Return ralph's base prompt (or the user's `own`) with the project's instructions, and `more` before these."""
     base = _text("session").replace("{method}", _text("method")) if own is None else own.strip()
-    return with_instructions(base, instructions)
+    return with_instructions("\n\n".join(filter(None, (base, more))), instructions)
 
 
 def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
@@ -89,6 +91,11 @@ def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
 def summary_writer_prompt(words: int) -> str:
     """Return the system prompt for a summary of dropped messages, of at most so many words."""
     return _text("summary").replace("{words}", str(words))
+
+
+def skills_prompt(listed: str) -> str:
+    """Return the part of a system prompt about skills; `listed` has a line for each."""
+    return _text("skills").replace("{skills}", listed)
 
 
 def orchestrator_prompt() -> str:

@@ -33,7 +33,9 @@ async def open_sandbox(context: RunContext, run: Run, root: Path, *, name: str) 
 
     Its temporary folder is new, in the folder that `name` selects: an attempt's id, or the merge queue's name.
     """
-    place = SandboxPlace(context.repository, context.cache, context.environ, context.temporary(run.id, name))
+    # The project's skills are in the checkout; the user's own are in a home whose settings are hidden.
+    own = tuple(Path(each.file).parent for each in run.settings.extensions.skills if each.file.startswith("/"))
+    place = SandboxPlace(context.repository, context.cache, context.environ, context.temporary(run.id, name), own)
     async with open_checkout_sandbox(run.settings.sandbox, place, root) as sandbox:
         yield sandbox
 
@@ -48,6 +50,8 @@ class SandboxPlace(Struct, frozen=True):
     """The environment of this process."""
     temporary: Path
     """The folder in which temporary folders of commands are created."""
+    shown: tuple[Path, ...] = ()
+    """Other folders that commands may read."""
 
 
 @asynccontextmanager
@@ -63,7 +67,7 @@ async def open_checkout_sandbox(
         # The state folder has the contracts and results that decide about the
         # work; the git directory itself must stay readable.
         private=(dirs.config, dirs.data, place.cache, state),
-        shown=(place.repository.common_dir,),
+        shown=(place.repository.common_dir, *place.shown),
         searched=(root, place.repository.root),
         disposable=True,
     )

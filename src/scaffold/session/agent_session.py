@@ -12,22 +12,22 @@ import msgspec
 from scaffold.agent.context.attachments import attach
 from scaffold.agent.files_note import folder_note
 from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks, Prompt
-from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import approval_logger
 from scaffold.agent.mcp.access import NO_SERVERS, AgentServers
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput
 from scaffold.agent.ports import AgentIO, MergedIncoming, NoIncoming
-from scaffold.agent.prompts import session_prompt
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
+from scaffold.agent.skills import skill_folders, skill_tools
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.extensions import Role
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
@@ -53,6 +53,7 @@ from scaffold.session.conversation import (
     stored_todos,
 )
 from scaffold.session.extensions.hooks import session_hooks
+from scaffold.session.extensions.roles import model_of_role, system_prompt
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.mcp.of_session import session_servers
 from scaffold.session.mcp.offered_tools import OfferedTools
@@ -215,7 +216,7 @@ class Session:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
         own, repository = await self._load()
-        self._offered = OfferedTools(own, self.plugins, self.servers, self.gate, self._observer)
+        self._offered = OfferedTools(own, self.plugins, self.servers, self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now()
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
@@ -284,9 +285,11 @@ class Session:
             todos=self.todos,
             more=(
                 *self._memories.tools(subagent=self._parent is not None),
+                *skill_tools(self.options.skills),
                 *(() if self._parent else self.peers.tools),
             ),
             documents=self._memories.documents,
+            shown=skill_folders(self.options.skills),
             history=self.file_history,
             redactor=self._redactor,
             commands=self._commands,
@@ -314,6 +317,7 @@ class Session:
             options.home,
             conversation=self.open_conversation.id,
             scripts=options.hook_scripts,
+            shown=skill_folders(options.skills),
         )
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._notice(notice)
@@ -353,10 +357,6 @@ class Session:
 
     def _agent_spec(self, repository: str) -> AgentSpec:
         options = self.options
-        instructions = find_instructions(options.cwd, home=options.home)
-        for each in instructions:
-            if each.notice:
-                self._notice(each.notice)
         environment = SessionEnvironment(
             cwd=options.cwd,
             platform=platform.system(),
@@ -368,7 +368,7 @@ class Session:
         self._context = SessionContext(environment, self.modes, self.todos)
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),
-            system=self._redactor.clean(session_prompt(instructions, own=options.system_prompt)),
+            system=self._redactor.clean(system_prompt(options, self._notice)),
             context=self._context,
             max_requests=options.max_turns,
             effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,
@@ -385,12 +385,13 @@ class Session:
             decider=self.gate.judge_for,
             about=lambda: {"model": self.model, "mode": self.modes.current},
             warn=self._notice,
-            limits=options.subagents,
+            limits=msgspec.structs.replace(options.subagents, roles=options.extensions.roles),
             redactor=self._redactor,
         )
 
-    def _subagent_spec(self, model: str | None) -> SubagentSpec:
+    def _subagent_spec(self, model: str | None, role: Role | None = None) -> SubagentSpec:
         """Return the configuration of the next subagent: that of this session at the moment."""
+        model = model or model_of_role(role, self.options.cwd, self._notice)
         named = self.model if model is None else self._check_model(model)
         # The rules of the moment: they include what the user has allowed "always" since the session began.
         options = msgspec.structs.replace(
@@ -400,6 +401,7 @@ class Session:
             effort=self.agent.effort,
             chosen_effort=None,
             mcp_socket=self.servers.socket,
+            role=role,
         )
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 

@@ -15,9 +15,10 @@ from scaffold.host.identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.conversation import open_conversation
+from scaffold.session.extensions.commands import prompt_text
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter, SessionObserver
-from scaffold.session.slash_syntax import DiffView
+from scaffold.session.slash_syntax import DiffView, SendPrompt
 from scaffold.session.undo import undo_note, undo_text, undo_turn
 from scaffold.session.working_tree import StartCommit, start_of_changes, tool_changes, tree_changes
 from scaffold.store.user.conversations import StoredConversation
@@ -82,6 +83,10 @@ class CurrentConversation:
         """Take one turn, as `Session.say` does; a conversation without a title gets its title from `words`."""
         self.session.open_conversation.set_title_if_empty(words)
         return await self.session.say(words, material, images)
+
+    async def send(self, command: SendPrompt) -> TurnResult:
+        """Take one turn about the message of a command that the user has written. Raises what `Agent.turn` does."""
+        return await self.say(await prompt_text(command, self.session.tools))
 
     async def run_command(self, command: str) -> ToolOutput:
         """Run a command of the user's own; a conversation without a title gets its title from it."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.mcp.access import ServersFile
 from scaffold.agent.modes import Mode
+from scaffold.agent.skills import SkillPlace
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.core.extensions import Extensions, Role
 from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
@@ -58,6 +59,11 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """The hooks, skills, roles and commands that apply."""
     role: Role | None = None
     """That of a subagent; None for none."""
+
+    @property
+    def skills(self) -> SkillPlace:
+        """Where the skills are."""
+        return SkillPlace(self.extensions, Path(self.extensions.folder))
 
     @property
     def hook_scripts(self) -> tuple[Path, ...]:

@@ -13,12 +13,18 @@ from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, probe_lev
 
 
 async def session_sandbox(
-    sandbox: SandboxSettings, root: Path, home: Path, *, conversation: str, scripts: Sequence[Path] = ()
+    sandbox: SandboxSettings,
+    root: Path,
+    home: Path,
+    *,
+    conversation: str,
+    scripts: Sequence[Path] = (),
+    shown: Sequence[Path] = (),
 ) -> SandboxSpec | None:
     """Return the sandbox of commands that a conversation runs in `root`; None for no sandbox.
 
-    Commands cannot write `scripts`, which hooks run. Its temporary folder is removed with the conversation's command
-    outputs. TrustError if a sandbox is required and none works.
+    Commands cannot write `scripts`, which hooks run, and may read what is `shown`. Its temporary folder is removed with
+    the conversation's command outputs. TrustError if a sandbox is required and none works.
     """
     root = root.resolve()  # noqa: ASYNC240 - as quick as the other disk reads here
     dirs, checkout = user_dirs(), find_checkout(root)
@@ -28,7 +34,7 @@ async def session_sandbox(
         home=home,
         temporary=outputs / "temporary",
         private=(dirs.config, dirs.data, dirs.cache),
-        shown=(dirs.data / "packages", outputs, *(required_folders(checkout) if checkout else ())),
+        shown=(dirs.data / "packages", outputs, *shown, *(required_folders(checkout) if checkout else ())),
         # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         searched=(checkout or root,),
         protected=scripts,

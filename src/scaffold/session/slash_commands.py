@@ -46,6 +46,7 @@ from scaffold.session.slash_syntax import (
     ManageServers,
     QuitSession,
     Resume,
+    SendPrompt,
     ServersVerb,
     ShowAgents,
     ShowContext,
@@ -100,8 +101,8 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
     one-shot call does not have.
     """
     match command:
-        case InvalidCommand(what=what, fix=fix):
-            raise UsageError(what, fix)
+        case InvalidCommand() | SendPrompt():
+            raise _no_command(command)
         case (
             Help()
             | ShowModels()
@@ -159,10 +160,16 @@ async def _servers(verb: ServersVerb, server: str, target: SlashTarget, width: i
         return "\n".join([*notices, await servers_command(servers, verb, server, width)])
 
 
+def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
+    if isinstance(command, InvalidCommand):
+        return UsageError(command.what, command.fix)
+    return UsageError(f"/{command.command.name} is a message to the agent", "Send it where an agent answers.")
+
+
 def needs_idle_agent(command: Command) -> bool:
     """Return whether a command has to wait until the agent is idle."""
     resumes = isinstance(command, Resume) and bool(command.conversation)
-    return resumes or isinstance(command, (SwitchModel, Undo, Compact, Clear))
+    return resumes or isinstance(command, (SwitchModel, Undo, Compact, Clear, SendPrompt))
 
 
 async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> SlashReply:
@@ -205,7 +212,9 @@ def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence
         return _session_info(target, width, commands)
     match query:
         case Help() | ShowModels():
-            return ConversationInfo(model=target.model, models=_models(), width=width, now=SystemClock().now())
+            return ConversationInfo(
+                model=target.model, models=_models(), width=width, now=SystemClock().now(), commands=commands
+            )
         case ShowMode() | ShowEffort() | ShowTasks() | ShowAgents() | ShowCost():
             return _stored_info(target, _required(target), width)
         case ShowTools() | ShowContext():

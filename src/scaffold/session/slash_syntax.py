@@ -7,13 +7,14 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
+from scaffold.core.extensions import PromptCommand
 from scaffold.core.run_settings import Effort
 
 TasksView = Literal["list", "ready", "show"]
 ServersVerb = Literal["list", "show", "approve"]
 DiffView = Literal["session", "turn"]
 
-_COMMAND = re.compile(r"/(?P<name>[a-z][a-z_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
+_COMMAND = re.compile(r"/(?P<name>[a-z][a-z0-9_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
 
 
 class Help(Struct, frozen=True, tag="help"):
@@ -139,6 +140,14 @@ class ShowText(Struct, frozen=True, tag="show_text"):
     """Returns the answer; ScaffoldError if there is none."""
 
 
+class SendPrompt(Struct, frozen=True, tag="send_prompt"):
+    """Send the message of a command that the user has written."""
+
+    command: PromptCommand
+    arguments: str
+    """As typed."""
+
+
 class InvalidCommand(Struct, frozen=True, tag="invalid"):
     """A line that looks like a command but is not a valid one."""
 
@@ -170,6 +179,7 @@ Command = (
     | Resume
     | QuitSession
     | ShowText
+    | SendPrompt
     | InvalidCommand
 )
 
@@ -187,6 +197,8 @@ class CommandSyntax(Struct, frozen=True, kw_only=True):
     """Whether it also works outside an interactive session."""
     completions: Sequence[str] = ()
     """Fixed words that may follow the name."""
+    whole: bool = False
+    """Whether its arguments are one text, as typed."""
 
     @property
     def usage(self) -> str:
@@ -374,10 +386,11 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
     found = _COMMAND.fullmatch(line.rstrip())
     if found is None:
         return None
-    name, words = found["name"].lower(), (found["rest"] or "").split()
+    name, rest = found["name"].lower(), found["rest"] or ""
     syntax = next((each for each in commands if each.name == ALIASES.get(name, name)), None)
     if syntax is None:
         return _unknown(name, commands)
+    words = [rest] if syntax.whole else rest.split()
     command = syntax.read(words)
     if command is None:
         given = f"`/{name} {' '.join(words)}`"

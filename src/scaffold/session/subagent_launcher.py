@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.messages.text import escape_controls
 from scaffold.agent.subagents.pool import SubagentSpec
+from scaffold.core.extensions import Role
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate
 from scaffold.policy.secret.environment import command_environment, kept_for_commands
@@ -39,7 +40,7 @@ class SubagentLauncher:
 
     def __init__(
         self,
-        spec: Callable[[str | None], SubagentSpec],
+        spec: Callable[[str | None, Role | None], SubagentSpec],
         *,
         logs: Path,
         environ: Mapping[str, str],

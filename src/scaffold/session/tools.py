@@ -56,6 +56,8 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     redactor: Redactor = Redactor()
     commands: BackgroundCommands | None = None
     """The commands in the background, which the caller ends; None for none."""
+    shown: Sequence[Path] = ()
+    """Folders outside of the workspace that may be read, such as those of skills."""
     seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
     """The files that the conversation has read or written."""
 
@@ -74,7 +76,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
     workspace = Workspace(
         cwd,
         setup.environ,
-        readable=(outputs,),
+        readable=(outputs, *setup.shown),
         sandbox=setup.sandbox,
         redactor=setup.redactor,
         seen=setup.seen,

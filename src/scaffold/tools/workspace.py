@@ -108,7 +108,7 @@ def resolve_readable(workspace: Workspace, path: str) -> ReadablePath | Refusal:
     for folder in workspace.readable if path.startswith("/") else ():
         inside = resolve_inside(folder, path)
         if not isinstance(inside, Refusal):
-            return ReadablePath(folder, inside)
+            return _unless_secret(ReadablePath(folder, inside), path)
     return target
 
 

@@ -13,6 +13,8 @@ from scaffold.agent.instructions import find_instructions
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
 from scaffold.agent.ports import AgentIO, MergedIncoming
 from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
+from scaffold.agent.role_tools import kept_tools
+from scaffold.agent.skills import skill_folders, skill_tools, skills_section
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
@@ -36,6 +38,8 @@ from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.verify.contract.review import is_audit, is_review
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.extensions.roles import worker_role
+from scaffold.worker.extensions.skills import worker_skills
 from scaffold.worker.file_requests import FileRequests
 from scaffold.worker.filed_items import FiledItems
 from scaffold.worker.inbox_approval import InboxApprover, worker_gate
@@ -143,7 +147,10 @@ def _system_prompt(context: AttemptContext, journal: Journal) -> str:
     elif is_audit(action):
         prompt = auditor_prompt(folders, notice)
     else:
-        prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice)
+        role = worker_role(context)
+        given = role.prompt if role else ""
+        prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice, given=given)
+    prompt = "\n\n".join(filter(None, (prompt, skills_section(context.task.run.settings.extensions.skills))))
     instructions = find_instructions(root, home=root)
     for each in instructions:
         if each.notice:
@@ -170,13 +177,16 @@ def _tools(
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
-    yield from _guarded(context, journal, context.human, (*offered, *context.plugins.tools, *context.server_tools))
+    role, all_tools = worker_role(context), (*offered, *context.plugins.tools, *context.server_tools)
+    kept = all_tools if role is None else kept_tools(all_tools, role)
+    yield from _guarded(context, journal, context.human, kept)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not context.task.run.settings.permissions.yolo:
         yield ask_human(AgentQuestions(context).answer)
     yield file_item(FiledItems(context).file)
     memories = AttemptMemories(context)
     yield from (remember(memories), recall_memories(memories))
+    yield from skill_tools(worker_skills(context))
     if (edits := edit_workflow(context)) is not None:
         yield edits
     if not reviews:
@@ -191,7 +201,7 @@ def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path
     root = ToolRoot(
         context.workspace.path,
         context.environ | folders,
-        readable=(outputs,),
+        readable=(outputs, *skill_folders(worker_skills(context))),
         sandbox=context.sandbox,
         redactor=context.run_context.redactor,
         on_output=context.activity.beat,

@@ -31,7 +31,7 @@ class ScriptedSubagents:
         self.before = lambda: None
         """What happens before a process is started."""
 
-    def spec(self, model):
+    def spec(self, model, role=None):
         if model == "nobody:knows":
             raise UsageError("there is no model `nobody:knows`", "Name another one.")
         return SubagentSpec(model or "cassette:/tape", "{}")

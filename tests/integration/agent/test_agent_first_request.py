@@ -15,10 +15,13 @@ from scaffold.agent.prompts import (
     PROMPT_VERSION,
     orchestrator_prompt,
     session_prompt,
+    skills_prompt,
     system_prompt,
 )
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
+from scaffold.agent.skills import SkillPlace, skill_tools
 from scaffold.core.conversation import Text
+from scaffold.core.extensions import Extensions, Skill
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.llm.wire.anthropic import AnthropicCodec
@@ -34,6 +37,7 @@ from scaffold.session.tools import ToolSetup, load_session_tools
 from scaffold.tools.command.background import BackgroundCommands
 from scaffold.tools.todos import Todos
 
+SKILLS = SkillPlace(Extensions(skills=(Skill(name="a", description="b", file="c"),)), Path("/x"))
 TARGET = ModelTarget(name="a-model", model="anthropic:a-model")
 CODECS = [AnthropicCodec(), ChatCodec(), ResponsesCodec()]
 
@@ -110,6 +114,7 @@ DIGESTS = {
     4: "f90edeeaad2e2e46",
     5: "8a84c0b187e3a1e8",
     6: "a64b0927ee675e9e",
+    7: "0e188348e7357b75",
 }
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")
@@ -121,7 +126,8 @@ async def test_prompts_and_descriptions_have_a_version(request_of):
     request = await request_of(session_prompt(), "go")
     described = [(tool.name, tool.description.replace(*MACHINE), tool.schema) for tool in request.tools]
     roles = [system_prompt(role) for role in sorted(BUILT_IN_ROLES | NON_WORKER_ROLES | {"generic"})]
-    texts = [session_prompt(), orchestrator_prompt(), *map(mode_instructions, MODES), *roles]
+    described += [(tool.name, tool.description, tool.schema) for tool in skill_tools(SKILLS)]
+    texts = [session_prompt(), skills_prompt(""), orchestrator_prompt(), *map(mode_instructions, MODES), *roles]
     digest = hashlib.sha256(msgspec.json.encode([texts, described], order="sorted")).hexdigest()[:16]
     assert DIGESTS.get(PROMPT_VERSION) == digest, (
         f"the prompts or descriptions changed: raise PROMPT_VERSION, or if it is not on main yet, record {digest!r}"

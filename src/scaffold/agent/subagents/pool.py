@@ -13,6 +13,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import subagent_end_message
 from scaffold.agent.subagents.approval_relay import CallDecider, next_approval_request, requested_call, send_decision
 from scaffold.core.errors import ScaffoldError, StoreError
+from scaffold.core.extensions import Role
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.host.process.child import ChildProcess, kill_orphan
@@ -38,6 +39,8 @@ class SubagentLimits(Struct, frozen=True, kw_only=True):
     """Running at once; never more than `MAX_SUBAGENTS`."""
     timeout_s: float = 300.0
     """Default timeout of each."""
+    roles: tuple[Role, ...] = ()
+    """What a subagent may be, besides like its session."""
 
 
 class SubagentSpec(Struct, frozen=True):
@@ -52,8 +55,11 @@ class SubagentSpec(Struct, frozen=True):
 class SubagentStarter(Protocol):
     """Starts the processes of subagents."""
 
-    def spec(self, model: str | None) -> SubagentSpec:
-        """Return the next subagent's configuration; `model` None means the session's model. May raise ScaffoldError."""
+    def spec(self, model: str | None, role: Role | None) -> SubagentSpec:
+        """Return the next subagent's configuration; `model` None means that of its role or of the session.
+
+        May raise ScaffoldError.
+        """
         ...
 
     async def start(self, subagent: StoredSubagent) -> ChildProcess:
@@ -72,6 +78,8 @@ class SubagentTask(Struct, frozen=True, kw_only=True):
     context: str
     model: str | None
     timeout_s: float
+    role: str = ""
+    """The name of its role; empty for none."""
 
 
 class _SubagentEnd(Struct, frozen=True):
@@ -156,7 +164,9 @@ class SubagentPool:
 
     async def spawn(self, task: SubagentTask) -> StoredSubagent:
         """Start a subagent and return it: running, or failed if its process did not start. May raise ScaffoldError."""
-        spec = self._starter.spec(task.model)
+        spec = self._starter.spec(
+            task.model, next((each for each in self.limits.roles if each.name == task.role), None)
+        )
         with self._store.transaction(durable=True):
             subagent = self._added(task, spec)
         self._spawned.add(subagent.id)

@@ -10,7 +10,9 @@ from scaffold.agent.messages.mailbox import Mailbox
 from scaffold.agent.messages.text import format_age
 from scaffold.agent.subagents.pool import MAX_SUBAGENTS, SubagentPool, SubagentTask
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.extensions import Role
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import short_line
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.store.user.subagents import StoredSubagent
 from scaffold.tools.arguments import object_schema
@@ -19,6 +21,9 @@ from scaffold.tools.workspace import failed_answer
 MAX_TIMEOUT_S = 3_600
 PAGE_CHARS = 12_000
 """Characters of one result shown at once."""
+MAX_ROLE_CHARS = 200
+"""Of what is said of one role."""
+MAX_ROLES_CHARS = 6_000
 ALL_RESULTS_CHARS = 24_000
 """Characters of several results shown together."""
 
@@ -45,6 +50,7 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
             context=args.get("context", ""),
             model=args.get("model"),
             timeout_s=_bounded(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s),
+            role=args.get("agent", ""),
         )
         try:
             subagent = await pool.spawn(task)
@@ -72,10 +78,24 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
                 "minimum": 1,
                 "description": f"Seconds; default {pool.limits.timeout_s:g}.",
             },
+            **_role_schema(pool.limits.roles),
         ),
         category="subagent",
         run=run,
     )
+
+
+def _role_schema(roles: Sequence[Role]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the schema of the argument that chooses a role; none without roles."""
+    if not roles:
+        return {}
+    described, room = [], MAX_ROLES_CHARS
+    for role in roles:
+        line = f"`{role.name}`: {short_line(role.description, MAX_ROLE_CHARS)}"
+        room -= len(line)
+        described += [line] if room > 0 else []
+    text = "The kind of agent, with instructions and tools of its own; default: like you. " + "; ".join(described)
+    return {"agent": {"type": "string", "enum": [role.name for role in roles], "description": text}}
 
 
 def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool:

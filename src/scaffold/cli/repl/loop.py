@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, assert_never
 
 import click
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.agent.modes import MODES
 from scaffold.agent.turn_loop import TurnResult
@@ -35,7 +35,6 @@ from scaffold.cli.repl.user_input import (
     on_interrupt,
 )
 from scaffold.cli.repl.view import FRAMES_PER_S, ReplView, TurnState, short_model
-from scaffold.core.conversation import Image, Text
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
@@ -47,12 +46,13 @@ from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
+from scaffold.session.extensions.commands import all_commands
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
 from scaffold.session.slash_queries import subagent_usage
-from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, parse_slash
+from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, SendPrompt, parse_slash
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
@@ -116,7 +116,8 @@ class Repl:
 
     def __init__(self, options: SessionOptions, store: UserStore, profile: ProfileFactory, *, plain: bool) -> None:
         self.exit_code = OK
-        self.profile = profile(self)
+        made = profile(self)
+        self.profile = structs.replace(made, commands=all_commands(options.extensions.commands, made.commands))
         self._clock: Clock = SystemClock()
         self._turn_state = TurnState()
         self._events: asyncio.Queue[UIEvent] = asyncio.Queue()
@@ -125,7 +126,7 @@ class Repl:
         self._leaving = False
         self._on_news: NewsPolicy = "wake"
         self._terminal = self._make_terminal(options, redactor_for(os.environ, options.cwd).clean, plain=plain)
-        self._pending = PendingInput(self._user_content)
+        self._pending = PendingInput(lambda words: self.current.session.user_content(words))  # noqa: PLW0108 - made later
         self._queue = InputQueue(self._pending, self._turn_state.later, self.profile.commands)
         self.transcript = Transcript(self._terminal, self._clock, pending=self._pending)
         self._tools = RunningTools(options.cwd, self._clock, self.transcript.call_finished)
@@ -190,9 +191,6 @@ class Repl:
             colours=terminal_colors(os.environ),
             clean=clean,
         )
-
-    def _user_content(self, words: str) -> Sequence[Text | Image]:
-        return self.current.session.user_content(words)
 
     def _session_opened(self, session: Session) -> None:
         self.transcript.finish_turn()
@@ -259,13 +257,13 @@ class Repl:
         elif is_user_command(words):
             self._start_user_command(words, group)
             return
-        elif command is not None:
+        elif command is not None and not isinstance(command, SendPrompt):
             self.transcript.user_message(words)
             await self._execute(command)
         elif words.strip() and self._turn is not None:
             self._queue.add_message(words)
         elif words.strip():
-            self._send(words, group)
+            self._send(words, group, command)
             return
         if self._turn is None:
             self._await_input(group)
@@ -304,10 +302,10 @@ class Repl:
         with contextlib.suppress(ScaffoldError):
             self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.subagents()) or Usage()
 
-    def _send(self, words: str, group: asyncio.TaskGroup) -> None:
+    def _send(self, words: str, group: asyncio.TaskGroup, command: SendPrompt | None) -> None:
         self._on_news = "wake"
         self.transcript.user_message(words)
-        self._start_turn(self.current.say(words), group)
+        self._start_turn(self.current.say(words) if command is None else self.current.send(command), group)
 
     def _start_user_command(self, words: str, group: asyncio.TaskGroup) -> None:
         self.transcript.user_message(words)
@@ -359,8 +357,9 @@ class Repl:
             if is_user_command(words):
                 self._start_user_command(words, group)
                 return
-            if (command := parse_slash(words, self.profile.commands)) is None:
-                self._send(words, group)
+            command = parse_slash(words, self.profile.commands)
+            if command is None or isinstance(command, SendPrompt):
+                self._send(words, group, command)
                 return
             self.transcript.user_message(words)
             await self._execute(command)

@@ -1,7 +1,7 @@
 """Skills, roles and commands from the contents of their files."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -123,18 +123,3 @@ def _command(file: FoundFile) -> PromptCommand | str:
         text=parsed.text[:MAX_PROMPT_CHARS],
         source=file.source,
     )
-
-
-def listed_skills(skills: Sequence[Skill], *, line_chars: int = 250, most_chars: int = 12_000) -> str:
-    """Return a line for each skill, as many as there is room for."""
-    lines: list[str] = []
-    size = 0
-    for at, skill in enumerate(skills):
-        line = f"- {skill.name}: {short_line(skill.description, line_chars)}"
-        size += len(line) + 1
-        if size > most_chars:
-            rest = ", ".join(each.name for each in skills[at:])
-            lines.append(f"- also: {short_line(rest, 2_000)}")
-            break
-        lines.append(line)
-    return "\n".join(lines)

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from scaffold.agent.mcp.access import AgentServers
 from scaffold.agent.plugins.access import AgentPlugins
+from scaffold.core.extensions import Role
 from scaffold.core.tool import Tool
 from scaffold.policy.permission.approval_gate import ApprovalGate
+from scaffold.session.extensions.roles import tools_of_session
 from scaffold.session.reporter import SessionObserver
 
 
@@ -19,8 +21,10 @@ class OfferedTools:
         servers: AgentServers,
         gate: ApprovalGate,
         observer: SessionObserver,
+        role: Role | None = None,
     ) -> None:
-        """Offer `own`, which are gated already, and the others."""
+        """Offer `own`, which are gated already, and the others; of all of them those that a `role` keeps."""
+        self._role = role
         self._own = own
         self._plugins = plugins
         self._servers = servers
@@ -34,7 +38,8 @@ class OfferedTools:
         of_servers, observer = await self._servers.tools(), self._observer
         if of_servers is not self._of_servers:
             others = map(self._gate.guard, (*self._plugins.tools, *of_servers))
-            kept = filter(observer.keeps_tool, (*self._own, *others))
+            offered = tools_of_session((*self._own, *others), self._role)
+            kept = filter(observer.keeps_tool, offered)
             watched = map(self._plugins.watch, (*kept, *observer.extra_tools))
             self._of_servers, self._tools = of_servers, tuple(map(observer.wrap_tool, watched))
         return self._tools

@@ -44,12 +44,13 @@ from scaffold.llm.registry.model_name import absolute_model
 from scaffold.policy.sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import open_conversation
+from scaffold.session.extensions.commands import all_commands, hidden_commands
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
-from scaffold.session.slash_syntax import Command, parse_slash
+from scaffold.session.slash_syntax import Command, CommandSyntax, SendPrompt, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -242,13 +243,18 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
             flags = structs.replace(flags, resume=picked)
         stored = _find_stored(flags, store)
         options = session_options(flags, settings, stored)
-        if (command := parse_slash(task.words)) is not None:
+        for line in hidden_commands(options.extensions.commands):
+            print_note(line)
+        commands = all_commands(options.extensions.commands)
+        command = parse_slash(task.words, commands)
+        if command is not None and not isinstance(command, SendPrompt):
             model = settings.model() or "none" if stored is None else stored.model
-            return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags))
+            return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags), commands)
         model = chosen_model(settings, stored)
         if interactive:
             run_repl: ReplMain = lazy_import(REPL_MAIN)
             return await run_repl(options, store, stored, model, plain=plain)
+        task = structs.replace(task, command=command)
         return await _run_task(task, OneshotTarget(options, store, stored, model), _reporter(flags))
     finally:
         store.close()
@@ -272,9 +278,12 @@ def cancel_on_terminate() -> None:
             loop.add_signal_handler(number, task.cancel)
 
 
-async def _run_slash(command: Command, target: OneshotTarget, reporter: Reporter) -> int:
+async def _run_slash(
+    command: Command, target: OneshotTarget, reporter: Reporter, commands: Sequence[CommandSyntax]
+) -> int:
     """Execute a slash command and report its reply as the result."""
-    reply = await run_slash_command(command, target, width=shutil.get_terminal_size().columns)
+    width = shutil.get_terminal_size().columns
+    reply = await run_slash_command(command, target, width=width, commands=commands)
     session = target.stored.id if target.stored else ""
     reporter.result(result_json(session=session, model=target.model, result=reply.text, usage=Usage()))
     return OK

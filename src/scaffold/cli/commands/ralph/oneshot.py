@@ -15,9 +15,11 @@ from scaffold.core.printable_text import count_of
 from scaffold.host.clock import SystemClock
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.conversation import OpenConversation
+from scaffold.session.extensions.commands import prompt_text
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json, stop_reason
+from scaffold.session.slash_syntax import SendPrompt
 
 
 class OneshotTask(Struct, frozen=True):
@@ -27,6 +29,8 @@ class OneshotTask(Struct, frozen=True):
     """The user's own words; `@path` in them attaches a file."""
     piped: str
     """The text from standard input, where `@path` has no meaning."""
+    command: SendPrompt | None = None
+    """What the words are, if they are a command that the user has written."""
 
     @property
     def empty(self) -> bool:
@@ -87,7 +91,8 @@ def _tell_denials(session: Session | None) -> None:
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
     """Take the turn of the task, then one for each message of a subagent, until all have ended."""
-    result = await session.say(task.words, task.piped)
+    words = await prompt_text(task.command, session.tools) if task.command else task.words
+    result = await session.say(words, task.piped)
     # Subagents end with this process, and their results would be lost.
     while session.peers.running or session.peers.waiting:
         await session.peers.arrival()

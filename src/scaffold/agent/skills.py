@@ -1,0 +1,117 @@
+"""Skills: a line for each in the prompt, and the tool that reads one."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from scaffold.agent.prompts import skills_prompt
+from scaffold.core.extensions import Extensions, Skill
+from scaffold.core.printable_text import join_limited, short_line
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.host.startup import lazy_import
+from scaffold.tools.arguments import object_schema
+
+READ = "scaffold.extensions.prompt_files.front_matter:read_prompt_file"
+"""Takes a file's content; imported when a skill is loaded."""
+LINE_CHARS = 250
+MAX_LIST_CHARS = 12_000
+"""Of all lines about skills in a prompt, about 3,000 tokens."""
+MAX_NAMES_CHARS = 2_000
+MAX_SKILL_BYTES = 1_000_000
+MAX_LISTED_FILES = 30
+
+
+class SkillPlace(Struct, frozen=True):
+    """Where the skills of an agent are."""
+
+    extensions: Extensions
+    project: Path
+    """Where the files beside the project's skills are for the agent."""
+
+    def folder(self, skill: Skill) -> Path:
+        """Return the folder of a skill, as the agent sees it."""
+        return (self.project / skill.file).parent
+
+
+def skills_section(skills: Sequence[Skill]) -> str:
+    """Return the part of a system prompt about skills; empty without any."""
+    return skills_prompt(listed_skills(skills)) if skills else ""
+
+
+def listed_skills(skills: Sequence[Skill]) -> str:
+    """Return a line for each skill; when there is no more room, the names of the rest."""
+    lines: list[str] = []
+    size = 0
+    for at, skill in enumerate(skills):
+        line = f"- {skill.name}: {short_line(skill.description, LINE_CHARS)}"
+        size += len(line) + 1
+        if size > MAX_LIST_CHARS:
+            rest = ", ".join(each.name for each in skills[at:])
+            lines.append(f"- and, without room for more than their names: {short_line(rest, MAX_NAMES_CHARS)}")
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def skill_tools(place: SkillPlace) -> tuple[Tool, ...]:
+    """Return the tool that reads a skill; none without skills."""
+    skills = {skill.name: skill for skill in place.extensions.skills}
+
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        skill = skills.get(args["name"])
+        if skill is None:
+            return ToolOutput(f"There is no skill {args['name']!r}; there are {', '.join(skills)}.", failed=True)
+        return _loaded(skill, place)
+
+    tool = Tool(
+        name="load_skill",
+        description="Read a skill: instructions for a kind of work, listed in your instructions by name.",
+        schema=object_schema({"name": {"type": "string"}}),
+        category="memory",
+        run=run,
+        read_only=True,
+    )
+    return (tool,) if skills else ()
+
+
+def skill_folders(place: SkillPlace) -> tuple[Path, ...]:
+    """Return the folders of skills outside of the workspace, for which the agent needs to read more than that."""
+    return tuple(place.folder(skill) for skill in place.extensions.skills)
+
+
+def _loaded(skill: Skill, place: SkillPlace) -> ToolOutput:
+    extensions = place.extensions
+    file = Path(extensions.folder, skill.file)
+    try:
+        # A named pipe would wait for a writer.
+        content = file.read_bytes()[:MAX_SKILL_BYTES] if file.is_file() else None
+    except OSError:
+        content = None
+    if content is None:
+        return ToolOutput(f"The skill {skill.name} cannot be read: {file} is gone. Tell the user.", failed=True)
+    ours = not skill.file.startswith("/")
+    if ours and extensions.digests.get(skill.file) != hashlib.sha256(content).hexdigest():
+        why = f"{skill.file} is not the file that the user trusts; they trust it by `scaffold trust`"
+        return ToolOutput(f"The skill {skill.name} is not read: {why}. Work without it, and tell them.", failed=True)
+    text: str = lazy_import(READ)(content).text
+    return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", _about(skill, place), text))))
+
+
+def _about(skill: Skill, place: SkillPlace) -> str:
+    folder = place.folder(skill)
+    files = _files(folder)
+    lines = [f"Its folder is {folder}, with {join_limited(files, MAX_LISTED_FILES)}."] if files else []
+    if skill.allowed_tools:
+        lines.append(f"It means to use {join_limited(skill.allowed_tools, MAX_LISTED_FILES)}; it permits nothing.")
+    return "\n".join(lines)
+
+
+def _files(folder: Path) -> list[str]:
+    """Return the names in a skill's folder besides the skill."""
+    try:
+        return sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]
+    except OSError:
+        return []
