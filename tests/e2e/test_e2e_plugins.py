@@ -83,8 +83,9 @@ from pathlib import Path
 from scaffold.cli.main import run_command
 from scaffold.cli.commands.ralph.command import ralph
 
+PACKAGES = ("scaffold.extensions", "scaffold.agent.plugins", "scaffold.agent.hooks")
 code = run_command(ralph, sys.argv[1:], prog="ralph")
-found = [name for name in sys.modules if name.startswith(("scaffold.extensions", "scaffold.agent.plugins"))]
+found = [name for name in sys.modules if name.startswith(PACKAGES)]
 print(*found, file=sys.stderr)
 sys.exit(code)
 """
@@ -95,7 +96,8 @@ def test_a_session_without_plugins_loads_nothing_of_them(scenario):
     model = record_replies(scenario, "hi")
     done = scenario.call([sys.executable, "-c", LOADED, "hello", "--model", model])
     assert (done.returncode, done.stdout) == (0, "hi\n")
-    assert done.stderr.splitlines()[-1] == "scaffold.agent.plugins scaffold.agent.plugins.access"
+    loaded = ("agent.hooks", "agent.hooks.access", "agent.plugins", "agent.plugins.access")
+    assert sorted(done.stderr.splitlines()[-1].split()) == [f"scaffold.{name}" for name in loaded]
 
 
 @pytest.mark.slow
@@ -303,6 +305,11 @@ def test_in_a_chat_plugins_read_also_what_is_typed_while_the_agent_works(scenari
     (scenario.out / "gate").touch()
     screen.wait_for("second done")
     screen.type_line("forbidden")
+    screen.wait_for("plugin all refused the message")
+    place_plugin(folder, "all", reads.replace("forbidden", "changed"), hooks=HOOKS[:1], version="2.2")
+    screen.type_line("/plugins reload")
+    screen.wait_for(r"all 2\.2 \(all\.py\): running, priority 500")
+    screen.type_line("changed")
     screen.wait_for("plugin all refused the message")
     screen.type_line("/quit")
     assert wait_until(lambda: not plugin_processes(folder))

@@ -100,6 +100,25 @@ class MergedIncoming:
             source.take()
 
 
+class HeldIncoming:
+    """A source whose messages wait as long as something holds them."""
+
+    def __init__(self, source: Incoming, held: Callable[[], bool]) -> None:
+        self._source = source
+        self._held = held
+        self._shown = False
+
+    def peek(self) -> Sequence[Text | Image]:
+        """Return the messages that are not held."""
+        self._shown = not self._held()
+        return self._source.peek() if self._shown else ()
+
+    def take(self) -> None:
+        """Remove the messages of the last `peek`."""
+        if self._shown:
+            self._source.take()
+
+
 class AnswerWatch(Protocol):
     """Sees the answer to each tool call before the model does."""
 

@@ -18,6 +18,7 @@ from scaffold.agent.journal import Journal
 from scaffold.agent.ports import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext
 from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
+from scaffold.agent.turn_errors import cutoff_error, no_answer_error
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
@@ -194,7 +195,7 @@ class Agent:
             if reply.stop == "max_tokens":
                 self._answer(_not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
                 if cuts == MAX_CUTOFFS:
-                    raise _cutoff_error()
+                    raise cutoff_error(MAX_CUTOFFS)
             elif calls:
                 await self._work(calls)
                 worked = True
@@ -204,7 +205,7 @@ class Agent:
                 self._answer((Text(nudge),))
                 nudges.add(nudge)
             elif nudge == EMPTY:
-                raise _no_answer_error()
+                raise no_answer_error()
             else:
                 return TurnResult(reply.message.text, usage, self._requests - before)
 
@@ -450,20 +451,6 @@ def _not_run_results(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, .
 
 def _plain_text(parts: Sequence[Text | Image]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _cutoff_error() -> ModelError:
-    return ModelError(
-        f"{MAX_CUTOFFS} replies in a row were cut off at the model's length limit",
-        "Ask for less at a time, or choose a model with longer replies with `--model`.",
-    )
-
-
-def _no_answer_error() -> ModelError:
-    return ModelError(
-        "the model ended its work without an answer, also when it was asked for one",
-        "What it did is kept; ask it with `ralph -c`, or choose another model with `--model`.",
-    )
 
 
 def _without_surrogates(part: Text | Image) -> Text | Image:

@@ -6,10 +6,10 @@ import os
 import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import msgspec
 
-from scaffold.agent.context.attachments import attach
 from scaffold.agent.files_note import folder_note
 from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks, Prompt
 from scaffold.agent.journal import approval_logger
@@ -17,7 +17,7 @@ from scaffold.agent.mcp.access import NO_SERVERS, AgentServers
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput
-from scaffold.agent.ports import AgentIO, MergedIncoming, NoIncoming
+from scaffold.agent.ports import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.skills import skill_folders, skill_tools
@@ -37,8 +37,6 @@ from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.llm.registry.cards import model_card
-from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
@@ -67,6 +65,7 @@ from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
 from scaffold.session.tools import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
+from scaffold.session.user_content import user_parts
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.command.background import BackgroundCommands
@@ -196,6 +195,7 @@ class Session:
             # Only now is the new connection this session's; an error or a cancellation before it closes the new one
             # alone, and leaves a session that can answer.
             previous, self._connection = self._connection, stack.pop_all()
+        self._model = connected
         self.agent.switch(self.plugins.hooked(connected))
         self.usage_counter.model = full_name
         await previous.aclose()
@@ -215,12 +215,13 @@ class Session:
         if self._parent is None:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
-        own, repository = await self._load()
+        self._model, (own, repository) = model, await self._load()
         self._offered = OfferedTools(own, self.plugins, self.servers, self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now()
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
-        typed = NoIncoming() if self.plugins.reads_input or self.hooks.reads_input else self._observer.incoming
+        # Plugins may be others later.
+        typed = HeldIncoming(self._observer.incoming, lambda: self.plugins.reads_input or self.hooks.reads_input)
         self.agent = Agent(
             model=self.plugins.hooked(model),
             tools=self.tools,
@@ -244,6 +245,14 @@ class Session:
         if (tools := await self._offered.now()) is not self.tools:
             self.tools = tools
             self.agent.toolbox.replace(tools)
+
+    async def reload_plugins(self) -> None:
+        """End the plugins and start those that there are now; the agent has their tools from its next request on."""
+        await self.plugins.close()
+        self.plugins = await self._start_plugins()
+        self._offered.use(self.plugins)
+        await self.renew_tools()
+        self.agent.switch(self.plugins.hooked(self._model))
 
     async def close(self) -> None:
         """End the subagents and background commands, and release the resources."""
@@ -300,9 +309,11 @@ class Session:
             self._notice(notice)
         self.hooks = session_hooks(setup, self.options, subagent=self._parent is not None, tell=self._notice)
         self._tell_what_is_left_out()
-        self.plugins = await session_plugins(
-            self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._notice
+        conversation = self.open_conversation.id
+        self._start_plugins = partial(
+            session_plugins, self.options, sandbox, self._redactor, session=conversation, tell=self._notice
         )
+        self.plugins = await self._start_plugins()
         self.servers = await session_servers(
             self.options, sandbox, self.open_conversation.id, is_subagent=self._parent is not None, tell=self._notice
         )
@@ -338,13 +349,7 @@ class Session:
 
         Secrets are removed from files and material, not from the user's own words.
         """
-        options, clean = self.options, self._redactor.clean
-        images = model_card(parse_model(self.model)).images
-        attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=clean)
-        for notice in attached.notices:
-            self._notice(notice)
-        parts = (*attached.parts, Text(clean(material)))
-        return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
+        return user_parts(words, material, self.options, self.model, clean=self._redactor.clean, tell=self._notice)
 
     def _approval_decided(self, approval: ApprovalOutcome) -> None:
         approval_logger(self._reporter)(approval)

@@ -45,6 +45,7 @@ from scaffold.session.slash_syntax import (
     ManageMemory,
     ManageServers,
     QuitSession,
+    ReloadPlugins,
     Resume,
     SendPrompt,
     ServersVerb,
@@ -80,7 +81,7 @@ class OneshotTarget(Struct, frozen=True):
     model: str
 
 
-InteractiveCommand = ShowDiff | Undo | Compact | Clear | Resume | QuitSession
+InteractiveCommand = ShowDiff | ReloadPlugins | Undo | Compact | Clear | Resume | QuitSession
 SlashTarget = CurrentConversation | OneshotTarget
 """What a command acts on: the conversation of a REPL, or a stored one."""
 
@@ -129,8 +130,8 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
             return SlashReply(_listing(target, width))
         case Export(file=file):
             return SlashReply(_export(target, file), "notice")
-        case ShowDiff() | Undo() | Compact() | Clear() | Resume() | QuitSession():
-            return await _run_interactive(command, target)
+        case ShowDiff() | ReloadPlugins() | Undo() | Compact() | Clear() | Resume() | QuitSession():
+            return await _run_interactive(command, target, width)
         case _:
             assert_never(command)
 
@@ -169,16 +170,21 @@ def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
 def needs_idle_agent(command: Command) -> bool:
     """Return whether a command has to wait until the agent is idle."""
     resumes = isinstance(command, Resume) and bool(command.conversation)
-    return resumes or isinstance(command, (SwitchModel, Undo, Compact, Clear, SendPrompt))
+    return resumes or isinstance(command, (SwitchModel, ReloadPlugins, Undo, Compact, Clear, SendPrompt))
 
 
-async def _run_interactive(command: InteractiveCommand, target: SlashTarget) -> SlashReply:
+async def _run_interactive(  # noqa: PLR0911 - one for each
+    command: InteractiveCommand, target: SlashTarget, width: int
+) -> SlashReply:
     """Execute a command that only a REPL has."""
     if isinstance(target, OneshotTarget):
         raise _not_in_oneshot(command)
     match command:
         case ShowDiff(view=view):
             return SlashReply(await target.changes(view))
+        case ReloadPlugins():
+            await target.session.reload_plugins()
+            return SlashReply(plugin_listing(target.session.plugins.overview, width))
         case Undo():
             return SlashReply(await target.undo(), "notice")
         case Compact():

@@ -94,6 +94,10 @@ class ManageServers(Struct, frozen=True, tag="mcp"):
     server: str = ""
 
 
+class ReloadPlugins(Struct, frozen=True, tag="reload_plugins"):
+    """End the plugins, and start those that there are now."""
+
+
 class ShowContext(Struct, frozen=True, tag="show_context"):
     """Show what fills the model's window."""
 
@@ -171,6 +175,7 @@ Command = (
     | ShowContext
     | ShowPlugins
     | ManageServers
+    | ReloadPlugins
     | Export
     | ShowDiff
     | Undo
@@ -252,6 +257,15 @@ def _agents(words: Sequence[str]) -> Command | None:
     return None
 
 
+def _plugins(words: Sequence[str]) -> Command | None:
+    match [word.lower() for word in words]:
+        case []:
+            return ShowPlugins()
+        case ["reload"]:
+            return ReloadPlugins()
+    return None
+
+
 def _diff(words: Sequence[str]) -> Command | None:
     match [word.lower() for word in words]:
         case []:
@@ -322,9 +336,11 @@ COMMANDS = (
     ),
     CommandSyntax(
         name="plugins",
-        summary="your plugins: their hooks and tools, and what went wrong",
-        read=_without_arguments(ShowPlugins()),
+        words="[reload]",
+        summary="your plugins: their hooks and tools, and what went wrong; reload: end them and start them anew",
+        read=_plugins,
         in_oneshot=True,
+        completions=("reload",),
     ),
     CommandSyntax(
         name="mcp",

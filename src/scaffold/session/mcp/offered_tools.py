@@ -33,6 +33,10 @@ class OfferedTools:
         self._of_servers: tuple[Tool, ...] | None = None
         self._tools: tuple[Tool, ...] = ()
 
+    def use(self, plugins: AgentPlugins) -> None:
+        """Offer the tools of these plugins from now on."""
+        self._plugins, self._of_servers = plugins, None
+
     async def now(self) -> tuple[Tool, ...]:
         """Return the tools; the same object until those of servers change."""
         of_servers, observer = await self._servers.tools(), self._observer

@@ -17,7 +17,7 @@ from scaffold.config.run_settings import keep_settings
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import refs
 from scaffold.git.command import Git
 from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
@@ -38,6 +38,7 @@ MIN_PYTHON = (3, 11)
 LOW_FREE_BYTES = 1_000_000_000
 MIN_FREE_BYTES = 100_000_000
 VERSION_S = 10.0
+MAX_NAMES = 12
 LIVE = "active"
 """What is said of a run that a living process owns."""
 
@@ -169,7 +170,7 @@ def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequen
 
 def _trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
     """Check whether any of the repository's own configuration is ignored."""
-    brought = ", ".join(piece.name for piece in trust.folder.pieces if not piece.blank)
+    brought = join_limited([piece.name for piece in trust.folder.pieces if not piece.blank], MAX_NAMES)
     if not brought:
         return DoctorCheck("trust", "ok", "this repository has no configuration for Scaffold")
     if not trust.trusted:

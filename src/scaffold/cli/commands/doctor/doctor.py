@@ -9,6 +9,7 @@ import click
 
 from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
+from scaffold.cli.commands.doctor.extensions import check_extensions
 from scaffold.cli.commands.doctor.gates import check_gates
 from scaffold.cli.commands.doctor.login import check_login
 from scaffold.cli.commands.doctor.servers import check_servers
@@ -74,6 +75,7 @@ async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
         *check_endpoints(),
         *await check_login(),
         *await check_servers(),
+        *check_extensions(),
     ]
     repository = await _repository()
     if isinstance(repository, DoctorCheck):

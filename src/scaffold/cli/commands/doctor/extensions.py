@@ -1,0 +1,54 @@
+"""Plugins, hooks, skills, roles and commands: what was found, and what of it has no effect. Starts none of them."""
+
+import os
+from pathlib import Path
+
+from scaffold.agent.plugins.access import plugins_folder
+from scaffold.cli.commands.doctor.checks import DoctorCheck
+from scaffold.config.extensions import find_extensions
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.printable_text import count_of, join_limited, one_line
+from scaffold.host.startup import lazy_import
+
+PLUGIN_FILES = "scaffold.extensions.plugins.folder:plugin_files"
+"""Takes a folder and the user's id; imported if the folder has entries."""
+MAX_NAMES = 8
+
+
+def check_extensions() -> list[DoctorCheck]:
+    """Return a check of the plugins and one of the rest, each if there are some."""
+    return [*_plugins(), *_others()]
+
+
+def _plugins() -> list[DoctorCheck]:
+    folder = plugins_folder()
+    try:
+        if not os.listdir(folder):  # noqa: PTH208 - as the session looks
+            return []
+    except OSError:
+        return []
+    found = lazy_import(PLUGIN_FILES)(folder, me=os.getuid())
+    named = join_limited([one_line(file.name) for file in found.files], MAX_NAMES)
+    text = f"{count_of(len(found.files), 'file')}: {named}" if found.files else f"none of the files in {folder} is one"
+    if not found.notices:
+        return [DoctorCheck("plugins", "ok", f"{text}; `ralph /plugins` starts them and shows what they are")]
+    return [DoctorCheck("plugins", "warn", f"{text}; {found.notices[0]}", "Mend the file, or move it away.")]
+
+
+def _others() -> list[DoctorCheck]:
+    notices: list[str] = []
+    try:
+        settings = load_settings(Path.cwd(), os.environ, {})
+        found = find_extensions(settings, settings.trust, home=Path.home(), notice=notices.append)
+    except ScaffoldError:
+        return []  # another check says so
+    kinds = {"hook": found.hooks, "skill": found.skills, "role": found.roles, "command": found.commands}
+    counts = ", ".join(count_of(len(entries), kind) for kind, entries in kinds.items() if entries)
+    if not counts and not notices:
+        return []
+    if not notices:
+        return [DoctorCheck("extensions", "ok", counts)]
+    more = f", and {count_of(len(notices) - 1, 'other line')}" if len(notices) > 1 else ""
+    fix = "Mend it; `scaffold trust` shows and trusts what a folder brings along."
+    return [DoctorCheck("extensions", "warn", f"{counts or 'none in effect'}; {notices[0]}{more}", fix)]
