@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import os
+import signal
+from pathlib import Path
 
 import pytest
 
 from builders import machine_sandbox
-from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, write
+from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, wait_until, write
 
 NO_PUSH = """#!/bin/sh
 if grep -q 'git push'; then echo "no agent pushes" >&2; exit 2; fi
 """
+COPY = """cat > stopped.json; cp $(grep -o '/[^"]*jsonl' stopped.json) t.jsonl;"""
 SETTINGS = {
     "hooks": {
         "PreToolUse": [
@@ -20,7 +24,16 @@ SETTINGS = {
             }
         ],
         "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo 'It rains.'"}]}],
-        "Stop": [{"hooks": [{"type": "command", "command": "cat > stopped.json; touch ~/escaped || true"}]}],
+        "Stop": [
+            {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": COPY + " touch ~/escaped || true",
+                    }
+                ]
+            }
+        ],
     }
 }
 
@@ -66,6 +79,10 @@ def test_a_hook_of_a_trusted_folder_blocks_a_push_and_one_of_another_does_not_ru
     assert script.read_text() == NO_PUSH
     told = json.loads((scenario.repo / "stopped.json").read_text())
     assert told["last_assistant_message"] == "done"
+    lines = [json.loads(line) for line in (scenario.repo / "t.jsonl").read_text().splitlines()]
+    assert [line["type"] for line in lines] == ["user", "assistant", "user", "assistant"]
+    assert lines[1]["message"]["content"][0]["name"] == "Bash"
+    assert '"name": "extensions"' in scenario.scaffold("doctor", "--json").stdout.replace('":"', '": "')
     if asyncio.run(machine_sandbox()).level != "none":
         assert not (scenario.home / "escaped").exists()
     script.write_text(NO_PUSH + "exit 0\n")
@@ -126,3 +143,48 @@ def test_hooks_guard_the_workers_of_a_run_as_they_were_trusted_at_its_start(scen
     assert scenario.git("show", f"{session}:x.txt") == "made and tested\n"
     assert "sneaked" not in scenario.git("ls-tree", "-r", "--name-only", session)
     assert "no-push.sh" not in scenario.git("diff", "--name-only", "HEAD", session)
+
+
+def _command_line(entry):
+    try:
+        return (entry / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
+def hook_processes(mark):
+    return [
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _command_line(entry) == mark
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="it looks for processes in /proc")
+def test_a_killed_run_leaves_no_hook_and_has_its_hooks_again_when_it_is_resumed(scenario):
+    """RA-16: kill -9 while a hook runs; the run goes on with the hooks it began with, also if they are gone."""
+    waiting = f"test -e {scenario.repo}/.git/gate || sleep 77.7"
+    settings = {
+        "hooks": {
+            "PreToolUse": [
+                *SETTINGS["hooks"]["PreToolUse"],
+                {"matcher": "Write", "hooks": [{"type": "command", "command": waiting}]},
+            ]
+        }
+    }
+    script = place_hooks(scenario.repo, settings)
+    scenario.scaffold("trust", "--yes")
+    scenario.plan(plan_of(x=[action("x", effects=["made"], check="test -f x.txt", files=["x.txt"])]))
+    scenario.cassette(x=[shell("git push origin main"), write("x.txt", "made\n")])
+    run = scenario.start(scenario.run_command("--yes"))
+    assert wait_until(lambda: hook_processes("sleep 77.7"), 30), scenario.said()
+    for pid in scenario.processes():
+        if "sleep 77.7" not in _command_line(Path("/proc", str(pid))):
+            os.kill(pid, signal.SIGKILL)
+    run.wait()
+    assert wait_until(lambda: not hook_processes("sleep 77.7"), 20)
+    script.unlink()
+    (scenario.repo / ".claude" / "settings.json").unlink()
+    (scenario.repo / ".git" / "gate").touch()
+    done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert scenario.journal("x", "x").count("Denied by a hook: no agent pushes") == 2

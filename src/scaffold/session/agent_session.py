@@ -307,7 +307,10 @@ class Session:
         loaded = await load_session_tools(setup)
         for notice in loaded.notices:
             self._notice(notice)
-        self.hooks = session_hooks(setup, self.options, subagent=self._parent is not None, tell=self._notice)
+        subagent = self._parent is not None
+        self.hooks = session_hooks(
+            setup, self.options, lambda: self.agent.conversation, subagent=subagent, tell=self._notice
+        )
         self._tell_what_is_left_out()
         conversation = self.open_conversation.id
         self._start_plugins = partial(

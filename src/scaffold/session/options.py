@@ -80,7 +80,10 @@ class SubagentOptions(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """Return JSON for `read_subagent_options`; plain ASCII, as folder names need not be valid Unicode."""
-        return json.dumps(msgspec.to_builtins(self, enc_hook=str))
+        # It starts no subagents, and nobody sends it a command.
+        extensions = msgspec.structs.replace(self.session.extensions, roles=(), commands=())
+        session = msgspec.structs.replace(self.session, extensions=extensions)
+        return json.dumps(msgspec.to_builtins(msgspec.structs.replace(self, session=session), enc_hook=str))
 
 
 def read_subagent_options(text: str) -> SubagentOptions:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from scaffold.agent.ports import do_nothing
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Image, Text, WaitingTurn
 from scaffold.core.extensions import Extensions
@@ -44,6 +45,8 @@ class HookSetup(Struct, frozen=True, kw_only=True):
     session: str
     transcript: str = ""
     """The file with what the agent did; empty if there is none."""
+    write_transcript: Callable[[], object] = do_nothing
+    """Writes that file, before hooks that want to know what the agent did."""
     subagent: bool = False
     mode: Callable[[], str] = lambda: "default"
     """The mode of permissions, in the words that hooks know."""

@@ -33,6 +33,7 @@ class OpenedHooks:
         self._completed: set[str] = set()
         self._opening = ""
         """What the hooks at the start said, for the first message."""
+        self._began = False
         self._place = HookPlace(
             cwd=setup.cwd,
             project=setup.project,
@@ -66,6 +67,7 @@ class OpenedHooks:
         for blocked in range(MOST_BLOCKED_STOPS + 1):
             if result.stop != "end":
                 return result
+            self._write_transcript(event)
             said = {"stop_hook_active": blocked > 0, "last_assistant_message": result.text}
             answer = await self.runner.run(event, {**said, **self._mode()})
             _require_judged(answer)
@@ -80,17 +82,22 @@ class OpenedHooks:
 
     async def started(self, source: str) -> None:
         """Run the hooks at the start of a session: `startup`, `resume` or `clear`."""
+        self._began = True
         answer = await self.runner.run("SessionStart", {"source": source, **self._mode()}, (source,))
         if answer.blocks is not None:
             self._setup.tell(f"a hook says: {one_line(answer.blocks)}")
         self._opening = answer.context
 
     async def ended(self, reason: str) -> None:
-        """Run the hooks at the end of a session."""
+        """Run the hooks at the end of a session, if it began."""
+        if not self._began:
+            return
+        self._write_transcript("SessionEnd")
         await self.runner.run("SessionEnd", {"reason": reason}, (reason,))
 
     async def may_compact(self, trigger: str) -> bool:
         """Return whether the conversation may be shortened: `manual` or `auto`."""
+        self._write_transcript("PreCompact")
         answer = await self.runner.run("PreCompact", {"trigger": trigger, "custom_instructions": ""}, (trigger,))
         refused = answer.broken or answer.blocks
         if refused is not None and refused != answer.broken:
@@ -191,6 +198,10 @@ class OpenedHooks:
                 return self._clean(refused)
             self._completed.add(key)
         return ""
+
+    def _write_transcript(self, event: HookEvent) -> None:
+        if self.runner.has(event):
+            self._setup.write_transcript()
 
     def _check_stop(self, answer: HookAnswer) -> None:
         if answer.stops is not None:

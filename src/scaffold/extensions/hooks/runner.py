@@ -20,8 +20,8 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 
 MAX_OUTPUT_BYTES = 1_000_000
 MAX_COMMAND_CHARS = 60
-CLOSING_S = 3.0
-"""For hooks at the end of a session, which must not hold it up."""
+CLOSING_S: Mapping[HookEvent, float] = {"SessionEnd": 3.0, "WorktreeRemove": 10.0}
+"""For hooks at an end, which must not hold it up."""
 NOT_RUN = {126: "is not executable", 127: "was not found"}
 """What a shell says about a program by its exit code."""
 TEXT_IS_CONTEXT: frozenset[HookEvent] = frozenset({"UserPromptSubmit", "SessionStart"})
@@ -71,7 +71,7 @@ class HookRunner:
         place = place or self._place
         told = {**place.about, "cwd": str(place.cwd), "hook_event_name": event, **data}
         # Names of files may hold bytes that are no text.
-        payload = msgspec.json.encode(_encodable(told))
+        payload = msgspec.json.encode(encodable(told))
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self._answer(hook, place, payload)) for hook in hooks.values()]
         answer = together([each.result() for each in running])
@@ -84,8 +84,11 @@ class HookRunner:
         command, problem = self._command(hook, place)
         if problem:
             return self._broken(f"{who} cannot run: {problem}")
-        timeout_s = min(hook.timeout_s, CLOSING_S) if hook.event == "SessionEnd" else hook.timeout_s
-        result = await self._run(hook, place, command, payload, timeout_s)
+        timeout_s = min(hook.timeout_s, CLOSING_S.get(hook.event, hook.timeout_s))
+        try:
+            result = await self._run(hook, place, command, payload, timeout_s)
+        except OSError as error:  # no room for its input, or no descriptor left
+            return self._broken(f"{who} cannot run: {error.strerror}")
         if result.timed_out:
             return self._broken(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or mend it")
         if result.too_many_processes:
@@ -184,14 +187,14 @@ def _pattern(matcher: str) -> re.Pattern[str] | None:
         return None
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
     """Return the value with lone surrogates replaced."""
     match value:
         case str():
             return value.encode(errors="replace").decode() if not value.isascii() else value
         case Mapping():
-            return {str(_encodable(name)): _encodable(each) for name, each in value.items()}
+            return {str(encodable(name)): encodable(each) for name, each in value.items()}
         case list() | tuple():
-            return [_encodable(each) for each in value]
+            return [encodable(each) for each in value]
         case _:
             return value

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from scaffold.core.extensions import Hook, HookEvent
-from scaffold.core.printable_text import count_of, one_line, short_line
+from scaffold.core.printable_text import count_of, join_limited, one_line, short_line
 from scaffold.extensions.hooks.scripts import named_scripts
 
 DEFAULT_TIMEOUT_S = 60.0
@@ -16,6 +16,7 @@ MAX_HOOKS = 200
 """Of one file."""
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
 MAX_SHOWN = 60
+MAX_NAMES = 10
 
 
 class HookFile(Struct, frozen=True, kw_only=True):
@@ -65,11 +66,14 @@ def script_names(content: bytes, *, home: str, top: str) -> tuple[str, ...]:
 
 def _of_events(file: HookFile, table: Mapping[str, Any]) -> Iterator[Hook | str]:
     """Yield the hooks, and lines about what is no hook."""
+    unknown = [f"`{short_line(one_line(name), MAX_SHOWN)}`" for name in table if name not in EVENTS]
+    if unknown:
+        yield f"{file.name}: hooks for {join_limited(unknown, MAX_NAMES)} do not run: there is no such event here"
     for name, groups in table.items():
         event = next((each for each in EVENTS if each == name), None)
         if event is None:
-            yield f"{file.name}: hooks for `{short_line(name, MAX_SHOWN)}` do not run: there is no such event here"
-        elif not isinstance(groups, list):
+            continue
+        if not isinstance(groups, list):
             yield f"{file.name}: hooks for {name} do not run: they must be a list"
         else:
             for group in groups:

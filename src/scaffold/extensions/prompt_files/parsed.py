@@ -12,7 +12,8 @@ from scaffold.extensions.prompt_files.front_matter import read_prompt_file
 
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_NAME_CHARS = 64
-MAX_PROMPT_CHARS = 100_000
+MAX_PROMPT_CHARS = 30_000
+"""Of a role or a command: roles are stored with each run."""
 MOST = 200
 """Skills, roles, or commands of a session."""
 MODELS = {"haiku": "small", "sonnet": "medium", "opus": "large", "inherit": ""}
