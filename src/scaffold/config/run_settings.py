@@ -41,7 +41,7 @@ from scaffold.core.run_settings import (
     TierChoice,
 )
 from scaffold.git.ignored_files import pattern_lines
-from scaffold.git.repository import signatures
+from scaffold.git.repository import Repository, signatures
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.sandbox import require_sandbox
@@ -106,7 +106,6 @@ async def run_settings(
     sandbox = sandbox_settings(settings)
     # Before anything is stored: a run that could never work in its sandbox should not exist.
     require_sandbox(sandbox, await detect_sandbox_level())
-    author, committer = await signatures(context.repository)
     root, once, limits, tier = context.repository.root, flags.trust_once, run_limits(settings), settings.tier()
     trust = _repository_trust(root, once=once, notice=notice)
     models = chosen_models(settings, tier, limits.budget_usd, notice=notice)
@@ -118,7 +117,7 @@ async def run_settings(
         if other is not None and other != model:
             _tell_unenforced_limit(other.name, limits.budget_usd, notice)
     found = RunSettings(
-        identity=RunIdentity(repository=str(root), author=author, committer=committer),
+        identity=await _identity(context.repository),
         model=model,
         assigned=models.assigned,
         tier=tier,
@@ -140,6 +139,11 @@ async def run_settings(
         extensions=run_extensions(context.repository, settings, trust, keep=not flags.dry_run, notice=notice),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
+
+
+async def _identity(repository: Repository) -> RunIdentity:
+    author, committer = await signatures(repository)
+    return RunIdentity(repository=str(repository.root), author=author, committer=committer)
 
 
 def plugin_settings(settings: Settings) -> PluginSettings:

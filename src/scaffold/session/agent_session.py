@@ -26,20 +26,17 @@ from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
-from scaffold.core.errors import ScaffoldError
 from scaffold.core.extensions import Role
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import agent_variables
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.sandbox import with_egress
-from scaffold.policy.secret.environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import (
@@ -50,6 +47,7 @@ from scaffold.session.conversation import (
     stored_seen_files,
     stored_todos,
 )
+from scaffold.session.environment import command_variables, tell_what_is_left_out
 from scaffold.session.extensions.hooks import session_hooks
 from scaffold.session.extensions.roles import model_of_role, system_prompt
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
@@ -57,6 +55,7 @@ from scaffold.session.mcp.of_session import session_servers
 from scaffold.session.mcp.offered_tools import OfferedTools
 from scaffold.session.memory.access import LazyMemories
 from scaffold.session.memory.of_session import memory_access
+from scaffold.session.memory.recalled import recalled
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.plugins.of_session import session_plugins
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
@@ -150,20 +149,12 @@ class Session:
         material = "\n\n".join(filter(None, (material, await self.hooks.user_input(words or material))))
         self.file_history.begin_turn(words)
         await self.renew_tools()
-        await self._recall(f"{words}\n{material}")
+        self._context.recalled = await recalled(self._memories, f"{words}\n{material}", self._notice)
         return await self.turn((*self.user_content(words, material), *images))
 
     async def turn(self, prompt: Prompt) -> TurnResult:
         """Let the agent take a turn; hooks may want it to go on. Raises what `Agent.turn` raises."""
         return await self.hooks.turn(self.agent, prompt)
-
-    async def _recall(self, message: str) -> None:
-        found = await self._memories.context_for(message)
-        if isinstance(found, ScaffoldError):
-            self._notice(f"no memories go with this message: {found.what}")
-        if trouble := self._memories.first_trouble():
-            self._notice(f"memories are found by their words alone: {trouble}")
-        self._context.recalled = "" if isinstance(found, ScaffoldError) else found
 
     def switch_effort(self, effort: Effort) -> None:
         """Let the model think so much from the next request on, also after the conversation is resumed."""
@@ -288,7 +279,7 @@ class Session:
             cwd=self.options.cwd,
             gate=self.gate,
             conversation=self.open_conversation.id,
-            environ=self._environment(),
+            environ=command_variables(self.options, self.open_conversation.id if self._parent else ""),
             sandbox=sandbox,
             modes=self.modes,
             todos=self.todos,
@@ -311,7 +302,8 @@ class Session:
         self.hooks = session_hooks(
             setup, self.options, lambda: self.agent.conversation, subagent=subagent, tell=self._notice
         )
-        self._tell_what_is_left_out()
+        if self._parent is None:
+            tell_what_is_left_out(self.options, self._notice)
         conversation = self.open_conversation.id
         self._start_plugins = partial(
             session_plugins, self.options, sandbox, self._redactor, session=conversation, tell=self._notice
@@ -336,16 +328,6 @@ class Session:
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._notice(notice)
         return await self._egress.enter_async_context(with_egress(found))
-
-    def _tell_what_is_left_out(self) -> None:
-        told = user_dirs().cache / TOLD_VARIABLES
-        if self._parent is None and (notice := left_out_notice(os.environ, self.options.environment, told=told)):
-            self._notice(notice)
-
-    def _environment(self) -> dict[str, str]:
-        """Return the environment of commands; a subagent's commands are marked as such."""
-        marks = agent_variables(self.open_conversation.id) if self._parent else {}
-        return command_environment(os.environ, marks, names=self.options.environment)
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
         """Return a user's message with its attachments; a notice names what could not be attached.
