@@ -20,7 +20,7 @@ from acp.schema import (
     UnstructuredCommandInput,
     UsageUpdate,
 )
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options
@@ -39,12 +39,13 @@ from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQue
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
+from scaffold.session.extensions.commands import all_commands, prompt_text
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import SessionObserver
 from scaffold.session.slash_commands import run_slash_command
 from scaffold.session.slash_queries import parse_effort
-from scaffold.session.slash_syntax import COMMANDS, CommandSyntax, parse_slash
+from scaffold.session.slash_syntax import COMMANDS, CommandSyntax, SendPrompt, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -128,7 +129,7 @@ class EditorSession:
             self._post(update)
         for note in self.setup.notes:
             self._updates.notice(note)
-        self._post(update_available_commands(map(_offered_command, OFFERED_COMMANDS)))
+        self._post(update_available_commands(map(_offered_command, self._commands)))
         if todos := self.session.todos.entries:
             self._updates.plan(todos)
 
@@ -196,6 +197,11 @@ class EditorSession:
         else:
             self._editor.post(self.id, update)
 
+    @property
+    def _commands(self) -> tuple[CommandSyntax, ...]:
+        """The commands there are, those that the user has written included."""
+        return all_commands(self.setup.options.extensions.commands, OFFERED_COMMANDS)
+
     def _tell_mode(self) -> None:
         """Tell the editor a mode that the agent, or the user by a command, has changed."""
         if (now := self.session.modes.current) != self._told_mode:
@@ -209,8 +215,11 @@ class EditorSession:
 
     async def _take(self, given: PromptContent) -> StopReason:
         try:
-            if (command := parse_slash(given.words, OFFERED_COMMANDS)) is not None:
-                reply = await run_slash_command(command, self.current, width=WIDTH, commands=OFFERED_COMMANDS)
+            command = parse_slash(given.words, self._commands)
+            if isinstance(command, SendPrompt):
+                given = structs.replace(given, words=await prompt_text(command, self.session.tools))
+            elif command is not None:
+                reply = await run_slash_command(command, self.current, width=WIDTH, commands=self._commands)
                 self._post(update_agent_message_text(f"```\n{self._redactor.clean(reply.text)}\n```"))
                 self._tell_mode()
                 self._tell_options()
@@ -232,7 +241,7 @@ class EditorSession:
         peers = self.session.peers
         while peers.running or peers.waiting:
             await peers.arrival()
-            result = await self.session.agent.turn(())
+            result = await self.session.turn(())
         return result
 
     def _tell_use(self) -> None:
