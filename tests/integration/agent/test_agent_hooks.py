@@ -168,6 +168,13 @@ def test_a_hook_that_fails_is_a_line_and_the_call_goes_on(tmp_path, command):
     assert len(bench.lines) == 1
 
 
+def test_a_hook_that_fails_each_time_is_said_once(tmp_path):
+    bench = Bench(tmp_path, hook("exit 1"))
+    bench.call()
+    bench.call()
+    assert len(bench.lines) == 1
+
+
 def test_a_hook_that_cannot_run_blocks_with_what_to_do(tmp_path):
     """RA-16."""
     (tmp_path / "plain.sh").write_text("exit 0\n")

@@ -100,12 +100,18 @@ class HookRunner:
                 f"{who} cannot run: a program {NOT_RUN[result.exit_code]}{said}; install it, `chmod +x` it, or remove "
                 "the hook"
             )
-        return answer_of(result, who, text_is_context=hook.event in TEXT_IS_CONTEXT)
+        answer = answer_of(result, who, text_is_context=hook.event in TEXT_IS_CONTEXT)
+        # One that fails the same way at each call is said once; what a hook says to the user is always said.
+        return answer if result.exit_code == 0 else structs.replace(answer, lines=self._new(answer.lines))
 
     def _broken(self, text: str) -> HookAnswer:
-        lines = () if text in self._told else (text,)
-        self._told.add(text)
-        return HookAnswer(broken=text, lines=lines)
+        return HookAnswer(broken=text, lines=self._new((text,)))
+
+    def _new(self, lines: Sequence[str]) -> tuple[str, ...]:
+        """Return the lines that were not said before."""
+        new = tuple(line for line in lines if line not in self._told)
+        self._told.update(new)
+        return new
 
     async def _run(self, hook: Hook, place: HookPlace, command: str, payload: bytes, timeout_s: float) -> CommandResult:
         env = {**place.environ, PROJECT: str(place.project), HOOK_FILES: self._extensions.folder}
