@@ -1,4 +1,4 @@
-"""All that people bring along, in one run: an MCP server, a skill, a hook that guards, and a plugin; killed, resumed."""
+"""All that people bring along, in one run: a server, a skill, a hook that guards, a plugin; killed, and resumed."""
 
 import asyncio
 import json
