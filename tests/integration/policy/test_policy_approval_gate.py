@@ -395,6 +395,18 @@ def test_a_call_is_described_by_its_command_path_or_address(tmp_path):
     assert subject("mcp", path="a", b=1) == ("text", '{"b":1,"path":"a"}')
 
 
+async def test_no_agent_writes_where_settings_plugins_and_logins_are(tmp_path, monkeypatch):
+    """RA-13, RA-16: also if the workspace is the home, and with --yolo; by a link, neither."""
+    monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "ours"))
+    (tmp_path / "ours" / "config").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("ours/config")
+    tools = GuardedTools(tmp_path, yolo=True)
+    for path in ("ours/config/plugins/evil", "ours/data/user.db", "link/mcp.json", str(tmp_path / "ours/config/x")):
+        assert "Scaffold's own" in (await tools.write(path)).content
+    assert (await tools.write("ours/notes.txt")).content == "done"
+    assert "Scaffold's own" in (await tools.shell("cp evil ours/config/plugins/")).content
+
+
 async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
     """RA-13: the backoff is per agent."""
     tools = GuardedTools(tmp_path)

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from msgspec import Struct
 
+from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.shell.script import Word
@@ -135,12 +136,20 @@ class WorkspacePaths(Struct, frozen=True):
     files: FileSystem
     scripts: frozenset[str] = frozenset()
     """Absolute paths of the scripts that hooks run; no agent may write them."""
+    ours: tuple[str, ...] = ()
+    """Scaffold's own folders: settings, plugins, logins. No agent may write in them, even in its workspace."""
 
     @classmethod
     def on_disk(cls, root: Path, home: Path, scripts: Iterable[Path] = ()) -> Self:
         """Return the workspace `root` of a user with this home, with the files on disk, links resolved in `scripts`."""
-        guarded = frozenset(name for path in scripts for name in (str(path), os.path.realpath(path)))
-        return cls(root=str(root), home=str(home), files=DiskFileSystem(), scripts=guarded)
+        dirs = user_dirs()
+        return cls(
+            root=str(root),
+            home=str(home),
+            files=DiskFileSystem(),
+            scripts=frozenset(_names(scripts)),
+            ours=tuple(_names((dirs.config, dirs.data))),
+        )
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
         """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""
@@ -175,9 +184,10 @@ class WorkspacePaths(Struct, frozen=True):
         """Return why no agent may write a path as `within` returns it: an entry of `PROTECTED_FILES`, or its name."""
         if entry := protected_entry(path):
             return entry
-        if self.scripts and os.path.normpath(os.path.join(self.root, path)) in self.scripts:  # noqa: PTH118
+        whole = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118
+        if whole in self.scripts:
             return f"a hook runs {path}"
-        return None
+        return next((f"Scaffold's own {each}" for each in self.ours if Path(whole).is_relative_to(each)), None)
 
     def within(self, path: str) -> str:
         """Return an absolute path relative to the workspace if it is inside, else unchanged."""
@@ -203,6 +213,11 @@ class WorkspacePaths(Struct, frozen=True):
                 return None
             found += matches
         return tuple(dict.fromkeys(each for path in found for each in (path, self.files.real(path))))
+
+
+def _names(paths: Iterable[Path]) -> Iterator[str]:
+    """Yield each path as it is and with links resolved."""
+    return (name for path in paths for name in (str(path), os.path.realpath(path)))
 
 
 def path_candidates(word: Word) -> Iterator[Word]:
