@@ -51,6 +51,7 @@ def test_a_variable_without_value_and_default_is_an_error():
         ("a", {}, "it has no `command`"),
         ("a", {"type": "http"}, "it has no `url`"),
         ("a", {"type": "carrier", "url": "x"}, "there is no transport `carrier`"),
+        ("a", {"url": "ftp://a.example"}, "its `url` does not begin with"),
         ("a", {"command": ["x"]}, "Expected `str`"),
         ("a", "x", "Expected `object`"),
         ("a", {"command": "x", "hosts": ["a.example"]}, "`hosts` needs `network`"),
@@ -72,7 +73,10 @@ def test_a_file_that_names_no_servers_is_one_line(content):
 
 def test_the_first_of_two_servers_of_the_same_name_counts():
     """RA-15: the user's own file comes first; one that is switched off is none."""
-    mine, theirs = read({"a": {"command": "mine"}, "b": {"command": "x", "disabled": True}}), read({"a": {"url": "u"}})
+    mine, theirs = (
+        read({"a": {"command": "mine"}, "b": {"command": "x", "disabled": True}}),
+        read({"a": {"url": "http://u"}}),
+    )
     found = merged({"mine": mine, "theirs": theirs})
     assert [(server.name, server.command) for server in found.servers] == [("a", "mine")]
     assert "another file has one of this name" in found.notices[0]

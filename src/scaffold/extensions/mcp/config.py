@@ -132,6 +132,8 @@ def _server(name: str, given: Any, scope: str) -> ServerConfig | None:
         raise ValueError("it has no `command`")
     if kind != "stdio" and not entry.url:
         raise ValueError("it has no `url`")
+    if kind != "stdio" and not entry.url.lower().startswith(("http://", "https://", "${")):
+        raise ValueError("its `url` does not begin with http:// or https://")
     if entry.hosts and entry.network != "hosts":
         raise ValueError("`hosts` needs `network` to be `hosts`")
     return ServerConfig(
