@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from row import Row, row
 from scaffold.core.extensions import Extensions, Hook
-from scaffold.extensions.hooks.runner import HookPlace, HookRunner
+from scaffold.extensions.hooks.runner import HookContext, HookRunner
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -39,7 +39,7 @@ async def _extra_ms(root: Path, temporary: Path, rounds: int) -> float:
     zone = workspace_profile(SandboxInputs(root=root, home=Path.home(), temporary=temporary), os.environ)
     sandbox = None if finding.level == "none" else SandboxSpec(finding.level, zone, program=finding.program)
     hook = Hook(event="PreToolUse", matcher="Write", command=COMMAND, timeout_s=60, source="bench", own=False)
-    place = HookPlace(cwd=root, project=root, environ=env, sandbox=sandbox, about={"session_id": "bench"})
+    place = HookContext(cwd=root, project=root, environ=env, sandbox=sandbox, about={"session_id": "bench"})
     runner = HookRunner(Extensions(folder=str(root), hooks=(hook,)), place, print)
     differences = []
     for _ in range(rounds):

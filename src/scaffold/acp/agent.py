@@ -256,6 +256,6 @@ async def serve_editor(work: EditorWork, store: UserStore, transport: LineTransp
             try:
                 await agent.close()
             finally:
-                # Answers that were under way when the editor went away have nobody to go to.
+                # The editor has gone away, and with it the reader of answers that were under way.
                 with suppress(OSError):
                     await connection.close()

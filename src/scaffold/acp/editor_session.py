@@ -144,7 +144,7 @@ class EditorSession:
             async with asyncio.TaskGroup() as group:
                 self._turn = turn = group.create_task(self._take(given))
             if self._cancelled:
-                # Nobody sees them any more, and their questions must not stay open.
+                # The user no longer sees them, and their questions must not stay open.
                 await self.session.peers.cancel()
         except ScaffoldError as error:
             raise self._fault(error) from error

@@ -111,7 +111,7 @@ def _pieces(top: Path) -> Iterator[TrustFile]:
         piece = _piece(top, name)
         if piece is not None:
             size += len(piece.content)
-            # Nobody reads so much before accepting it, and it would be read again with each start.
+            # A user does not read so much before accepting it, and it would be read again with each start.
             seen[name] = piece if size <= MAX_TOTAL_BYTES else TrustFile(name, problem="is more than can be looked at")
             yield seen[name]
 

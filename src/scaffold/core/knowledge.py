@@ -46,7 +46,7 @@ class Collection(Struct, frozen=True, kw_only=True):
 
     @property
     def has_given_vectors(self) -> bool:
-        """Whether whoever adds chunks computes their vectors."""
+        """Whether vectors come with the chunks, instead of being computed from their texts."""
         return not self.model and self.dimension > 0
 
 

@@ -23,7 +23,7 @@ class ToolGroup(Struct, frozen=True):
 
     name: str
     about: str
-    """What they do, in a few words: all that the agent is told before."""
+    """What they do, in a few words: all that the agent knows before it loads them."""
     family: str = ""
     """Not empty: too many to be listed. The agent is told of the family alone, and finds its groups by words."""
 

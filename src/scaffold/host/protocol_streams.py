@@ -19,7 +19,7 @@ class ProtocolStreams(Struct, frozen=True):
 def take_protocol_streams(program: str, fix: str) -> ProtocolStreams:
     """Take standard input and output away from the rest of this process and its children, and return them.
 
-    Raises UsageError if they are not pipes or sockets, as nobody speaks the protocol then.
+    Raises UsageError if they are not pipes or sockets, as a person at a terminal does not speak the protocol.
     """
     for descriptor, name in ((0, "input"), (1, "output")):
         if not _is_pipe(descriptor):

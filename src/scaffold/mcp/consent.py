@@ -31,7 +31,7 @@ FORM: Mapping[str, Any] = {
 
 
 class ConsentRefused(UsageError):
-    """Nobody agreed to a call that needs consent."""
+    """A call needs consent, and did not get it."""
 
 
 class ConsentDesk:

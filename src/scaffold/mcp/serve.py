@@ -54,7 +54,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))
-        listening.listen()  # before the address is told: who connects early waits
+        listening.listen()  # before the address is printed: early connections wait
     except OSError as error:
         listening.close()
         what = f"port {port} of this machine cannot be used: {(error.strerror or str(error)).lower()}"
@@ -77,6 +77,6 @@ async def _read(transport: LineTransport, to_server: Any) -> None:
 async def _write(transport: LineTransport, from_server: Any) -> None:
     async with from_server:
         async for each in from_server:
-            # Answers that were under way when the client went away have nobody to go to.
+            # The client has gone away, and with it the reader of answers that were under way.
             with suppress(OSError):
                 await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))

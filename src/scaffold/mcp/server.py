@@ -37,7 +37,7 @@ from scaffold.mcp import acting
 from scaffold.mcp.consent import ConsentDesk, Power, can_ask
 from scaffold.mcp.resources import RESOURCES, TEMPLATES, resource_json
 from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, new_task, task_of
-from scaffold.mcp.tools import TOOLS, Call, Place, RunAsTask, ServedTool, read_arguments
+from scaffold.mcp.tools import TOOLS, Call, RunAsTask, ServedPlace, ServedTool, read_arguments
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_json import Json
 
@@ -51,8 +51,8 @@ INSTRUCTIONS = (
 )
 
 
-def instructions(place: Place, allowed: frozenset[Power]) -> str:
-    """Return what a client is told of the server, and what it may do."""
+def instructions(place: ServedPlace, allowed: frozenset[Power]) -> str:
+    """Return the server's instructions for clients: what it has, and what they may do."""
     if allowed == {"start", "steer"}:
         may = "Starting and steering runs is allowed without a question."
     elif allowed:
@@ -68,7 +68,7 @@ def instructions(place: Place, allowed: frozenset[Power]) -> str:
 class RunServer:
     """Answers the requests of clients."""
 
-    def __init__(self, place: Place, allowed: frozenset[Power], redactor: Redactor) -> None:
+    def __init__(self, place: ServedPlace, allowed: frozenset[Power], redactor: Redactor) -> None:
         self._place = place
         self._desk = ConsentDesk(allowed)
         self._clean_all = redactor.clean_all
@@ -148,7 +148,7 @@ class RunServer:
         return {}
 
 
-def build_server(place: Place, allowed: frozenset[Power], redactor: Redactor) -> Server[Any]:
+def build_server(place: ServedPlace, allowed: frozenset[Power], redactor: Redactor) -> Server[Any]:
     """Return a server for the runs of a repository; what it may do without asking is `allowed`."""
     ours = RunServer(place, allowed, redactor)
     server: Server[Any] = Server(

@@ -100,7 +100,7 @@ class RunAsTask(Struct, frozen=True):
     run: RunId
 
 
-class Place(Struct, frozen=True):
+class ServedPlace(Struct, frozen=True):
     """Where the tools work."""
 
     cwd: Path
@@ -124,7 +124,7 @@ class ServedTool(Struct, frozen=True, kw_only=True):
     title: str
     about: str
     arguments: type[Struct]
-    run: Callable[[Place, Any, Call], Awaitable[Answer]]
+    run: Callable[[ServedPlace, Any, Call], Awaitable[Answer]]
     power: Power | None = None
     """What its calls need consent for; None if it only reads."""
     question: Callable[[Any], str] = lambda _: ""
@@ -146,34 +146,34 @@ def read_arguments(tool: ServedTool, given: Mapping[str, Any]) -> Struct:
         raise UsageError(f"the arguments of {tool.name} do not fit: {error}", "Its schema says what fits.") from error
 
 
-async def _list_runs(place: Place, _args: NoArguments, _call: Call) -> Json:
+async def _list_runs(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
     return await asyncio.to_thread(reading.runs_json, place.cwd)
 
 
-async def _status(place: Place, args: OfRun, _call: Call) -> Json:
+async def _status(place: ServedPlace, args: OfRun, _call: Call) -> Json:
     return await asyncio.to_thread(reading.run_status_json, place.cwd, args.run)
 
 
-async def _actions(place: Place, args: ListActions, _call: Call) -> Json:
+async def _actions(place: ServedPlace, args: ListActions, _call: Call) -> Json:
     def read() -> Json:
         return reading.actions_json(place.cwd, args.run, goal=args.goal, status=args.status, offset=args.offset)
 
     return await asyncio.to_thread(read)
 
 
-async def _action(place: Place, args: GetAction, _call: Call) -> Json:
+async def _action(place: ServedPlace, args: GetAction, _call: Call) -> Json:
     return await asyncio.to_thread(reading.one_action_json, place.cwd, args.run, args.action)
 
 
-async def _evidence(place: Place, args: OfGoal, _call: Call) -> Json:
+async def _evidence(place: ServedPlace, args: OfGoal, _call: Call) -> Json:
     return await asyncio.to_thread(reading.evidence_json, place.cwd, args.run, args.goal)
 
 
-async def _inbox(place: Place, _args: NoArguments, _call: Call) -> Json:
+async def _inbox(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
     return await asyncio.to_thread(reading.inbox_json, place.cwd)
 
 
-async def _wait(place: Place, args: WaitForRun, call: Call) -> Answer:
+async def _wait(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
     """Wait until the run ends, stops running or needs a human; if it goes on, a client of tasks has it as one."""
     run, summary = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
     if call.takes_tasks and not isinstance(summary.run.state, Completed | Failed | Cancelled):
@@ -192,41 +192,41 @@ async def _wait(place: Place, args: WaitForRun, call: Call) -> Answer:
     return {"progress": progress_text(summary), **reading.summary_json(summary)}
 
 
-async def _start(place: Place, args: StartRun, call: Call) -> Answer:
+async def _start(place: ServedPlace, args: StartRun, call: Call) -> Answer:
     flags = [*_option("--tier", args.tier), *_option("--agents", args.agents), *_budget(args.budget_usd)]
     run = await acting.start_run(place.program, args.request, flags)
     return RunAsTask(run) if call.takes_tasks else await _going(place, run)
 
 
-async def _resume(place: Place, args: ResumeRun, call: Call) -> Answer:
+async def _resume(place: ServedPlace, args: ResumeRun, call: Call) -> Answer:
     run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
     now = await acting.resume_run(place.program, run.id, _budget(args.budget_usd))
     return RunAsTask(now) if call.takes_tasks else await _going(place, now)
 
 
-async def _pause(place: Place, args: OfRun, _call: Call) -> Json:
+async def _pause(place: ServedPlace, args: OfRun, _call: Call) -> Json:
     return await _halt(place, args, "pause")
 
 
-async def _stop(place: Place, args: OfRun, _call: Call) -> Json:
+async def _stop(place: ServedPlace, args: OfRun, _call: Call) -> Json:
     return await _halt(place, args, "stop")
 
 
-async def _halt(place: Place, args: OfRun, command: str) -> Json:
+async def _halt(place: ServedPlace, args: OfRun, command: str) -> Json:
     run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
     said = await acting.halt(place.program, command, run.id)
     return {"said": said, **await _going(place, run.id)}
 
 
-async def _going(place: Place, run: RunId) -> Json:
+async def _going(place: ServedPlace, run: RunId) -> Json:
     return await asyncio.to_thread(reading.run_status_json, place.cwd, run)
 
 
-async def _answer(place: Place, args: AnswerQuestion, _call: Call) -> Json:
+async def _answer(place: ServedPlace, args: AnswerQuestion, _call: Call) -> Json:
     return await asyncio.to_thread(acting.answer_question, place.cwd, args.item, args.answer)
 
 
-async def _send(place: Place, args: SendMessage, _call: Call) -> Json:
+async def _send(place: ServedPlace, args: SendMessage, _call: Call) -> Json:
     return await acting.tell_agent(place.cwd, args.run, args.action, args.text)
 
 

@@ -80,7 +80,7 @@ class SubagentOptions(Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """Return JSON for `read_subagent_options`; plain ASCII, as folder names need not be valid Unicode."""
-        # It starts no subagents, and nobody sends it a command.
+        # It starts no subagents and gets no commands.
         extensions = msgspec.structs.replace(self.session.extensions, roles=(), commands=())
         session = msgspec.structs.replace(self.session, extensions=extensions)
         return json.dumps(msgspec.to_builtins(msgspec.structs.replace(self, session=session), enc_hook=str))

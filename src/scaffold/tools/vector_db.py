@@ -28,7 +28,7 @@ class VectorDatabase(Protocol):
         ...
 
 
-class _Row(Struct, frozen=True):
+class _VectorRow(Struct, frozen=True):
     name: str
     description: str
     schema: Mapping[str, Any]
@@ -36,47 +36,47 @@ class _Row(Struct, frozen=True):
 
 
 _ROWS = (
-    _Row(
+    _VectorRow(
         "create_index",
         "Create an index: of texts, whose vectors are computed here; with `dimension`, of vectors you compute.",
         object_schema(INDEX, dimension={"type": "integer", "minimum": 1}),
     ),
-    _Row("delete_index", "Delete an index with all it has, for good.", object_schema(INDEX)),
-    _Row("list_indices", "List the indexes, and how full they are.", object_schema({}), reads=True),
-    _Row(
+    _VectorRow("delete_index", "Delete an index with all it has, for good.", object_schema(INDEX)),
+    _VectorRow("list_indices", "List the indexes, and how full they are.", object_schema({}), reads=True),
+    _VectorRow(
         "add_vector",
         "Add a vector, with what it stands for.",
         object_schema({**INDEX, "vector": NUMBERS}, text=TEXT, metadata=METADATA),
     ),
-    _Row(
+    _VectorRow(
         "update_vector",
         "Change an item: what is given replaces what it has.",
         object_schema({**INDEX, "id": TEXT}, vector=NUMBERS, text=TEXT, metadata=METADATA),
     ),
-    _Row(
+    _VectorRow(
         "delete_vector",
         "Delete items for good.",
         object_schema({**INDEX, "ids": {"type": "array", "items": TEXT}}),
     ),
-    _Row(
+    _VectorRow(
         "get_vector",
         "Show an item in full, with its vector.",
         object_schema({**INDEX, "id": TEXT}),
         reads=True,
     ),
-    _Row(
+    _VectorRow(
         "search",
         f"Find the items nearest to a vector by cosine; {FOUND} unless `k` is given.",
         object_schema({**INDEX, "vector": NUMBERS}, k=K, metadata=FILTER),
         reads=True,
     ),
-    _Row(
+    _VectorRow(
         "search_text",
         "Find the items that fit a query, by words and by meaning.",
         object_schema({**INDEX, "query": TEXT}, k=K, metadata=FILTER),
         reads=True,
     ),
-    _Row(
+    _VectorRow(
         "search_by_time",
         "Find the items stored from `since` on and before `until`, the newest first.",
         object_schema(
@@ -84,12 +84,12 @@ _ROWS = (
         ),
         reads=True,
     ),
-    _Row(
+    _VectorRow(
         "add_text",
         "Add a text of up to 8,000 characters.",
         object_schema({**INDEX, "text": TEXT}, metadata=METADATA),
     ),
-    _Row(
+    _VectorRow(
         "add_chunked_text",
         "Add a long text, split where its sections, paragraphs or functions end.",
         object_schema(
@@ -107,7 +107,7 @@ def vector_db_tools(database: VectorDatabase) -> tuple[Tool, ...]:
     return tuple(_tool(database, row) for row in _ROWS)
 
 
-def _tool(database: VectorDatabase, row: _Row) -> Tool:
+def _tool(database: VectorDatabase, row: _VectorRow) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         return await database.call(row.name, args)
 

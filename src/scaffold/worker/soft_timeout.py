@@ -68,7 +68,7 @@ class SoftTimeout:
         enforced.reschedule(asyncio.get_running_loop().time())
 
     def _ask(self) -> InboxItem | None:
-        """Ask, and extend the time the first time; None if nobody can be asked."""
+        """Ask, and extend the time the first time; None if no human is expected to answer."""
         if not self._asked:
             self._extend(1)
         self._asked += 1
@@ -90,7 +90,7 @@ class SoftTimeout:
         while (now := self._context.store.inbox.get(item.id)) is not None and now.state == "open":
             await self._context.clock.sleep(POLL_S)
         answer = chosen_answer(ANSWERS, (now.answer if now else None) or "")
-        if answer is None:  # withdrawn: nobody decides any more
+        if answer is None:  # withdrawn: a decision is no longer needed
             await asyncio.Event().wait()
         elif answer.word == KILL:
             why = f": {answer.rest}" if answer.rest else ""

@@ -13,7 +13,7 @@ from scaffold.core.extensions import HookEvent
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.extensions.hooks.answer import HookAnswer, together
-from scaffold.extensions.hooks.runner import HookPlace, HookRunner
+from scaffold.extensions.hooks.runner import HookContext, HookRunner
 from scaffold.extensions.hooks.tool_calls import HookCall, hook_calls
 from scaffold.policy.permission.call_hooks import CheckedCall
 from scaffold.tools.arguments import argument_problems, read_arguments
@@ -34,7 +34,7 @@ class OpenedHooks:
         self._opening = ""
         """What the hooks at the start said, for the first message."""
         self._began = False
-        self._place = HookPlace(
+        self._place = HookContext(
             cwd=setup.cwd,
             project=setup.project,
             environ=setup.environ,

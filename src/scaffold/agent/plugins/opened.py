@@ -29,7 +29,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.extensions.plugins.hooks import Discarded, Hooks
+from scaffold.extensions.plugins.hooks import Discarded, PluginHooks
 from scaffold.extensions.plugins.loaded import LoadedPlugins, PluginPlace, load_plugins
 from scaffold.extensions.plugins.plugin import Plugin
 from scaffold.policy.secret.redaction import Redactor
@@ -116,7 +116,7 @@ class OpenedPlugins:
 class HookedModel:
     """A model with hooks around each request of an agent's turns; the summaries of compactions have none."""
 
-    def __init__(self, model: Model, hooks: Hooks, redactor: Redactor) -> None:
+    def __init__(self, model: Model, hooks: PluginHooks, redactor: Redactor) -> None:
         self._model = model
         self._hooks = hooks
         self._clean = redactor.clean

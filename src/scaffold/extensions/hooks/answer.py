@@ -28,7 +28,7 @@ class _Specific(Struct, rename="camel"):
     additional_context: str = ""
 
 
-class _Output(Struct, rename="camel"):
+class _HookOutput(Struct, rename="camel"):
     """The JSON that a hook prints; what is not known is ignored."""
 
     continue_: bool = msgspec.field(default=True, name="continue")
@@ -77,13 +77,13 @@ def answer_of(result: CommandResult, who: str, *, text_is_context: bool) -> Hook
     if result.truncated:
         return HookAnswer(lines=(f"{who}: its answer is too long and has no effect",))
     try:
-        said = msgspec.convert(json.loads(text), _Output)
+        said = msgspec.convert(json.loads(text), _HookOutput)
     except (ValueError, RecursionError, msgspec.ValidationError) as problem:
         return HookAnswer(lines=(_line(f"{who}: its answer has no effect", str(problem)),))
     return _answer(said, who)
 
 
-def _answer(said: _Output, who: str) -> HookAnswer:
+def _answer(said: _HookOutput, who: str) -> HookAnswer:
     specific = said.hook_specific_output or _Specific()
     reason = _cut(said.reason, MAX_REASON_CHARS)
     message = _cut(said.system_message, MAX_REASON_CHARS)

@@ -28,7 +28,7 @@ TEXT_IS_CONTEXT: frozenset[HookEvent] = frozenset({"UserPromptSubmit", "SessionS
 _EXACT = re.compile(r"[\w ,|-]*")
 
 
-class HookPlace(Struct, frozen=True, kw_only=True):
+class HookContext(Struct, frozen=True, kw_only=True):
     """Where hooks run."""
 
     cwd: Path
@@ -39,7 +39,7 @@ class HookPlace(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSpec | None
     """That of the agent's commands; None for none."""
     about: Mapping[str, Any]
-    """What each hook is told: `session_id` and the like."""
+    """Members of the input of each hook: `session_id` and the like."""
     writes: bool = True
     """Whether they may write where the sandbox lets commands write."""
 
@@ -47,7 +47,7 @@ class HookPlace(Struct, frozen=True, kw_only=True):
 class HookRunner:
     """The hooks of one agent."""
 
-    def __init__(self, extensions: Extensions, place: HookPlace, tell: Callable[[str], object]) -> None:
+    def __init__(self, extensions: Extensions, place: HookContext, tell: Callable[[str], object]) -> None:
         """`tell` receives lines for the user."""
         self._extensions = extensions
         self._place = place
@@ -59,7 +59,7 @@ class HookRunner:
         return any(hook.event == event for hook in self._extensions.hooks)
 
     async def run(
-        self, event: HookEvent, data: Mapping[str, Any], names: Sequence[str] = (), *, place: HookPlace | None = None
+        self, event: HookEvent, data: Mapping[str, Any], names: Sequence[str] = (), *, place: HookContext | None = None
     ) -> HookAnswer:
         """Run the hooks of the event whose matchers match one of the names, and return what they say together.
 
@@ -79,7 +79,7 @@ class HookRunner:
             self._tell(line)
         return answer
 
-    async def _answer(self, hook: Hook, place: HookPlace, payload: bytes) -> HookAnswer:
+    async def _answer(self, hook: Hook, place: HookContext, payload: bytes) -> HookAnswer:
         who = f"the {hook.event} hook `{short_line(one_line(hook.command), MAX_COMMAND_CHARS)}` of {hook.source}"
         command, problem = self._command(hook, place)
         if problem:
@@ -92,7 +92,7 @@ class HookRunner:
         if result.timed_out:
             return self._broken(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or mend it")
         if result.too_many_processes:
-            return self._broken(f"{who} was ended because it started too many processes; mend it")
+            return self._broken(f"{who} was ended because it started too many processes; fix it")
         if result.exit_code in NOT_RUN:
             last = short_line(one_line(result.stderr.decode(errors="replace").strip()), 200)
             said = f" ({last})" if last else ""
@@ -113,7 +113,9 @@ class HookRunner:
         self._told.update(new)
         return new
 
-    async def _run(self, hook: Hook, place: HookPlace, command: str, payload: bytes, timeout_s: float) -> CommandResult:
+    async def _run(
+        self, hook: Hook, place: HookContext, command: str, payload: bytes, timeout_s: float
+    ) -> CommandResult:
         env = {**place.environ, PROJECT: str(place.project), HOOK_FILES: self._extensions.folder}
         return await run_command(
             ("/bin/sh", "-c", command),
@@ -125,7 +127,7 @@ class HookRunner:
             containment=Containment(sandbox=self._sandbox(hook, place)),
         )
 
-    def _command(self, hook: Hook, place: HookPlace) -> tuple[str, str]:
+    def _command(self, hook: Hook, place: HookContext) -> tuple[str, str]:
         """Return the command to run, and why it cannot; its scripts are those that the user trusts."""
         command, files = hook.command, Path(self._extensions.folder or place.project)
         ours = [name for name in hook.scripts if not name.startswith("/")]
@@ -153,7 +155,7 @@ class HookRunner:
             return f"{path} is not the file that you trust; look at it, `scaffold trust` it, and start again"
         return ""
 
-    def _sandbox(self, hook: Hook, place: HookPlace) -> SandboxSpec | None:
+    def _sandbox(self, hook: Hook, place: HookContext) -> SandboxSpec | None:
         sandbox, which = place.sandbox, self._extensions.sandbox
         if sandbox is None or which == "none" or (which == "project" and hook.own):
             return None

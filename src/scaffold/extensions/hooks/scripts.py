@@ -1,4 +1,4 @@
-"""Which files a hook's command runs, as far as its text says so."""
+"""The files that a hook's command runs, as far as its text names them."""
 
 import os.path
 import re

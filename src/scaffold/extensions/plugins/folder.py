@@ -20,7 +20,7 @@ class PluginFiles(Struct, frozen=True):
 def plugin_files(folder: Path, *, me: int) -> PluginFiles:
     """Return the plugins of the user `me` in `folder`, which may be missing; hidden files and folders are no plugins.
 
-    Nobody else may be able to change one: it runs with the user's files.
+    Other users must not be able to change one: it runs with the user's files.
     """
     try:
         with os.scandir(folder) as listing:

@@ -14,14 +14,14 @@ class ProtocolBroken(Exception):
     """A plugin wrote what no answer can be; the text says what."""
 
 
-class Answer(Struct, frozen=True):
+class PluginAnswer(Struct, frozen=True):
     """The answer to a request; the result is JSON that is not decoded yet."""
 
     id: int
     result: bytes
 
 
-class Refusal(Struct, frozen=True):
+class PluginRefusal(Struct, frozen=True):
     """An error that a plugin answered a request with."""
 
     id: int
@@ -29,7 +29,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """A notification or request of the plugin's own: nobody asked, and it gets no answer."""
+    """A notification or request of the plugin's own: it answers nothing, and gets no answer."""
 
 
 class _Error(Struct):
@@ -37,7 +37,7 @@ class _Error(Struct):
     code: int = 0
 
 
-class _Message(Struct):
+class _PluginMessage(Struct):
     jsonrpc: Literal["2.0"]
     id: int | str | float | None = None
     method: str | None = None
@@ -45,7 +45,7 @@ class _Message(Struct):
     error: _Error | None = None
 
 
-_MESSAGES = msgspec.json.Decoder(_Message)
+_MESSAGES = msgspec.json.Decoder(_PluginMessage)
 
 
 def request_frame(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
@@ -54,7 +54,7 @@ def request_frame(request_id: int, method: str, params: Mapping[str, Any]) -> by
     return msgspec.json.encode(message) + b"\n"
 
 
-def read_frame(line: bytes) -> Answer | Refusal | Notice:
+def read_frame(line: bytes) -> PluginAnswer | PluginRefusal | Notice:
     """Return the message in a line; ProtocolBroken if it is none."""
     try:
         message = _MESSAGES.decode(line)
@@ -66,10 +66,10 @@ def read_frame(line: bytes) -> Answer | Refusal | Notice:
         raise ProtocolBroken("it wrote an answer without the number of a request")
     result = bytes(message.result)
     if message.error is not None and not result:
-        return Refusal(message.id, message.error.message)
+        return PluginRefusal(message.id, message.error.message)
     if message.error is not None or not result:
         raise ProtocolBroken("it wrote an answer that has not exactly one of `result` and `error`")
-    return Answer(message.id, result)
+    return PluginAnswer(message.id, result)
 
 
 class FrameReader:

@@ -20,7 +20,7 @@ MAX_REASON_CHARS = 500
 Action = Literal["continue", "stop", "skip"]
 
 
-class _HookAnswer(Struct):
+class _PluginHookAnswer(Struct):
     """The answer to any hook; what a hook does not know is ignored."""
 
     action: Action = "continue"
@@ -40,7 +40,7 @@ class Discarded(Struct, frozen=True):
     refused: bool
 
 
-class Hooks:
+class PluginHooks:
     """Asks the plugins that subscribed to a hook."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
@@ -118,7 +118,9 @@ class Hooks:
         return [plugin for plugin in self._plugins if plugin.runs and hook in plugin.manifest.hooks]
 
 
-async def _ask(plugin: Plugin, hook: Hook, params: Mapping[str, Any], *, skips: bool = False) -> _HookAnswer | None:
+async def _ask(
+    plugin: Plugin, hook: Hook, params: Mapping[str, Any], *, skips: bool = False
+) -> _PluginHookAnswer | None:
     """Return a plugin's answer; None if it has none, which changes nothing."""
     result = await plugin.call(f"hook/{hook}", params)
     if isinstance(result, CallFailed):
@@ -126,7 +128,7 @@ async def _ask(plugin: Plugin, hook: Hook, params: Mapping[str, Any], *, skips: 
             plugin.complain(hook, f"{hook}: {result.reason}")
         return None
     try:
-        answer = msgspec.json.decode(result, type=_HookAnswer)
+        answer = msgspec.json.decode(result, type=_PluginHookAnswer)
     except (msgspec.DecodeError, RecursionError) as error:
         plugin.complain(hook, f"{hook}: its answer is invalid: {error}")
         return None

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from scaffold.core.printable_text import one_line
 from scaffold.core.tool import Tool
 from scaffold.extensions.plugins.folder import named, plugin_files
-from scaffold.extensions.plugins.hooks import Hooks
+from scaffold.extensions.plugins.hooks import PluginHooks
 from scaffold.extensions.plugins.plugin import Plugin
 from scaffold.extensions.plugins.tools import plugin_tools
 from scaffold.host.environment import PROXIES, child_environment
@@ -47,7 +47,7 @@ class LoadedPlugins:
         """In the order in which they run; also those that do not run, for a listing."""
         self.notices = notices
         """Lines about files that are no plugins."""
-        self.hooks = Hooks(plugins)
+        self.hooks = PluginHooks(plugins)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

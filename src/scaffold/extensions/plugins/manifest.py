@@ -50,7 +50,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return f"plugin_{self.name}_{tool.name}"
 
 
-class _Tool(Struct):
+class _ToolEntry(Struct):
     name: str
     description: str = ""
     schema: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class _Manifest(Struct):
     name: str
     version: str = ""
     hooks: list[str] = []
-    tools: list[_Tool] = []
+    tools: list[_ToolEntry] = []
     priority: int = PRIORITY
 
 
@@ -98,7 +98,7 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def _tool(given: _Tool) -> PluginTool:
+def _tool(given: _ToolEntry) -> PluginTool:
     try:
         schema = tool_schema(given.schema)
     except ValueError as error:

@@ -11,11 +11,11 @@ from msgspec import Struct
 from scaffold.core.printable_text import short_line
 from scaffold.extensions.plugins.frames import (
     MAX_MESSAGE_BYTES,
-    Answer,
     FrameReader,
     Notice,
+    PluginAnswer,
+    PluginRefusal,
     ProtocolBroken,
-    Refusal,
     read_frame,
     request_frame,
 )
@@ -63,7 +63,7 @@ class Plugin:
         self._reader = FrameReader()
         self._stderr = b""
         self._unasked = 0
-        self._process = PipedProcess(command, _Sink(self._read), _Sink(self._read_stderr), self._exited)
+        self._process = PipedProcess(command, _FrameSink(self._read), _FrameSink(self._read_stderr), self._exited)
 
     @property
     def runs(self) -> bool:
@@ -162,9 +162,9 @@ class Plugin:
             raise ProtocolBroken(f"it answered a request with number {message.id}, which is not open")
         else:
             match message:
-                case Answer(result=result):
+                case PluginAnswer(result=result):
                     self._answer.set_result(result)
-                case Refusal(message=text):
+                case PluginRefusal(message=text):
                     reason = short_line(text, MAX_ERROR_CHARS)
                     self._answer.set_result(CallFailed(f"it answered with an error: {reason}"))
 
@@ -176,7 +176,7 @@ class Plugin:
     def _count(self, size: int) -> None:
         self._unasked += size
         if self._unasked > FLOOD_BYTES:
-            self._fail(f"it wrote more than {FLOOD_BYTES >> 20} MB that nobody asked for")
+            self._fail(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
 
     def _exited(self, result: CommandResult) -> None:
         how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
@@ -208,7 +208,7 @@ class Plugin:
             self._answer.set_result(CallFailed(reason))
 
 
-class _Sink:
+class _FrameSink:
     """Passes output on as it arrives."""
 
     def __init__(self, take: Callable[[bytes], object]) -> None:

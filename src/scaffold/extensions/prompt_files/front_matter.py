@@ -24,7 +24,7 @@ class PromptFile(Struct, frozen=True):
     """Why the front matter cannot be read; empty if it can."""
 
     def words(self, name: str, limit: int) -> str:
-        """Return a member as one line; empty if it is no text."""
+        """Return a member as one line; empty if it is not text."""
         value = self.head.get(name)
         return short_line(one_line(value).strip(), limit) if isinstance(value, str) else ""
 
@@ -52,7 +52,7 @@ def read_prompt_file(content: bytes) -> PromptFile:
     try:
         head = yaml.load(found[1], Loader=_LOADER)  # noqa: S506 - a safe loader
     except (yaml.YAMLError, ValueError, RecursionError, TypeError):
-        # `description: use it when: ...` is no YAML, and widespread.
+        # `description: use it when: ...` is not YAML, but common.
         head = _plain_lines(found[1])
         return PromptFile(head, body, "" if head else "its front matter is no valid YAML")
     if head is None:

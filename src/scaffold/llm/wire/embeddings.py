@@ -18,19 +18,19 @@ class WireVectors(Struct, frozen=True):
     tokens: int
 
 
-class _Usage(Struct, frozen=True):
+class _EmbeddingUsage(Struct, frozen=True):
     prompt_tokens: int = 0
     total_tokens: int = 0
 
 
-class _Item(Struct, frozen=True):
+class _EmbeddingItem(Struct, frozen=True):
     embedding: list[float]
     index: int | None = None
 
 
 class _OpenAI(Struct, frozen=True):
-    data: list[_Item]
-    usage: _Usage | None = None
+    data: list[_EmbeddingItem]
+    usage: _EmbeddingUsage | None = None
 
 
 class _Ollama(Struct, frozen=True):
@@ -69,5 +69,5 @@ def _of_openai(answer: _OpenAI) -> WireVectors:
         items = sorted(items, key=lambda each: each.index or 0)
     elif any(place is not None for place in places):
         raise unreadable_reply("its vectors are not numbered from 0 on")
-    used = answer.usage or _Usage()
+    used = answer.usage or _EmbeddingUsage()
     return WireVectors([each.embedding for each in items], used.prompt_tokens or used.total_tokens)

@@ -43,13 +43,13 @@ def _parser(grammar: str) -> Parser | None:
         return None
 
 
-class _Definition(Struct, frozen=True):
+class _CodeDefinition(Struct, frozen=True):
     start: int
     end: int
     name: str
 
 
-def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterator[_Definition]:
+def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterator[_CodeDefinition]:
     """Yield the definitions in order, as bytes, those inside of a long one instead of it.
 
     An empty one says what the text from there on belongs to.
@@ -58,7 +58,7 @@ def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterato
     while waiting:
         node, inside, depth = waiting.pop()
         if isinstance(node, int):
-            yield _Definition(node, node, inside)
+            yield _CodeDefinition(node, node, inside)
             continue
         is_container = node.type in language.containers
         known = is_container or node.type in language.definitions
@@ -70,17 +70,17 @@ def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterato
                 yield _outer(node, name)
             continue
         if is_open:
-            yield _Definition(node.start_byte, node.start_byte, name)
+            yield _CodeDefinition(node.start_byte, node.start_byte, name)
             waiting.append((node.end_byte, inside, depth))
         if depth < MAX_DEPTH and (is_open or node is root or _may_contain(node)):
             waiting += [(each, name, depth + 1) for each in reversed(node.named_children)]
 
 
-def _outer(node: Node, name: str) -> _Definition:
+def _outer(node: Node, name: str) -> _CodeDefinition:
     """Return a definition with the `export` in front of it."""
     around = node.parent
     outer = around if around is not None and around.type == "export_statement" else node
-    return _Definition(outer.start_byte, outer.end_byte, name)
+    return _CodeDefinition(outer.start_byte, outer.end_byte, name)
 
 
 def _may_contain(node: Node) -> bool:
@@ -104,7 +104,7 @@ def _name(node: Node) -> str:
     return text.decode("utf-8", "replace").split("\n")[0] if text is not None and len(text) <= NAME_CHARS else ""
 
 
-def _pieces(text: str, data: bytes, definitions: tuple[_Definition, ...], size: PieceSize) -> Iterator[TextPiece]:
+def _pieces(text: str, data: bytes, definitions: tuple[_CodeDefinition, ...], size: PieceSize) -> Iterator[TextPiece]:
     """Yield the pieces of the whole text."""
     characters = _Characters(data)
     start, title = 0, ""

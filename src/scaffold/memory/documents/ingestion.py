@@ -98,7 +98,7 @@ class Ingestion:
         raise UsageError(f"{opened.name} is read by other processes, too", "Repeat the command.")
 
     def _require_texts(self) -> None:
-        """Raise UsageError for an index of vectors that whoever adds items computes."""
+        """Raise UsageError for an index whose vectors come with its items."""
         stored = self._database.knowledge.collections.get(self._index)
         if stored is not None and stored.has_given_vectors:
             raise UsageError(

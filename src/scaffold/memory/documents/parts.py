@@ -101,7 +101,7 @@ class DocumentReader:
     ) -> AsyncIterator[DocumentPart]:
         pages, missing, unread = options.pages.after(document.position), document.missing, _UnreadPages()
         if document.position and not pages.count(document.length):
-            return  # whoever stored the last part has died since
+            return  # the process that stored the last part has died since
         part: PdfPart | None = None
         outline = Outline(())
         while part is None or pages.count(part.total):

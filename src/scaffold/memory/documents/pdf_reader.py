@@ -78,7 +78,7 @@ class PdfRequest(Struct, frozen=True, kw_only=True):
     timeout_s: float = TIMEOUT_S
 
 
-class _Line(Struct, frozen=True):
+class _PdfLine(Struct, frozen=True):
     """What the child says in a line; all of it may be wrong."""
 
     total: int | None = None
@@ -92,7 +92,7 @@ class _Line(Struct, frozen=True):
     end: bool = False
 
 
-_DECODER = msgspec.json.Decoder(_Line)
+_DECODER = msgspec.json.Decoder(_PdfLine)
 
 
 async def read_pdf(
@@ -176,7 +176,7 @@ async def _run(reader: Reader, file: int, request: PdfRequest, place: ReaderPlac
     )
 
 
-def _lines(output: bytes) -> Iterator[_Line]:
+def _lines(output: bytes) -> Iterator[_PdfLine]:
     """Yield what a child has said, up to the first line that is not as agreed."""
     for line in output.split(b"\n"):
         try:
@@ -185,7 +185,7 @@ def _lines(output: bytes) -> Iterator[_Line]:
             return
 
 
-def _wanted(lines: tuple[_Line, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
+def _wanted(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
     """Yield the pages that were wanted, in order, each once: whatever else a child says is left out."""
     rest = pages
     for line in lines:
@@ -199,7 +199,7 @@ def _first(pages: PageRanges, total: int) -> int | None:
     return next((each.first for each in pages.parts if each.first <= total), None)
 
 
-def _page(line: _Line) -> PdfPage:
+def _page(line: _PdfLine) -> PdfPage:
     number, text = line.page or 0, line.text[:MAX_PAGE_CHARS]
     if line.damaged:
         return PdfPage(number=number, problem=DAMAGED)

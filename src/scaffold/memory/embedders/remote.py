@@ -46,7 +46,7 @@ class Waiting(Struct, frozen=True):
 
 
 SEARCHING = Waiting(limit_s=5.0, pause_s=30.0, texts=16)
-"""Somebody waits, and can have what is found by words."""
+"""The user waits, and can have what is found by words."""
 INDEXING = Waiting(limit_s=90.0, pause_s=0.0, texts=64)
 
 

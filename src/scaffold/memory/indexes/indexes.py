@@ -52,7 +52,7 @@ class Place(Struct, frozen=True):
 
     @property
     def has_given_vectors(self) -> bool:
-        """Whether whoever adds items computes their vectors."""
+        """Whether vectors come with the items, instead of being computed from their texts."""
         return self.collection.has_given_vectors
 
 

@@ -138,7 +138,7 @@ class IndexFolder:
                 self._write(collection, index, now)
             except FileNotFoundError:
                 return False  # something was forgotten meanwhile, and the file deleted as it may have it
-            # Or it was forgotten before the file was there: whoever forgot found nothing to delete.
+            # Or it was forgotten before the file was there: the process that forgot it found nothing to delete.
             if embeddings.removed_between(collection.name, now.number, embeddings.moment().number):
                 self.delete(collection.name)
                 return False

@@ -43,7 +43,7 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         stack.callback(remove_temporary_folder, context, run, name=POOL)
         sandbox = await stack.enter_async_context(open_checkout_sandbox(run.settings.sandbox, place, root))
-        approvals = await stack.enter_async_context(_Approvals(context, run))
+        approvals = await stack.enter_async_context(_InboxApprovals(context, run))
         servers = await open_servers(
             ServersSetup(
                 files=files,
@@ -62,7 +62,7 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
         yield
 
 
-class _Approvals:
+class _InboxApprovals:
     """Asks in the run's inbox about tools that changed, and approves them when the user has."""
 
     def __init__(self, context: RunContext, run: Run) -> None:

@@ -54,7 +54,7 @@ class Phase(Struct):
         )
 
 
-class _Entry(Struct, frozen=True):
+class _TaskEntry(Struct, frozen=True):
     item: Item
     id: ActionKey
     labels: tuple[str, ...]
@@ -109,17 +109,17 @@ def _task(each: Item) -> re.Match[str] | None:
     return _TASK.fullmatch(each.title)
 
 
-def _entries(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_Entry]]:
+def _entries(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_TaskEntry]]:
     """Return the phases, and the tasks with the index of theirs; tasks before the first heading are in the first."""
     phases = [Phase("the list", {})]
-    entries: list[_Entry] = []
+    entries: list[_TaskEntry] = []
     items = {each.line.number: each for each in items_of(lines, _task)}
     for place, line in enumerate(lines):
         if (title := heading(line)) and title.level <= PHASE_LEVEL:
             phases.append(Phase(title.text, {}))
         elif (each := items.get(line.number)) and (match := _task(each)):
             labels = tuple(_LABEL.findall(match["labels"]))
-            entries.append(_Entry(each, ActionKey(match["id"]), labels, balanced(match["text"]), len(phases) - 1))
+            entries.append(_TaskEntry(each, ActionKey(match["id"]), labels, balanced(match["text"]), len(phases) - 1))
         elif not line.literal and (field := _FIELD.match(line.text)):
             phases[-1].fields.setdefault(field["name"], paragraph(field["text"], lines[place + 1 :]))
     return phases, entries
@@ -128,7 +128,7 @@ def _entries(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_Entry]]:
 class _Names:
     """What tasks may name in a list: ids, ranges of ids, stories."""
 
-    def __init__(self, entries: Sequence[_Entry]) -> None:
+    def __init__(self, entries: Sequence[_TaskEntry]) -> None:
         self._ids = [entry.id for entry in entries]
         self._places = {key: place for place, key in reversed([*enumerate(self._ids)])}
         self._stories: dict[str, list[ActionKey]] = {}
@@ -136,7 +136,7 @@ class _Names:
             for label in entry.labels:
                 self._stories.setdefault(label, []).append(entry.id)
 
-    def dependencies(self, entry: _Entry) -> Iterator[ActionKey]:
+    def dependencies(self, entry: _TaskEntry) -> Iterator[ActionKey]:
         """Yield the ids that the task names after `depends on`; a name that nothing has is yielded as it is."""
         for stated in _DEPENDS.finditer(entry.item.written):
             for reference in _REFERENCE.finditer(stated["list"]):

@@ -53,7 +53,7 @@ class MemoryAccess(Struct, frozen=True, kw_only=True):
 
 
 class SessionMemories(MemoryActions, Protocol):
-    """What the agent's tools do, and what the agent is told."""
+    """The agent's memory: its tools, and the texts that go with its messages."""
 
     async def context_for(self, message: str) -> str:
         """Return the memories that go with a message."""

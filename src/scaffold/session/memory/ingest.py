@@ -35,7 +35,7 @@ class IngestRequest(Struct, frozen=True, kw_only=True):
 
 
 class Reporting(Struct, frozen=True):
-    """Who is told how far it is."""
+    """Callbacks for progress."""
 
     on_progress: Callable[[Progress], None]
     on_stored: Callable[[str], None]
@@ -44,7 +44,7 @@ class Reporting(Struct, frozen=True):
     """Called with the number of vectors that were computed so far."""
 
 
-class _Failed(Struct, frozen=True):
+class _NotStored(Struct, frozen=True):
     name: str
     error: ScaffoldError
 
@@ -57,7 +57,7 @@ async def ingested(
         raise UsageError(f"{request.index} holds {held}, not documents", "Name another index.")
     scope = request.scope or library.usual_scope
     done: list[Ingested] = []
-    failed: list[_Failed] = []
+    failed: list[_NotStored] = []
     async with reader_place() as place:
         reader = DocumentReader(place, access.redactor)
         ingestion = Ingestion(
@@ -70,7 +70,7 @@ async def ingested(
                     done.append(await ingestion.add(opened, request.options))
                     reporting.on_stored("\n".join(_ingested_lines(done[-1], request.options)))
             except UsageError as error:
-                failed.append(_Failed(name, error))
+                failed.append(_NotStored(name, error))
                 if isinstance(error, IndexFull):
                     break
     vectors = await _filled(library, scope, request.index, reporting) if done and request.vectors else 0
@@ -87,7 +87,7 @@ async def _filled(library: DocumentLibrary, scope: MemoryScope, index: Collectio
     return vectors
 
 
-def _report(done: Sequence[Ingested], failed: Sequence[_Failed], vectors: int, *, by_meaning: bool) -> MemoryAnswer:
+def _report(done: Sequence[Ingested], failed: Sequence[_NotStored], vectors: int, *, by_meaning: bool) -> MemoryAnswer:
     lines = [f"{printable(each.name)}: not stored: {printable(each.error.what)}" for each in failed]
     lines += [f"  {line}" for line in dict.fromkeys(printable(each.error.fix) for each in failed)]
     if len(done) > 1:

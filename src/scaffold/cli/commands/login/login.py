@@ -96,7 +96,7 @@ async def _log_in_by_device() -> int:
 def _show_code(code: DeviceCode) -> None:
     print_text("Open this address on any device, and enter the code:", err=True)
     click.echo(f"{code.page}\n{code.user_code}", err=True)
-    what = "Enter it only there; whoever asks you for it wants your account."
+    what = "Enter it only there; a person who asks you for it wants your account."
     print_text(f"{what} Waiting until you have agreed; Ctrl-C ends it.", err=True)
 
 

@@ -93,7 +93,7 @@ def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
     except ScaffoldError:
         _write(record, structs.replace(job, failed=True))
         raise
-    # Last, as whoever waits for the end looks for the record.
+    # Last: the command that waits for the end looks for the record.
     record.with_suffix(".log").unlink(missing_ok=True)
     record.unlink(missing_ok=True)
 
