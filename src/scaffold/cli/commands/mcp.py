@@ -15,7 +15,7 @@ from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_stream
 from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.policy.secret.sources import redactor_for
 
-BUILD_SERVER, PLACE = "scaffold.mcp.server:build_server", "scaffold.mcp.tools:Place"
+BUILD_SERVER, PLACE = "scaffold.mcp.server:build_server", "scaffold.mcp.tools:ServedPlace"
 OWN_PROGRAM = "scaffold.mcp.acting:OwnProgram"
 SERVE_STREAMS, SERVE_HTTP = "scaffold.mcp.serve:serve_streams", "scaffold.mcp.serve:serve_http"
 """All need the SDK of the extra `mcp`."""
