@@ -1,16 +1,26 @@
 """The client that the conformance suite of the protocol starts: our pool with one server, whose tools are all called.
 
-Its last argument is the server's address. It answers questions with the defaults of their fields.
+Its last argument is the server's address. It answers questions with the defaults of their fields. Where the server
+needs a login, it does what `/mcp login` does, at most twice; its browser agrees to everything.
 """
 
 import asyncio
+import json
 import os
 import sys
+import tempfile
+from contextlib import closing
 from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
 
-from scaffold.extensions.mcp.config import ServerConfig
+from scaffold.agent.mcp.server_logins import ServerLogins
+from scaffold.core.errors import ScaffoldError
+from scaffold.extensions.mcp.config import ClientConfig, ServerConfig
 from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
+from scaffold.host.clock import SystemClock
+from scaffold.llm.transport.http import Transport
+from scaffold.store.user_store import UserStore
 
 EXAMPLES = {"integer": 5, "number": 3, "string": "text", "boolean": True, "array": [], "object": {}}
 
@@ -33,20 +43,73 @@ def _say(line):
     print(line, file=sys.stderr)
 
 
+MAX_LOGINS = 2
+METADATA_URL = "https://conformance-test.local/client-metadata.json"
+"""Where the suite has our metadata, for servers that read it there."""
+
+
+def _client():
+    """Return the client that the suite has registered for us, if it has."""
+    if os.environ.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd":
+        return ClientConfig(client_id=METADATA_URL)
+    given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    return ClientConfig(client_id=given.get("client_id", ""), client_secret=given.get("client_secret", ""))
+
+
+def _store(folder):
+    return UserStore.open(Path(folder) / "user.db", clock=SystemClock())
+
+
+def _browse(page):
+    with build_opener(ProxyHandler({})).open(page, timeout=20) as answer:
+        answer.read()
+
+
 async def _main(url):
-    config = ServerConfig(name="suite", scope="user", transport="http", url=url, timeout_s=20, start_timeout_s=10)
+    config = ServerConfig(
+        name="suite", scope="user", transport="http", url=url, oauth=_client(), timeout_s=60, start_timeout_s=60
+    )
     place = ServerPlace(cwd=Path.cwd(), environ=os.environ, sandbox=None)
-    pool = LocalPool([config], PoolSetup(place=place, approvals=NoApprovals(), tell=_say, withheld=tell_withheld(_say)))
-    failed = False
+    with tempfile.TemporaryDirectory() as data, closing(_store(data)) as user:
+        async with Transport({}) as wire:
+            logins = ServerLogins(user, wire, {}, clock=SystemClock(), data=Path(data))
+            setup = PoolSetup(
+                place=place, approvals=NoApprovals(), tell=_say, withheld=tell_withheld(_say), logins=logins.at
+            )
+            pool = LocalPool([config], setup)
+            try:
+                return await _work(pool, config, logins)
+            finally:
+                await pool.close()
+
+
+async def _work(pool, config, logins):
+    """Use the server, and log in as often as it says that this helps."""
+    for number in range(MAX_LOGINS + 1):
+        failed = await _use(pool)
+        (summary,) = await pool.overview()
+        asks = "/mcp login" in f"{summary.error} {failed}"
+        if not asks or number == MAX_LOGINS:
+            return 1 if failed or summary.state != "running" else 0
+        try:
+            await logins.log_in(config, lambda page: asyncio.get_running_loop().run_in_executor(None, _browse, page))
+        except ScaffoldError as error:
+            _say(error.in_full)
+            return 1
+        await pool.restart("suite")
+    return 1
+
+
+async def _use(pool):
+    """Call all tools, and return what failed."""
+    failed = ""
     for tool in await pool.tools():
         properties = tool.schema["properties"]
         args = {name: EXAMPLES.get(each.get("type"), "text") for name, each in properties.items()}
         output = await pool.call(tool, args, _defaults)
         _say(f"{tool.name}: {output.content}")
-        failed = failed or output.failed
-    (summary,) = await pool.overview()
-    await pool.close()
-    return 1 if failed or summary.state != "running" else 0
+        failed += output.content if output.failed else ""
+    return failed
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "id" not in message:
             self._send(b"", 202)
             return
-        answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], **_answer(message)}).encode()
+        answer = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer_of(message)}).encode()
         if self.server.kind == "login":
             self._send(b"", 401)
         elif self.server.kind == "sse":
@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
         pass
 
 
-def _answer(message):
+def answer_of(message):
     match message["method"]:
         case "initialize":
             info = {"name": "web", "version": "1"}

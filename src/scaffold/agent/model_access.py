@@ -95,7 +95,7 @@ async def _live_context(
 
 @asynccontextmanager
 async def connect_login() -> AsyncIterator[Any]:
-    """Yield the user's `StoredTokens`, with a connection of their own."""
+    """Yield the user's `SubscriptionTokens`, with a connection of their own."""
     with closing(open_user_store()) as user:
         async with _transport(os.environ) as wire:
             yield lazy_import(OPEN_TOKENS)(user, wire, os.environ)

@@ -1,11 +1,12 @@
 """Slash commands: one dispatcher for the REPL and for one-shot calls. It returns text and prints nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
+from scaffold.agent.mcp.access import AgentServers
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.modes import Mode, parse_mode
 from scaffold.config.settings import resolve_model_name
@@ -79,6 +80,8 @@ class OneshotTarget(Struct, frozen=True):
     store: UserStore
     stored: StoredConversation | None
     model: str
+    tell: Callable[[str], object] = print
+    """Takes a line for the user while a command waits for them."""
 
 
 InteractiveCommand = ShowDiff | ReloadPlugins | Undo | Compact | Clear | Resume | QuitSession
@@ -156,8 +159,14 @@ async def _plugins(target: SlashTarget, width: int) -> str:
 async def _servers(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
     """Return the answer to `/mcp`; a one-shot starts the servers to find out."""
     if isinstance(target, CurrentConversation):
-        return await servers_command(target.session.servers, verb, server, width)
-    async with started_servers(target.options) as (servers, notices):
+        session = target.session
+        if verb == "login":
+            return await session.servers.log_in(server)
+        return await servers_command(session.servers, verb, server, width)
+    only = (server,) if verb in {"login", "logout"} else None
+    async with started_servers(target.options, only) as (servers, notices):
+        if verb == "login":
+            return await _log_in(servers, server, notices, target.tell)
         return "\n".join([*notices, await servers_command(servers, verb, server, width)])
 
 
@@ -165,6 +174,16 @@ def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
     if isinstance(command, InvalidCommand):
         return UsageError(command.what, command.fix)
     return UsageError(f"/{command.command.name} is a message to the agent", "Send it where an agent answers.")
+
+
+async def _log_in(servers: AgentServers, server: str, notices: Sequence[str], tell: Callable[[str], object]) -> str:
+    try:
+        return await servers.log_in(server, tell)
+    except UsageError:
+        # Why a server is not there, e.g. since the folder is not trusted; otherwise they say that it needs a login.
+        for line in notices:
+            tell(line)
+        raise
 
 
 def needs_idle_agent(command: Command) -> bool:

@@ -11,7 +11,7 @@ from scaffold.core.extensions import PromptCommand
 from scaffold.core.run_settings import Effort
 
 TasksView = Literal["list", "ready", "show"]
-ServersVerb = Literal["list", "show", "approve"]
+ServersVerb = Literal["list", "show", "approve", "login", "logout"]
 DiffView = Literal["session", "turn"]
 
 _COMMAND = re.compile(r"/(?P<name>[a-z][a-z0-9_-]*)(?:\s+(?P<rest>.*))?", re.DOTALL | re.IGNORECASE)
@@ -88,7 +88,7 @@ class ShowPlugins(Struct, frozen=True, tag="show_plugins"):
 
 
 class ManageServers(Struct, frozen=True, tag="mcp"):
-    """List the MCP servers, show what is withheld of one, or approve it."""
+    """List the MCP servers, show or approve what is withheld of one, log in or out there."""
 
     verb: ServersVerb = "list"
     server: str = ""
@@ -231,7 +231,7 @@ def _servers(words: Sequence[str]) -> Command | None:
     match words:
         case []:
             return ManageServers()
-        case ["show" | "approve" as verb, server]:
+        case ["show" | "approve" | "login" | "logout" as verb, server]:
             return ManageServers(verb, server)
         case _:
             return None
@@ -344,11 +344,11 @@ COMMANDS = (
     ),
     CommandSyntax(
         name="mcp",
-        words="[show|approve SERVER]",
-        summary="your MCP servers; show or approve tools that changed",
+        words="[COMMAND SERVER]",
+        summary="your MCP servers; show, approve, login, logout",
         read=_servers,
         in_oneshot=True,
-        completions=("show", "approve"),
+        completions=("show", "approve", "login", "logout"),
     ),
     CommandSyntax(
         name="context", summary="what fills the model's window, in tokens", read=_without_arguments(ShowContext())

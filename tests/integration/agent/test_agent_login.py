@@ -16,7 +16,7 @@ from scaffold.agent.login.keyring_port import KeyringTrouble, NoKeyring
 from scaffold.agent.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
 from scaffold.agent.login.provider import LoginProvider, new_request
 from scaffold.agent.login.state import LoginEnded
-from scaffold.agent.login.stored_tokens import StoredTokens
+from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
 from scaffold.host.clock import SystemClock
@@ -65,7 +65,8 @@ def opened(tmp_path, server, clock):
                 provider = LoginProvider(server.environ["CODEX_AUTH_URL"])
                 endpoint = TokenEndpoint(provider, wire, clock, deadlines=QUICK)
                 device = DeviceAuthorization(provider, wire, wait_s=3)
-                yield StoredTokens(user, LoginKeys(data, environ, keyring), endpoint, device, clock=clock, data=data)
+                keys = LoginKeys(data, environ, keyring)
+                yield SubscriptionTokens(user, keys, endpoint, device, clock=clock, data=data)
 
     return opening
 

@@ -349,11 +349,13 @@ async def test_secrets_that_an_entry_gives_a_server_do_not_come_back(tmp_path):
 
 
 async def test_a_server_that_wants_a_login_says_so(tmp_path):
-    """RA-15: no login is begun; a token in the headers is what helps."""
+    """RA-15: none is begun; a command helps, or, where the entry has one, another token in its headers."""
     with serve_mcp("login") as server:
-        async with pool_of(tmp_path, s={"url": server.url}) as (pool, told):
+        headers = {"authorization": "Bearer x"}
+        async with pool_of(tmp_path, s={"url": server.url}, t={"url": server.url, "headers": headers}) as (pool, told):
             assert await pool.tools() == ()
-    assert "it wants a login (401 Unauthorized): name a valid token in its `headers`" in told[0]
+    assert "MCP server s does not run: it needs a login: `ralph /mcp login s`" in told
+    assert any("it wants a login (401 Unauthorized): name a valid token in its `headers`" in line for line in told)
 
 
 async def test_servers_start_at_the_same_time(tmp_path):

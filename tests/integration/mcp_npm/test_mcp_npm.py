@@ -22,9 +22,22 @@ from support.mcp_conformance_client import NoApprovals
 from support.mcp_npm import HOME, NODE, PACKAGES, SUITE, needs_packages
 
 CLIENT = Path(__file__).parents[2] / "support" / "mcp_conformance_client.py"
-PASSED = re.compile(r"Passed: (\d+)/(\d+), (\d+) failed")
-SCENARIOS = {"initialize": 1, "tools_call": 1, "elicitation-sep1034-client-defaults": 5, "sse-retry": 3}
-"""Those that need no login, with the number of their checks."""
+PASSED = re.compile(r"^\S ([\w/-]+): (\d+) passed, (\d+) failed", re.MULTILINE)
+SCENARIOS = {
+    "core": {
+        *("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"),
+        *(f"auth/metadata-{name}" for name in ("default", "var1", "var2", "var3")),
+        *(f"auth/token-endpoint-auth-{name}" for name in ("basic", "post", "none")),
+        *(
+            f"auth/scope-{name}"
+            for name in ("from-www-authenticate", "from-scopes-supported", "omitted-when-undefined")
+        ),
+        *("auth/scope-step-up", "auth/scope-retry-limit", "auth/basic-cimd", "auth/pre-registration"),
+    },
+    "draft": {"auth/resource-mismatch", "auth/offline-access-scope", "auth/offline-access-not-supported"},
+    "backcompat": {"auth/2025-03-26-oauth-endpoint-fallback"},
+}
+"""Of each part of the suite those that pass; they run side by side. The suite counts some checks for each request."""
 
 pytestmark = [pytest.mark.slow, needs_packages]
 
@@ -80,12 +93,17 @@ def sandbox_for(machine, work, folder):
     return SandboxSpec(machine.level, structs.replace(zone, network="none"), program=machine.program)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_client_conforms_to_the_protocol(scenario, tmp_path):
-    """RA-15: every client scenario of the suite that needs no login passes, each of its checks."""
-    command = [*SUITE, "client", "--scenario", scenario, "--command", f"{sys.executable} {CLIENT}"]
+@pytest.mark.parametrize("suite", SCENARIOS)
+def test_the_client_conforms_to_the_protocol(suite, tmp_path):
+    """RA-15: each client scenario of the suite passes, with each of its checks, but for the four that 060 names."""
+    said = run_suite(tmp_path, suite)
+    assert {name for name, passed, failed in PASSED.findall(said) if passed != "0" == failed} == SCENARIOS[suite], said
+
+
+def run_suite(folder, suite):
+    """Run the client through a part of the suite, without a network if that can be, and return what it says."""
+    command = [*SUITE, "client", "--suite", suite, "--timeout", "150000", "--command", f"{sys.executable} {CLIENT}"]
     if shutil.which("unshare") and subprocess.run(["unshare", "-rn", "true"], check=False).returncode == 0:
         command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90, check=False)
-    (passed,) = PASSED.findall(done.stdout + done.stderr)
-    assert tuple(map(int, passed)) == (SCENARIOS[scenario], SCENARIOS[scenario], 0), done.stdout + done.stderr
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
+    return done.stdout + done.stderr

@@ -6,7 +6,9 @@ import pytest
 
 from scaffold.extensions.mcp.config import MissingVariable, expand, expanded, merged, read_servers
 from scaffold.extensions.mcp.elicitation import read_reply
+from scaffold.extensions.mcp.logins import protected
 from scaffold.extensions.mcp.offers import Definition, Question, called_name, offered
+from scaffold.extensions.mcp.own_secrets import server_redactor
 from scaffold.extensions.mcp.plain_schema import plain_schema
 from scaffold.extensions.mcp.questions import asked_text, suggested_answers
 
@@ -137,3 +139,47 @@ def test_a_reply_in_words_becomes_the_answer_that_a_server_expects():
     assert read_reply(many, "whatever").action == "decline"
     sure = Question("s", "Sure?", {"ok": {"type": "boolean"}})
     assert read_reply(sure, "no").content == {"ok": False}
+
+
+def test_a_client_that_is_registered_is_named_with_variables():
+    """RA-15: its secret is one of the entry; a port that is none is refused."""
+    oauth = {"clientId": "us", "clientSecret": "${NOTES_SECRET}", "callbackPort": 8123}
+    content = json.dumps({"mcpServers": {"notes": {"url": "https://notes.example/mcp", "oauth": oauth}}}).encode()
+    (config,) = read_servers(content, file="mcp.json", scope="user").servers
+    given = expanded(config, {"NOTES_SECRET": "s3cr3t-4711-abc"})
+    assert (given.oauth.client_id, given.oauth.callback_port) == ("us", 8123)
+    assert "4711" not in server_redactor(given).clean("it is s3cr3t-4711-abc")
+    wrong = content.replace(b"8123", b"81230")
+    (notice,) = read_servers(wrong, file="mcp.json", scope="user").notices
+    assert "`callbackPort` is no port" in notice
+
+
+def test_only_an_address_without_a_token_in_its_headers_takes_a_login():
+    """RA-15: `Authorization` in an entry takes the place of a login."""
+    entries = {
+        "a": {"url": "https://a.example"},
+        "b": {"url": "https://b.example", "headers": {"authorization": "Bearer x"}},
+        "c": {"command": "c"},
+    }
+    found = read_servers(json.dumps({"mcpServers": entries}).encode(), file="mcp.json", scope="user")
+    assert [each.takes_login for each in found.servers] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("url", "local", "expected"),
+    [
+        ("https://a.example/x", False, True),
+        ("http://a.example/x", True, False),
+        ("http://127.0.0.1:1/x", True, True),
+        ("http://127.0.0.1:1/x", False, False),
+        ("http://[::1]:1/x", True, True),
+        ("https://user:password@a.example/", False, False),
+        ("http://127.0.0.1.example/", True, False),
+        ("file:///etc/passwd", True, False),
+        ("https://", False, False),
+        ("http://[", True, False),
+    ],
+)
+def test_secrets_are_sent_by_tls_or_within_this_machine(url, local, expected):
+    """RA-15: an authorization server on this machine is one for a server on it alone."""
+    assert protected(url, local=local) is expected

@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
 
 from scaffold.agent.login.provider import CALLBACK_PATH, PORT, AuthorizationRequest
 from scaffold.core.errors import ModelAccessDenied, UsageError
 
 HOSTS = frozenset({f"{host}:{PORT}" for host in ("localhost", "127.0.0.1", "[::1]")})
 """The names of this machine that a redirect uses; a page of another site has its own name here (DNS rebinding)."""
+MAX_ISSUER_CHARS = 2_000
 _CODE = re.compile(r"[\x21-\x7e]{1,2048}")
 _BARE_CODE = re.compile(r"[A-Za-z0-9._~+/=-]{8,2048}")
 _ERROR = re.compile(r"[a-z_]{1,64}")
@@ -23,8 +27,31 @@ class AuthorizationDenied(ModelAccessDenied):
     """The provider's page ended without a code."""
 
 
-def code_of_query(query: str, request: AuthorizationRequest) -> str:
-    """Return the authorization code in the query of a redirect.
+class Expected(Protocol):
+    """The login that an answer has to belong to."""
+
+    def answers(self, state: str) -> bool:
+        """Return whether a state is that of the login."""
+        ...
+
+
+class CodeAnswer(Struct, frozen=True):
+    """What a redirect brings: a code, and who says that it issued it (RFC 9207), None if it does not say."""
+
+    code: str
+    issuer: str | None = None
+
+    def __repr__(self) -> str:
+        return "CodeAnswer()"
+
+
+def code_of_query(query: str, request: Expected) -> str:
+    """Return the authorization code in the query of a redirect; raises as `answer_of_query` does."""
+    return answer_of_query(query, request).code
+
+
+def answer_of_query(query: str, request: Expected, command: str = "ralph login") -> CodeAnswer:
+    """Return the answer in the query of a redirect; `command` began the login.
 
     NotOurs without exactly our state, AuthorizationDenied if the provider says with our state why there is no code.
     """
@@ -38,12 +65,12 @@ def code_of_query(query: str, request: AuthorizationRequest) -> str:
         named = _ERROR.fullmatch(_only(fields, "error"))
         raise AuthorizationDenied(
             f"the provider did not agree to the login ({named[0] if named else 'no reason that can be shown'})",
-            "Repeat `ralph login`, and agree on the page that it opens.",
+            f"Repeat `{command}`, and agree on the page that it opens.",
         )
     code = _only(fields, "code")
     if not _CODE.fullmatch(code):
         raise NotOurs("it has no code")
-    return code
+    return CodeAnswer(code, _only(fields, "iss")[:MAX_ISSUER_CHARS] if "iss" in fields else None)
 
 
 def code_of_pasted(text: str, request: AuthorizationRequest) -> str:

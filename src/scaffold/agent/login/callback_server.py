@@ -13,9 +13,17 @@ from typing import Self
 from urllib.parse import urlsplit
 
 import h11
+from msgspec import Struct
 
-from scaffold.agent.login.callback import HOSTS, AuthorizationDenied, NotOurs, code_of_query
-from scaffold.agent.login.provider import CALLBACK_PATH, PORT, AuthorizationRequest
+from scaffold.agent.login.callback import (
+    HOSTS,
+    AuthorizationDenied,
+    CodeAnswer,
+    Expected,
+    NotOurs,
+    answer_of_query,
+)
+from scaffold.agent.login.provider import CALLBACK_PATH, PORT
 from scaffold.core.errors import ModelAccessDenied, UsageError
 
 WAIT_S = 600.0
@@ -39,25 +47,44 @@ RECEIVED = (
 )
 
 
+class CallbackPlace(Struct, frozen=True, kw_only=True):
+    """Where the browser comes back to, and the command that began the login."""
+
+    addresses: tuple[tuple[socket.AddressFamily, str], ...] = ADDRESSES
+    port: int = PORT
+    """0 for a free one."""
+    path: str = CALLBACK_PATH
+    command: str = "ralph login"
+    elsewhere: str = "`ralph login --headless` needs no port."
+    """What helps where the port, or the browser, is not at hand."""
+
+
+SUBSCRIPTION_PLACE = CallbackPlace()
+
+
 class CallbackServer:
     """`async with CallbackServer(request) as server: code = await server.code()`."""
 
-    def __init__(self, request: AuthorizationRequest) -> None:
+    def __init__(self, request: Expected, place: CallbackPlace = SUBSCRIPTION_PLACE) -> None:
+        """Accept what `request` says is the answer to it."""
         self._request = request
+        self._place = place
+        self._hosts = HOSTS
+        self.port = place.port
         self._servers: list[asyncio.Server] = []
         self._serving: set[asyncio.Task[None]] = set()
-        self._code: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._code: asyncio.Future[CodeAnswer] = asyncio.get_running_loop().create_future()
 
     async def __aenter__(self) -> Self:
         """Listen; UsageError if another program uses the port."""
         try:
-            for family, address in ADDRESSES:
+            for family, address in self._place.addresses:
                 await self._listen(family, address)
         except OSError as error:
             self._close()
             raise UsageError(
-                f"port {PORT}, to which the browser comes back, cannot be used: {error.strerror}",
-                "End the program that has it, perhaps another `ralph login`; `ralph login --headless` needs no port.",
+                f"port {self.port}, to which the browser comes back, cannot be used: {error.strerror}",
+                f"End the program that has it, perhaps another `{self._place.command}`; {self._place.elsewhere}",
             ) from error
         return self
 
@@ -70,22 +97,29 @@ class CallbackServer:
         self._close()
 
     async def code(self, wait_s: float = WAIT_S) -> str:
-        """Return the code; AuthorizationDenied if the user did not agree, ModelAccessDenied if nothing comes."""
+        """Return the code; raises as `answer` does."""
+        return (await self.answer(wait_s)).code
+
+    async def answer(self, wait_s: float = WAIT_S) -> CodeAnswer:
+        """Return the answer; AuthorizationDenied if the user did not agree, ModelAccessDenied if nothing comes."""
         try:
             async with asyncio.timeout(wait_s):
                 return await asyncio.shield(self._code)
         except TimeoutError as error:
             what = f"the browser did not come back within {wait_s:g} s"
-            fix = "Repeat `ralph login`; if the browser is on another machine, `ralph login --headless`."
+            fix = f"Repeat `{self._place.command}`. If the browser is on another machine: {self._place.elsewhere}"
             raise ModelAccessDenied(what, fix) from error
 
     async def _listen(self, family: socket.AddressFamily, address: str) -> None:
         try:
-            listening = socket.create_server((address, PORT), family=family)
+            listening = socket.create_server((address, self.port), family=family)
         except OSError as error:
             if family == socket.AF_INET6 and error.errno in UNSUPPORTED:
                 return
             raise
+        if self._place.port != PORT:
+            self.port = listening.getsockname()[1]
+            self._hosts = frozenset({f"{address}:{self.port}"})
         self._servers.append(await asyncio.start_server(self._serve, sock=listening))
 
     def _close(self) -> None:
@@ -125,17 +159,17 @@ class CallbackServer:
     def _answer(self, asked: h11.Request) -> tuple[int, str]:
         """Return the status and the text for a request; the one that counts ends the login's wait."""
         hosts = [value.decode("latin-1").lower() for name, value in asked.headers if name == b"host"]
-        if len(hosts) != 1 or hosts[0] not in HOSTS:
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
             return 421, "This is not the address of a login."
         parts = urlsplit(asked.target.decode("latin-1"))
-        if parts.path != CALLBACK_PATH:
+        if parts.path != self._place.path:
             return 404, "There is nothing here."
         if asked.method != b"GET":
             return 405, "Only a browser's redirect is expected here."
         if self._code.done():
             return 409, "This login has had its answer."
         try:
-            self._code.set_result(code_of_query(parts.query, self._request))
+            self._code.set_result(answer_of_query(parts.query, self._request, self._place.command))
         except NotOurs:
             return 400, "This is not the answer to the login that waits. It goes on waiting."
         except AuthorizationDenied as denied:

@@ -57,8 +57,11 @@ class KeyTrouble(ModelAccessDenied):
 class LoginKeys:
     """The keys of logins, of the user whose private folder is `folder`."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], keyring: Keyring | None = None) -> None:
-        """Use `keyring`; None for that of the system."""
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str], keyring: Keyring | None = None, *, command: str = "ralph login"
+    ) -> None:
+        """Use `keyring`; None for that of the system. `command` begins the login."""
+        self._command = command
         self._given_keyring = keyring
         self._folder = folder
         self._environ = environ
@@ -87,12 +90,12 @@ class LoginKeys:
                     return _derived(passphrase, name)
                 raise KeyTrouble(
                     f"the login is encrypted with a passphrase, and {PASSPHRASE} is not set",
-                    "Set it as it was at `ralph login`, or log in again.",
+                    f"Set it as it was at `{self._command}`, or log in again.",
                 )
             case "file":
                 return self._from_file(name)
             case _:
-                raise KeyTrouble(f"the key of the login is in a place that is not known: {place}", _AGAIN)
+                raise KeyTrouble(f"the key of the login is in a place that is not known: {place}", self._again)
 
     def delete(self, place: str, name: str) -> str:
         """Delete a key for good; return what is left, as a sentence, empty if nothing is."""
@@ -134,8 +137,8 @@ class LoginKeys:
             what = f"the key of the login is in the keyring: {trouble}"
             raise KeyTrouble(what, "Unlock or install it and repeat the command, or log in again.") from trouble
         if found is None:
-            raise KeyTrouble("the key of the login is no longer in the keyring", _AGAIN)
-        return _checked(found, "the keyring")
+            raise KeyTrouble("the key of the login is no longer in the keyring", self._again)
+        return self._checked(found, "the keyring")
 
     def _out_of_keyring(self, name: str) -> str:
         try:
@@ -171,22 +174,22 @@ class LoginKeys:
         try:
             if path.stat().st_mode & 0o077:
                 raise KeyTrouble(f"{path} can be read by other users", f"`chmod 600 {path}`; better, log in again.")
-            return _checked(path.read_text("ascii", "replace"), str(path))
+            return self._checked(path.read_text("ascii", "replace"), str(path))
         except OSError as error:
-            raise KeyTrouble(f"the key of the login, {path}, cannot be read: {error.strerror}", _AGAIN) from error
+            raise KeyTrouble(f"the key of the login, {path}, cannot be read: {error.strerror}", self._again) from error
 
+    @property
+    def _again(self) -> str:
+        return f"Log in again with `{self._command}`."
 
-_AGAIN = "Log in again with `ralph login`."
-
-
-def _checked(text: str, where: str) -> bytes:
-    try:
-        key = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise KeyTrouble(f"the key of the login in {where} is damaged", _AGAIN)
-    return key
+    def _checked(self, text: str, where: str) -> bytes:
+        try:
+            key = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            key = b""
+        if len(key) != KEY_BYTES:
+            raise KeyTrouble(f"the key of the login in {where} is damaged", self._again)
+        return key
 
 
 @lru_cache(maxsize=4)

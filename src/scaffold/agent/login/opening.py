@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from scaffold.agent.login.device import DeviceAuthorization
 from scaffold.agent.login.keys import LoginKeys
 from scaffold.agent.login.provider import codex_provider
-from scaffold.agent.login.stored_tokens import StoredTokens
+from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
@@ -13,9 +13,9 @@ from scaffold.llm.transport.ports import HttpClient
 from scaffold.store.user_store import UserStore
 
 
-def open_tokens(user: UserStore, wire: HttpClient, environ: Mapping[str, str]) -> StoredTokens:
+def open_tokens(user: UserStore, wire: HttpClient, environ: Mapping[str, str]) -> SubscriptionTokens:
     """Return the tokens in the user's database; UsageError if the environment names an unusable server."""
     data, clock = user_dirs().data, SystemClock()
     provider = codex_provider(environ)
     endpoint, device = TokenEndpoint(provider, wire, clock), DeviceAuthorization(provider, wire)
-    return StoredTokens(user, LoginKeys(data, environ), endpoint, device, clock=clock, data=data)
+    return SubscriptionTokens(user, LoginKeys(data, environ), endpoint, device, clock=clock, data=data)

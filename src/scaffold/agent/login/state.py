@@ -1,5 +1,6 @@
 """Whether the user is logged in, without loading what only requests need."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scaffold.agent.login.names import CODEX
+from scaffold.agent.login.names import CODEX, SUBSCRIPTION, LoginName
 from scaffold.core.errors import ModelAccessDenied
 from scaffold.host.startup import lazy_import
 from scaffold.llm.transport.ports import AccessToken, HttpClient
@@ -38,8 +39,8 @@ class LoginOverview(Struct, frozen=True, kw_only=True):
 class LoginEnded(ModelAccessDenied):
     """The provider no longer accepts the login, as it is stored."""
 
-    def __init__(self, login: StoredLogin) -> None:
-        super().__init__(f"your login has ended: {login.ended}", "Log in again with `ralph login`.")
+    def __init__(self, login: StoredLogin, name: LoginName = SUBSCRIPTION) -> None:
+        super().__init__(f"your login has ended: {login.ended}", f"Log in again with `{name.command}`.")
 
 
 class Requests(Protocol):
@@ -97,6 +98,13 @@ class Login:
         return self._opened
 
 
-def lock_file(data: Path) -> Path:
-    """Return the file whose lock a process holds while it changes the tokens."""
-    return data / "login.lock"
+def lock_file(data: Path, name: LoginName = SUBSCRIPTION) -> Path:
+    """Return the file whose lock a process holds while it changes the tokens of a login."""
+    if name == SUBSCRIPTION:
+        return data / "login.lock"
+    return data / f"login-{hashlib.sha256(name.provider.encode()).hexdigest()[:16]}.lock"
+
+
+def not_logged_in(name: LoginName) -> tuple[str, str]:
+    """Return what is wrong without a login, and what helps."""
+    return NOT_LOGGED_IN if name == SUBSCRIPTION else (NOT_LOGGED_IN[0], f"Run `{name.command}`.")

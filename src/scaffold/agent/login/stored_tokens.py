@@ -1,4 +1,4 @@
-"""The tokens of the user's login, in the user's database: read, renewed by one process for all, replaced, deleted.
+"""The tokens of a login of the user, in the user's database: read, renewed by one process for all, replaced, deleted.
 
 A refresh token works once; a second use ends the login. So a process takes a lock that all share, checks that the
 stored token is still the one it read, uses it, and stores the new tokens before it does anything else.
@@ -6,18 +6,18 @@ stored token is still the one it read, uses it, and stores the new tokens before
 
 import asyncio
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct, structs
 
-from scaffold.agent.login.device import DeviceAuthorization, DeviceCode
 from scaffold.agent.login.keys import PASSPHRASE, LoginKey, LoginKeys
-from scaffold.agent.login.names import CODEX
+from scaffold.agent.login.names import SUBSCRIPTION, LoginName
 from scaffold.agent.login.sealing import SealBroken, seal, unseal
-from scaffold.agent.login.state import NOT_LOGGED_IN, LoginEnded, LoginOverview, lock_file
-from scaffold.agent.login.token_endpoint import GrantRefused, TokenEndpoint
+from scaffold.agent.login.state import LoginEnded, LoginOverview, lock_file, not_logged_in
+from scaffold.agent.login.token_endpoint import GrantRefused
 from scaffold.agent.login.tokens import Tokens
 from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
 from scaffold.core.ports import Clock
@@ -45,26 +45,39 @@ class Logout(Struct, frozen=True):
     """What could not be deleted, as a sentence; empty if nothing is left."""
 
 
+class Endpoint(Protocol):
+    """The endpoint that gives tokens for tokens."""
+
+    async def renew(self, tokens: Tokens) -> Tokens:
+        """Return the next tokens; GrantRefused if there will be none, ModelError if there are none now."""
+        ...
+
+    async def revoke(self, tokens: Tokens) -> bool:
+        """Ask for the end of the login; return whether the server confirmed it."""
+        ...
+
+
 class StoredTokens:
-    """The tokens of the login of one user; implements `TokenSource`, but for `account`."""
+    """The tokens of one login of one user; implements `TokenSource`, but for `account`."""
 
     def __init__(
         self,
         user: UserStore,
         keys: LoginKeys,
-        endpoint: TokenEndpoint,
-        device: DeviceAuthorization,
+        endpoint: Endpoint,
         *,
         clock: Clock,
         data: Path,
+        name: LoginName = SUBSCRIPTION,
     ) -> None:
         """Read them from `user`; `data` is the user's private data folder."""
-        self._device = device
         self._user = user
+        self._name = name
+        self._provider = name.provider
         self._keys = keys
         self._endpoint = endpoint
         self._clock = clock
-        self._lock = lock_file(data)
+        self._lock = lock_file(data, name)
         self._known_keys: dict[tuple[str, str], bytes] = {}
         self._seen: dict[str, None] = {}
 
@@ -92,13 +105,26 @@ class StoredTokens:
             return None
         return _access(await self._renewed(refused.token))
 
+    async def opened(self) -> Tokens:
+        """Return the tokens as they are stored; ModelAccessDenied if there are none that can be read."""
+        return await self._opened(self._login())
+
+    async def want(self, scope: str) -> None:
+        """Keep what the next login is to ask for."""
+        async with FileLock(self._lock, timeout_s=LOCK_S):
+            login = self._login()
+            tokens = structs.replace(await self._opened(login), wanted=scope)
+            sealed = seal(tokens, self._known_keys[login.key_place, login.key_name], self._provider)
+            with self._user.transaction(durable=True):
+                self._user.logins.keep(self._provider, sealed)
+
     def secrets(self) -> Sequence[str]:
         """Return the tokens that this process has seen."""
         return tuple(self._seen)
 
     async def overview(self) -> LoginOverview | None:
         """Return what can be said of the login; None if there is none."""
-        login = self._user.logins.find(CODEX)
+        login = self._user.logins.find(self._provider)
         if login is None:
             return None
         place = login.key_place, login.key_name
@@ -109,34 +135,23 @@ class StoredTokens:
             return structs.replace(seen, problem=error.what, fix=error.fix)
         return structs.replace(seen, email=tokens.email, plan=tokens.plan, expires_at=tokens.expires_at)
 
-    async def log_in(self, code: str, verifier: str) -> tuple[Tokens, LoginKey]:
-        """Exchange an authorization code, and store the tokens with a key of their own in place of any others.
+    async def store(self, tokens: Tokens) -> LoginKey:
+        """Store the tokens of a new login, with a key of their own, in place of any others.
 
-        GrantRefused or ModelError if there are none, KeyTrouble if there is no place for the key.
+        KeyTrouble if there is no place for the key.
         """
-        return await self._store(await self._endpoint.exchange(code, verifier))
-
-    async def log_in_by_device(self, show: Callable[[DeviceCode], None]) -> tuple[Tokens, LoginKey]:
-        """Show the user a code, wait until they have entered it on another device, and store the tokens.
-
-        Raises as `log_in` does; ModelAccessDenied if the code is refused or no longer valid.
-        """
-        code = await self._device.begin()
-        show(code)
-        grant = await self._device.grant(code)
-        return await self._store(await self._endpoint.exchange(grant.code, grant.verifier, grant.redirect_uri))
-
-    async def _store(self, tokens: Tokens) -> tuple[Tokens, LoginKey]:
         self._remember(tokens)
-        return tokens, await self._replace(tokens)
+        return await self._replace(tokens)
 
     async def _replace(self, tokens: Tokens) -> LoginKey:
         async with FileLock(self._lock, timeout_s=LOCK_S):
             key = await asyncio.to_thread(self._keys.create)
-            sealed = seal(tokens, key.secret, CODEX)
+            sealed = seal(tokens, key.secret, self._provider)
             with self._user.transaction(durable=True):
-                before = self._user.logins.find(CODEX)
-                self._user.logins.replace(CODEX, tokens.account, sealed, key_place=key.place, key_name=key.name)
+                before = self._user.logins.find(self._provider)
+                self._user.logins.replace(
+                    self._provider, tokens.account, sealed, key_place=key.place, key_name=key.name
+                )
             self._user.logins.empty_log()
             if before is not None:
                 await asyncio.to_thread(self._keys.delete, before.key_place, before.key_name)
@@ -145,7 +160,7 @@ class StoredTokens:
     async def log_out(self) -> Logout | None:
         """Delete the login for good, after asking the provider to revoke it; None if there is none."""
         async with FileLock(self._lock, timeout_s=LOCK_S):
-            login = self._user.logins.find(CODEX)
+            login = self._user.logins.find(self._provider)
             if login is None:
                 return None
             try:
@@ -158,7 +173,7 @@ class StoredTokens:
 
     async def _delete(self, login: StoredLogin) -> str:
         with self._user.transaction(durable=True):
-            self._user.logins.delete(CODEX)
+            self._user.logins.delete(self._provider)
         emptied = self._user.logins.empty_log()
         left = await asyncio.to_thread(self._keys.delete, login.key_place, login.key_name)
         # Without its key, what another process keeps in the log is worthless, unless there is a passphrase.
@@ -166,11 +181,11 @@ class StoredTokens:
         return " ".join(filter(None, (left, log and f"{log}other processes have closed it.")))
 
     def _login(self) -> StoredLogin:
-        login = self._user.logins.find(CODEX)
+        login = self._user.logins.find(self._provider)
         if login is None:
-            raise ModelAccessDenied(*NOT_LOGGED_IN)
+            raise ModelAccessDenied(*not_logged_in(self._name))
         if login.ended:
-            raise LoginEnded(login)
+            raise LoginEnded(login, self._name)
         return login
 
     async def _opened(self, login: StoredLogin) -> Tokens:
@@ -181,10 +196,10 @@ class StoredTokens:
             learn_secrets([base64.b64encode(key).decode()])
             self._known_keys[place] = key
         try:
-            tokens = unseal(login.tokens, self._known_keys[place], CODEX, login.account)
+            tokens = unseal(login.tokens, self._known_keys[place], self._provider, login.account)
         except SealBroken as error:
             del self._known_keys[place]
-            raise _unreadable(login) from error
+            raise _unreadable(login, self._name) from error
         self._remember(tokens)
         return tokens
 
@@ -214,16 +229,16 @@ class StoredTokens:
     async def _use_refresh_token(self, login: StoredLogin, tokens: Tokens) -> Tokens:
         # Durable: it also shows, before the refresh token is used up, that what comes of it can be stored.
         with self._user.transaction(durable=True):
-            self._user.logins.begin_renewal(CODEX)
+            self._user.logins.begin_renewal(self._provider)
         try:
             fresh = await self._endpoint.renew(tokens)
         except GrantRefused as refusal:
             self._end(login, refusal)
-            raise LoginEnded(self._user.logins.find(CODEX) or login) from refusal
+            raise LoginEnded(self._user.logins.find(self._provider) or login, self._name) from refusal
         # Nothing may come in between: until they are stored, these tokens exist only here.
-        sealed = seal(fresh, self._known_keys[login.key_place, login.key_name], CODEX)
+        sealed = seal(fresh, self._known_keys[login.key_place, login.key_name], self._provider)
         with self._user.transaction(durable=True):
-            self._user.logins.renew(CODEX, sealed)
+            self._user.logins.renew(self._provider, sealed)
         self._remember(fresh)
         return fresh
 
@@ -236,11 +251,11 @@ class StoredTokens:
         elif refusal.reused:
             reason = "the provider says that its refresh token was used before, so another program has a copy of it"
         with self._user.transaction(durable=True):
-            self._user.logins.end(CODEX, reason)
+            self._user.logins.end(self._provider, reason)
         self._user.logins.empty_log()
 
     def _remember(self, tokens: Tokens) -> None:
-        self._seen |= dict.fromkeys((tokens.access, tokens.refresh))
+        self._seen |= dict.fromkeys(filter(None, (tokens.access, tokens.refresh, tokens.client.secret)))
         learn_secrets(self._seen)
 
 
@@ -248,9 +263,9 @@ def _access(tokens: Tokens) -> AccessToken:
     return AccessToken(tokens.access, tokens.account)
 
 
-def _unreadable(login: StoredLogin) -> ModelAccessDenied:
+def _unreadable(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
     if login.key_place == "passphrase":
         what = "the tokens of the login cannot be decrypted: the passphrase is another one, or they are damaged"
-        return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `ralph login`, or log in again.")
+        return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `{name.command}`, or log in again.")
     what = "the tokens of the login cannot be decrypted: they or their key are damaged"
-    return ModelAccessDenied(what, "Log in again with `ralph login`.")
+    return ModelAccessDenied(what, f"Log in again with `{name.command}`.")

@@ -1,7 +1,6 @@
 """Ask the token endpoint: exchange a code, renew and revoke tokens."""
 
-from collections.abc import Mapping
-from typing import NoReturn
+from collections.abc import Callable, Container, Mapping
 from urllib.parse import urlencode
 
 import msgspec
@@ -80,34 +79,43 @@ class TokenEndpoint:
         return 200 <= status < 300
 
     async def _grant(self, form: Mapping[str, str], before: Tokens | None = None) -> Tokens:
-        status, body = await self._post(self._provider.token_url, form, self._deadlines)
-        if status in REFUSALS and (code := _error_code(body)):
-            self._raise_refusal(status, code)
-        if status != 200:
-            raise ModelError(f"{self._name} answered HTTP {status}", TRY_LATER, transient=True)
-        try:
-            return read_grant(body, self._clock.now(), before)
-        except UnusableGrant as error:
-            raise ModelError(
-                f"the answer of {self._name} cannot be used: {error}", TRY_LATER, transient=True
-            ) from error
-
-    def _raise_refusal(self, status: int, code: str) -> NoReturn:
-        if code in FINAL:
-            raise GrantRefused(
-                f"{self._name} does not accept the login ({code})", "Log in with `ralph login`.", reused=code in REUSED
-            )
-        fix = "Update scaffold with `ralph --update`; if there is no newer version, report this."
-        raise ModelError(f"{self._name} refused the request: HTTP {status}, {code}", fix)
-
-    @property
-    def _name(self) -> str:
-        return self._provider.token_url
+        now = self._clock.now()
+        asked = self._request(self._provider.token_url, form, self._deadlines)
+        return await ask_for_tokens(self._wire, asked, lambda body: read_grant(body, now, before))
 
     async def _post(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> tuple[int, bytes]:
-        return await post_small(
-            self._wire, HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
-        )
+        return await post_small(self._wire, self._request(url, form, deadlines))
+
+    def _request(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> HttpRequest:
+        return HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
+
+
+async def ask_for_tokens(
+    wire: HttpClient,
+    request: HttpRequest,
+    read: Callable[[bytes], Tokens],
+    *,
+    command: str = "ralph login",
+    final: Container[str] = FINAL,
+) -> Tokens:
+    """Return the tokens that a token endpoint gives, as `read` finds them in its answer; `command` begins a login.
+
+    GrantRefused if the endpoint answers with a code of `final`, else ModelError if there are none.
+    """
+    name = request.url
+    status, body = await post_small(wire, request)
+    if status in REFUSALS and (code := _error_code(body)):
+        if code in final:
+            what = f"{name} does not accept the login ({code})"
+            raise GrantRefused(what, f"Log in with `{command}`.", reused=code in REUSED)
+        fix = "Update scaffold with `ralph --update`; if there is no newer version, report this."
+        raise ModelError(f"{name} refused the request: HTTP {status}, {code}", fix)
+    if status != 200:
+        raise ModelError(f"{name} answered HTTP {status}", TRY_LATER, transient=True)
+    try:
+        return read(body)
+    except UnusableGrant as error:
+        raise ModelError(f"the answer of {name} cannot be used: {error}", TRY_LATER, transient=True) from error
 
 
 async def post_small(wire: HttpClient, request: HttpRequest) -> tuple[int, bytes]:

@@ -20,6 +20,23 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
 """Characters allowed in a header field."""
 
 
+class OAuthClient(Struct, frozen=True, kw_only=True):
+    """Us as an authorization server knows us, and where it is asked; the repr shows no secret."""
+
+    issuer: str = ""
+    token_url: str = ""
+    revocation_url: str = ""
+    id: str = ""
+    secret: str = ""
+    method: str = "none"
+    """How the secret is sent: `none`, `client_secret_post` or `client_secret_basic`."""
+    resource: str = ""
+    """What the tokens are for (RFC 8707)."""
+
+    def __repr__(self) -> str:
+        return f"OAuthClient({self.issuer!r})"
+
+
 class Tokens(Struct, frozen=True, kw_only=True):
     """What a login consists of; the repr shows no secret."""
 
@@ -31,6 +48,12 @@ class Tokens(Struct, frozen=True, kw_only=True):
     received_at: datetime
     expires_at: datetime | None = None
     """By our own clock, counted from the receipt; None if the provider did not say."""
+    scope: str = ""
+    """What an MCP server's tokens allow."""
+    wanted: str = ""
+    """What an MCP server has asked for besides; the next login asks for it."""
+    client: OAuthClient = OAuthClient()
+    """For an MCP server; that of a subscription is fixed."""
 
     def __repr__(self) -> str:
         return f"Tokens({self.account!r})"
@@ -41,8 +64,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
     def is_due(self, now: datetime) -> bool:
         """Return whether the access token should be renewed."""
-        if self.expires_at is None:
-            return False
+        if self.expires_at is None or not self.refresh:
+            return self.has_expired(now)
         margin_s = min(MARGIN_S, (self.expires_at - self.received_at).total_seconds() / 4)
         return now >= self.expires_at - timedelta(seconds=margin_s)
 
@@ -56,6 +79,11 @@ class _Grant(Struct, frozen=True):
     refresh_token: str = ""
     id_token: str = ""
     expires_in: float | None = None
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text can be sent as a token."""
+    return _TOKEN.fullmatch(text) is not None
 
 
 def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Tokens:

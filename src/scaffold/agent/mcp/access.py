@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from scaffold.core.errors import UsageError
 from scaffold.core.tool import Tool
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.startup import lazy_import
@@ -27,6 +28,16 @@ EXTRA = (
 
 Withheld = Callable[[str, Mapping[str, str], Callable[[], None]], object]
 """Receives a server, a text about each of its tools that need an approval, by name, and what approves them."""
+
+
+def no_login_here(server: str) -> UsageError:
+    """Return that the server is not one of this process."""
+    return UsageError(f"MCP server {server} is not one of this session", "`ralph /mcp` lists yours.")
+
+
+def no_login_at_program(server: str) -> UsageError:
+    """Return that nobody logs in at a program."""
+    return UsageError(f"MCP server {server} is a program", "Logins are for servers with a `url`.")
 
 
 class ServersFile(Struct, frozen=True):
@@ -96,6 +107,18 @@ class AgentServers(Protocol):
         """Approve them, and return how many there were."""
         ...
 
+    async def log_in(self, server: str, tell: Callable[[str], object] | None = None) -> str:
+        """Let the user log in at a server, and return how that went; `tell` receives lines meanwhile.
+
+        Without `tell`, return what to do on the page, as soon as that is known; how it went is told like other lines
+        about the servers. UsageError or ModelAccessDenied if it does not go.
+        """
+        ...
+
+    async def log_out(self, server: str) -> str:
+        """Delete the login at a server, and return how that went."""
+        ...
+
     async def close(self) -> None:
         """End them."""
         ...
@@ -122,6 +145,14 @@ class NoServers:
     async def approve(self, _server: str) -> int:
         """Do nothing."""
         return 0
+
+    async def log_in(self, server: str, _tell: Callable[[str], object] | None = None) -> str:
+        """Raise UsageError."""
+        raise no_login_here(server)
+
+    async def log_out(self, server: str) -> str:
+        """Raise UsageError."""
+        raise no_login_here(server)
 
     async def close(self) -> None:
         """Do nothing."""

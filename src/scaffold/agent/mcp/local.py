@@ -1,23 +1,46 @@
 """The MCP servers of this process: those that the files name, in a pool that other processes may reach."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
+from typing import Any, Protocol
 
-from scaffold.agent.mcp.access import ServerRow, ServersSetup
+from scaffold.agent.mcp.access import ServerRow, ServersSetup, no_login_at_program, no_login_here
 from scaffold.agent.mcp.opened import PoolTools, server_row
 from scaffold.agent.model_access import open_user_store
+from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import join_limited
 from scaffold.core.tool import Tool
 from scaffold.extensions.mcp.config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_withheld
+from scaffold.extensions.mcp.server import no_logins
 from scaffold.extensions.mcp.shared import serve_pool
+from scaffold.host.startup import lazy_import
 from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
+OPEN_LOGINS = "scaffold.agent.mcp.server_logins:open_logins"
+LOGIN_COMMANDS = "scaffold.agent.mcp.login_commands:LoginCommands"
+"""Both need cryptography, which takes long to load, and are for servers with an address alone."""
 UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
+
+
+class LoginDialogs(Protocol):
+    """The logins that the user begins and ends."""
+
+    async def log_in(self, server: str, tell: Callable[[str], object] | None = None) -> str:
+        """See `AgentServers`."""
+        ...
+
+    async def log_out(self, server: str) -> str:
+        """See `AgentServers`."""
+        ...
+
+    async def close(self) -> None:
+        """End those that wait."""
+        ...
 
 
 class StoredApprovals:
@@ -41,8 +64,12 @@ class LocalServers:
 
     trouble = ""
 
-    def __init__(self, pool: LocalPool, socket: Path | None, resources: AsyncExitStack) -> None:
+    def __init__(
+        self, pool: LocalPool, socket: Path | None, logins: LoginDialogs | None, resources: AsyncExitStack
+    ) -> None:
+        """`logins` is None if nobody logs in at any of them."""
         self.socket = socket
+        self._logins = logins
         self._pool = pool
         self._resources = resources
         self._tools = PoolTools(pool, ask_nobody)
@@ -65,9 +92,24 @@ class LocalServers:
         self._pool.approve(server)
         return count
 
+    async def log_in(self, server: str, tell: Callable[[str], object] | None = None) -> str:
+        """Let the user log in at a server, and return how that went, or, without `tell`, where to agree."""
+        if self._logins is None:
+            raise self._no_login(server)
+        return await self._logins.log_in(server, tell)
+
+    async def log_out(self, server: str) -> str:
+        """Delete the login at a server, and return how that went."""
+        if self._logins is None:
+            raise self._no_login(server)
+        return await self._logins.log_out(server)
+
     async def close(self) -> None:
         """End them."""
         await self._resources.aclose()
+
+    def _no_login(self, server: str) -> UsageError:
+        return no_login_at_program(server) if server in self._pool.servers else no_login_here(server)
 
 
 def configured_servers(setup: ServersSetup) -> ServerFile:
@@ -92,14 +134,25 @@ async def open_pool(setup: ServersSetup, withheld: Withheld | None = None) -> Lo
         setup.tell(notice)
     place = ServerPlace(cwd=setup.cwd, environ=setup.environ, sandbox=setup.sandbox, writes=setup.writes)
     async with AsyncExitStack() as stack:
-        approvals = StoredApprovals(stack.enter_context(closing(open_user_store())))
+        user = stack.enter_context(closing(open_user_store()))
+        logins: Any = None
+        if any(server.url for server in found.servers):
+            logins = await stack.enter_async_context(lazy_import(OPEN_LOGINS)(user, setup.environ))
         pool = LocalPool(
             found.servers,
             PoolSetup(
-                place=place, approvals=approvals, tell=setup.tell, withheld=withheld or tell_withheld(setup.tell)
+                place=place,
+                approvals=StoredApprovals(user),
+                tell=setup.tell,
+                withheld=withheld or tell_withheld(setup.tell),
+                logins=no_logins if logins is None else logins.at,
             ),
         )
         stack.push_async_callback(pool.close)
+        commands: LoginDialogs | None = None
+        if logins is not None:
+            commands = lazy_import(LOGIN_COMMANDS)(pool, logins, setup.environ, setup.tell)
+            stack.push_async_callback(commands.close)
         if setup.socket is not None:
             await stack.enter_async_context(serve_pool(pool, setup.socket))
-        return LocalServers(pool, setup.socket, stack.pop_all())
+        return LocalServers(pool, setup.socket, commands, stack.pop_all())

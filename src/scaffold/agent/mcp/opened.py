@@ -1,9 +1,9 @@
 """The tools of a pool of MCP servers, in this process or in another one. Imports nothing of the protocol's SDK."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scaffold.agent.mcp.access import ServerRow
+from scaffold.agent.mcp.access import ServerRow, no_login_here
 from scaffold.agent.mcp.tools import agent_tools
 from scaffold.core.printable_text import join_limited
 from scaffold.core.tool import Tool
@@ -64,6 +64,14 @@ class ConnectedServers:
     async def approve(self, _server: str) -> int:
         """Do nothing, likewise."""
         return 0
+
+    async def log_in(self, server: str, _tell: Callable[[str], object] | None = None) -> str:
+        """Raise UsageError, likewise."""
+        raise no_login_here(server)
+
+    async def log_out(self, server: str) -> str:
+        """Raise UsageError, likewise."""
+        raise no_login_here(server)
 
     async def close(self) -> None:
         """Do nothing: the other process ends them."""

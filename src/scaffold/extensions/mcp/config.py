@@ -28,6 +28,18 @@ _TRANSPORTS: Mapping[str, Transport] = {
 }
 
 
+class ClientConfig(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Us as the authorization server of a server knows us, where it does not let us register ourselves."""
+
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: int = 0
+    """Where the browser comes back to; 0 for any port."""
+
+    def __repr__(self) -> str:
+        return "ClientConfig()"
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """One server as the file has it, before its variables are expanded."""
 
@@ -41,6 +53,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     """All that a program gets besides the few variables that hold no secrets."""
     url: str = ""
     headers: Mapping[str, str] = {}
+    oauth: ClientConfig = ClientConfig()
     network: NetworkMode = "none"
     """What a program can reach."""
     hosts: tuple[str, ...] = ()
@@ -56,6 +69,11 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
         """Return a hash of what the server is: with another program or address, it is another server."""
         parts = (self.transport, self.command, self.args, sorted(self.env.items()), self.url)
         return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    @property
+    def takes_login(self) -> bool:
+        """Return whether a user may log in at it: at an address, and without a token in its headers."""
+        return bool(self.url) and "authorization" not in map(str.lower, self.headers)
 
     @property
     def shown(self) -> str:
@@ -84,6 +102,7 @@ class _Entry(Struct):
     env: dict[str, str] = {}
     url: str = ""
     headers: dict[str, str] = {}
+    oauth: ClientConfig = ClientConfig()
     disabled: bool = False
     network: NetworkMode = "none"
     hosts: tuple[str, ...] = ()
@@ -136,6 +155,8 @@ def _server(name: str, given: Any, scope: str) -> ServerConfig | None:
         raise ValueError("its `url` does not begin with http:// or https://")
     if entry.hosts and entry.network != "hosts":
         raise ValueError("`hosts` needs `network` to be `hosts`")
+    if not 0 <= entry.oauth.callback_port < 2**16:
+        raise ValueError("`callbackPort` is no port")
     return ServerConfig(
         name=name,
         scope=scope,
@@ -145,6 +166,7 @@ def _server(name: str, given: Any, scope: str) -> ServerConfig | None:
         env=entry.env,
         url=entry.url,
         headers=entry.headers,
+        oauth=entry.oauth,
         network=entry.network,
         hosts=entry.hosts,
         reads=entry.reads,
@@ -173,6 +195,9 @@ def expanded(config: ServerConfig, environ: Mapping[str, str]) -> ServerConfig:
         env=table(config.env),
         url=text(config.url),
         headers=table(config.headers),
+        oauth=msgspec.structs.replace(
+            config.oauth, client_id=text(config.oauth.client_id), client_secret=text(config.oauth.client_secret)
+        ),
         reads=tuple(map(text, config.reads)),
         writes=tuple(map(text, config.writes)),
     )

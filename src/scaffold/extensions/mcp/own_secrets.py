@@ -8,8 +8,9 @@ from scaffold.policy.secret.sources import secret_values
 
 
 def server_redactor(config: ServerConfig) -> Redactor:
-    """Return what removes the secrets in the variables, headers and address of an expanded server."""
+    """Return what removes the secrets in the variables, headers, address and client of an expanded server."""
     # `Bearer TOKEN` is sent, and TOKEN is the secret.
     headers = {name.replace("-", "_"): (value.split() or [""])[-1] for name, value in config.headers.items()}
+    client = {"CLIENT_SECRET": config.oauth.client_secret}
     query = dict(parse_qsl(urlsplit(config.url).query))
-    return Redactor(*map(secret_values, (config.env, headers, query, {"URL": config.url})))
+    return Redactor(*map(secret_values, (config.env, headers, query, {"URL": config.url}, client)))

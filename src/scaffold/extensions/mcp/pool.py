@@ -13,8 +13,9 @@ from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.approvals import Approvals
 from scaffold.extensions.mcp.config import ServerConfig
 from scaffold.extensions.mcp.launch import ServerPlace
+from scaffold.extensions.mcp.logins import ServerLogin
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerSummary
-from scaffold.extensions.mcp.server import McpServer
+from scaffold.extensions.mcp.server import McpServer, no_logins
 
 SDK_LOGGERS = ("mcp", "httpx2", "httpcore2")
 MAX_NAMED = 5
@@ -32,6 +33,8 @@ class PoolSetup(Struct, frozen=True, kw_only=True):
     tell: Callable[[str], object]
     """Takes a line for the user."""
     withheld: Withheld
+    logins: Callable[[ServerConfig], ServerLogin] = no_logins
+    """Returns the login at an expanded server with an address."""
 
 
 def tell_withheld(tell: Callable[[str], object]) -> Withheld:
@@ -58,7 +61,7 @@ class LocalPool:
             logging.getLogger(name).addHandler(logging.NullHandler())
         self._withheld = setup.withheld
         self.servers = {
-            config.name: McpServer(config, setup.place, setup.approvals, setup.tell, self._pass_on)
+            config.name: McpServer(config, setup.place, setup.approvals, setup.tell, self._pass_on, logins=setup.logins)
             for config in configs
         }
 
@@ -92,6 +95,11 @@ class LocalPool:
         """Approve them."""
         if server in self.servers:
             self.servers[server].approve()
+
+    async def restart(self, server: str) -> None:
+        """Start a server again, and wait until it has started or failed."""
+        if server in self.servers:
+            await self.servers[server].restart()
 
     async def close(self) -> None:
         """End them all."""

@@ -18,6 +18,7 @@ from scaffold.extensions.mcp.approvals import Approvals, SortedTools, approve_to
 from scaffold.extensions.mcp.config import MissingVariable, ServerConfig, expanded
 from scaffold.extensions.mcp.connection import MAX_TOOLS, Connection, OpenCall
 from scaffold.extensions.mcp.launch import ServerPlace, server_command
+from scaffold.extensions.mcp.logins import NO_LOGIN, ServerLogin
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
 from scaffold.extensions.mcp.own_secrets import server_redactor
 from scaffold.extensions.mcp.stdio import program_streams
@@ -39,6 +40,11 @@ MAX_REASON_CHARS = 300
 CLOSE_S = 5.0
 
 
+def no_logins(_config: ServerConfig) -> ServerLogin:
+    """Return that nobody logs in."""
+    return NO_LOGIN
+
+
 class McpServer:
     """One server. Whatever it does costs one line, and the calls that it does not answer."""
 
@@ -49,8 +55,16 @@ class McpServer:
         approvals: Approvals,
         tell: Callable[[str], object],
         withheld: Callable[["McpServer"], object],
+        *,
+        logins: Callable[[ServerConfig], ServerLogin] = no_logins,
     ) -> None:
-        """`tell` receives lines for the user; `withheld` is called when tools need an approval."""
+        """`tell` receives lines for the user; `withheld` is called when tools need an approval.
+
+        `logins` returns the login at an expanded server.
+        """
+        self._logins = logins
+        self._needs_login = False
+        self._scope_line = ""
         self.config = config
         self.state: ServerState = "starting"
         self.sorted = SortedTools()
@@ -71,6 +85,7 @@ class McpServer:
         self._over = asyncio.Event()
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
+        self._again = asyncio.Event()
         self._keeper = asyncio.create_task(self._keep())
 
     @property
@@ -128,12 +143,37 @@ class McpServer:
             reason = f"gave no answer: {self._reason or described(error)}"
         else:
             self._silent = 0
+            if answer.failed and self._scope_line:
+                line, self._scope_line = self._scope_line, ""
+                return structs.replace(answer, content=f"{answer.content}; {line}")
             return answer
-        return ToolOutput(f"The MCP server {name} {reason}. It is unknown whether the call had effects.", failed=True)
+        # One that wants a login has not begun anything.
+        effects = "" if self._needs_login else " It is unknown whether the call had effects."
+        return ToolOutput(f"The MCP server {name} {reason}.{effects}", failed=True)
+
+    def needs_login(self, line: str) -> None:
+        """End it until the user has logged in; implements `web.Refusals`."""
+        self._needs_login = True
+        self._end(line)
+
+    def needs_scope(self, line: str) -> None:
+        """Keep what helps with the call that was refused; implements `web.Refusals`."""
+        self._scope_line = line
+
+    async def restart(self) -> None:
+        """Start it again now, e.g. since the user has logged in, and wait until it has started or failed."""
+        self._settled.clear()
+        self._told.clear()
+        self._again.set()
+        self._end("it was started again")
+        if self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep())
+        await self._settled.wait()
 
     async def close(self) -> None:
         """End it."""
         self._closing.set()
+        self._again.set()
         self._end("it was shut down")
         # One that is still starting has nothing to say goodbye to.
         await asyncio.wait([self._keeper], timeout=CLOSE_S if self._connection else 0)
@@ -154,20 +194,24 @@ class McpServer:
             self._starts += 1
             self.state, self._reason, self._silent = "starting", "", 0
             self._over.clear()
+            self._again.clear()
+            self._needs_login, self._scope_line = False, ""
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
             reason = self._redactor.clean(self._reason or "it ended")
             self.state, self._error = "failed", reason if was_running else f"{reason}{self._hint()}"
+            if self._again.is_set() and not self._closing.is_set():
+                continue
             self._settled.set()
             if self._closing.is_set():
                 return
-            self._say("ended" if was_running else "does not run", again=again)
+            self._say("ended" if was_running and not self._needs_login else "does not run", again=again)
             if not again:
                 return
             delay_s = FIRST_DELAY_S if now() - began > STABLE_S else delay_s
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(delay_s):
-                    await self._closing.wait()
+                    await self._again.wait()
             delay_s = min(2 * delay_s, MAX_DELAY_S)
 
     def _hint(self) -> str:
@@ -181,7 +225,7 @@ class McpServer:
         """Tell the user, once for each kind of failure."""
         if what not in self._told:
             self._told.add(what)
-            rest = "; it is started again" if again else ""
+            rest = "; it is started again" if again and not self._needs_login else ""
             self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
 
     async def _run_once(self) -> bool:
@@ -205,11 +249,13 @@ class McpServer:
             command = await stack.enter_async_context(server_command(config, self._place))
             transport: Any = program_streams(command, self._end)
         else:
-            transport = address_streams(config)
+            transport = address_streams(config, self._logins(config), self)
         connection = Connection(config.name, transport, self._changed.set)
         async with asyncio.timeout(config.start_timeout_s):
             client = await stack.enter_async_context(connection.client)
             await self._list(connection)
+        if self._over.is_set():
+            return  # it was ended while it started
         self._protocol, self._error = one_line(client.protocol_version), ""
         self.state, self._connection = "running", connection
         self._settled.set()

@@ -1,20 +1,27 @@
 """The streams of a server with an address: no answer is held without a bound, whatever its length claims to be."""
 
-from collections.abc import AsyncIterator, Mapping
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.config import ServerConfig
+from scaffold.extensions.mcp.logins import NO_LOGIN, LoginUnusable, ServerLogin, login_line
 from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES
 
 CONNECT_S = 10.0
 READ_S = 300.0
 MAX_CONNECTIONS = 20
+MAX_CHALLENGE_CHARS = 10_000
+_INSUFFICIENT = re.compile(r'\berror="?insufficient_scope\b')
+_SCOPE = re.compile(r'\bscope="([\x20-\x7e]{1,1000}?)"')
 
 
 class AnswerTooLarge(httpx2.StreamError):
@@ -25,10 +32,7 @@ class AnswerTooLarge(httpx2.StreamError):
 
 
 class LoginNeeded(httpx2.ProtocolError):
-    """The server knows nobody who asks like this."""
-
-    def __init__(self) -> None:
-        super().__init__("it wants a login (401 Unauthorized): name a valid token in its `headers`")
+    """The server knows nobody who asks like this; the text says what helps, as a clause."""
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
@@ -50,16 +54,13 @@ class _BoundedBody(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-class _BoundedTransport(httpx2.AsyncHTTPTransport):
+class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Refuses answers that are too large, and compressed ones, whose size cannot be known before."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request."""
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
-        if response.status_code == HTTPStatus.UNAUTHORIZED:
-            await response.aclose()
-            raise LoginNeeded
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("its answer is compressed, although that was not accepted")
@@ -68,38 +69,111 @@ class _BoundedTransport(httpx2.AsyncHTTPTransport):
         return response
 
 
-def _client(
+class Refusals(Protocol):
+    """Learns that a server wants a login, or more of one."""
+
+    def needs_login(self, line: str) -> None:
+        """Take why no further request makes sense."""
+        ...
+
+    def needs_scope(self, line: str) -> None:
+        """Take what would help a call that the server refuses."""
+        ...
+
+
+class _LoginAuth(httpx2.Auth):
+    """Adds the token of the user's login to the requests for one server; no browser is ever opened here."""
+
+    def __init__(self, config: ServerConfig, login: ServerLogin, refusals: Refusals) -> None:
+        self._config = config
+        self._login = login
+        self._refusals = refusals
+        self._url = httpx2.URL(config.url)
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send the request, and once more after a 401 if there is a newer token."""
+        # Whatever redirects there are: a token is for the server that the entry names.
+        is_ours = (request.url.scheme, request.url.netloc) == (self._url.scheme, self._url.netloc)
+        token = await self._token(self._login.current()) if is_ours else ""
+        response = yield _with_token(request, token)
+        if response.status_code == HTTPStatus.UNAUTHORIZED and token:
+            if not (fresh := await self._token(self._login.renewed(token))):
+                raise self._needed("the server no longer accepts it")
+            response = yield _with_token(request, fresh)
+        if response.status_code == HTTPStatus.UNAUTHORIZED:
+            raise self._needed("the server does not accept the one there is" if token else "")
+        if response.status_code == HTTPStatus.FORBIDDEN and token:
+            await self._note_scope(response)
+
+    async def _token(self, asked: Awaitable[str]) -> str:
+        try:
+            return await asked
+        except LoginUnusable as error:
+            raise self._needed(str(error)) from error
+        except ScaffoldError as error:
+            raise httpx2.TransportError(error.what) from error
+
+    def _needed(self, why: str) -> LoginNeeded:
+        line = login_line(self._config.name, why)
+        if not self._config.takes_login:
+            line = "it wants a login (401 Unauthorized): name a valid token in its `headers`"
+        self._refusals.needs_login(line)
+        return LoginNeeded(line)
+
+    async def _note_scope(self, response: httpx2.Response) -> None:
+        challenge = response.headers.get("www-authenticate", "")[:MAX_CHALLENGE_CHARS]
+        scope = _SCOPE.search(challenge)
+        if _INSUFFICIENT.search(challenge) is None or scope is None:
+            return
+        shown = short_line(scope[1], 100)
+        if await self._login.want(scope[1]):
+            line = f"`ralph /mcp login {self._config.name}` asks for the rights that it takes: {shown}"
+        else:
+            line = f"the login has the rights that the server names ({shown}), and it refuses nevertheless"
+        self._refusals.needs_scope(line)
+
+
+def _with_token(request: httpx2.Request, token: str) -> httpx2.Request:
+    if token:
+        request.headers["authorization"] = f"Bearer {token}"
+    return request
+
+
+def address_client(
     headers: Mapping[str, str] | None = None,
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
+    """Return a client whose answers are bounded."""
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS)
     return httpx2.AsyncClient(
         headers=dict(headers or {}),
         timeout=timeout or httpx2.Timeout(CONNECT_S, read=READ_S),
         auth=auth,
-        transport=_BoundedTransport(limits=limits),
+        transport=BoundedTransport(limits=limits),
         trust_env=False,
     )
 
 
-def address_streams(config: ServerConfig) -> AbstractAsyncContextManager[Any]:
+def address_streams(config: ServerConfig, login: ServerLogin, refusals: Refusals) -> AbstractAsyncContextManager[Any]:
     """Return the streams of an expanded server with an address, for the SDK's client."""
+    auth = _LoginAuth(config, login if config.takes_login else NO_LOGIN, refusals)
     if config.transport == "sse":
         return sse_client(
             config.url,
             headers=dict(config.headers),
             timeout=CONNECT_S,
             sse_read_timeout=READ_S,
-            httpx_client_factory=_client,
+            auth=auth,
+            httpx_client_factory=address_client,
         )
-    return _http_streams(config)
+    return _http_streams(config, auth)
 
 
 @asynccontextmanager
-async def _http_streams(config: ServerConfig) -> AsyncIterator[Any]:
+async def _http_streams(config: ServerConfig, auth: httpx2.Auth) -> AsyncIterator[Any]:
     async with (
-        _client(config.headers) as client,
+        address_client(config.headers, auth=auth) as client,
         streamable_http_client(config.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
         yield streams

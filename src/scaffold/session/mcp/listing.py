@@ -17,11 +17,16 @@ MIN_WIDTH = 20
 
 
 @asynccontextmanager
-async def started_servers(options: SessionOptions) -> AsyncIterator[tuple[AgentServers, list[str]]]:
-    """Yield the servers as a session would start them, and the lines about them; they end with the block."""
+async def started_servers(
+    options: SessionOptions, only: tuple[str, ...] | None = None
+) -> AsyncIterator[tuple[AgentServers, list[str]]]:
+    """Yield the servers as a session would start them, and the lines about them; they end with the block.
+
+    Start those named in `only`; None for all.
+    """
     notices: list[str] = []
     sandbox = await session_sandbox(options.sandbox, options.cwd, options.home, conversation="mcp")
-    servers = await session_servers(options, sandbox, "", is_subagent=False, tell=notices.append)
+    servers = await session_servers(options, sandbox, "", is_subagent=False, tell=notices.append, only=only)
     try:
         await servers.tools()
         yield servers, notices
@@ -36,6 +41,8 @@ async def servers_command(servers: AgentServers, verb: ServersVerb, server: str,
         raise UsageError(f"there is no MCP server `{server}`", "`/mcp` lists them.")
     if verb == "show":
         return servers.withheld(server) or f"Nothing of {server} is withheld."
+    if verb == "logout":
+        return await servers.log_out(server)
     if verb == "approve":
         approved = await servers.approve(server)
         return f"Approved {count_of(approved, 'tool')} of {server}; offered from your next message on."

@@ -22,10 +22,12 @@ async def session_servers(
     *,
     is_subagent: bool,
     tell: Callable[[str], object],
+    only: tuple[str, ...] | None = None,
 ) -> AgentServers:
     """Start the servers for the session's folder, or connect to those of the session that started this subagent.
 
-    Subagents of the `conversation` reach them by a socket; none do if it is empty.
+    Subagents of the `conversation` reach them by a socket; none do if it is empty. Of all servers those in
+    `only` are started; None for all.
     """
     if is_subagent:
         return await connect_servers(options.mcp_socket, lazy_import(ASK_NOBODY)) if options.mcp_socket else NO_SERVERS
@@ -42,6 +44,7 @@ async def session_servers(
             sandbox=sandbox,
             socket=_socket(conversation) if conversation else None,
             tell=tell,
+            only=only,
         )
     )
 

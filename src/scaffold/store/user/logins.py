@@ -21,6 +21,7 @@ RENEW = """
 UPDATE login SET tokens = :tokens, renewals = renewals + 1, renewing_since = NULL, renewed_at = :at
 WHERE provider = :provider
 """
+KEEP = "UPDATE login SET tokens = :tokens WHERE provider = :provider"
 END = "UPDATE login SET tokens = :tokens, renewing_since = NULL, ended = :reason WHERE provider = :provider"
 DELETE = "DELETE FROM login WHERE provider = :provider"
 
@@ -87,6 +88,10 @@ class Logins(TableGateway):
     def renew(self, provider: str, tokens: bytes) -> None:
         """Replace the tokens by those that the provider gave for them."""
         self._connection.write(RENEW, provider=provider, tokens=tokens, at=format_time(self._clock.now()))
+
+    def keep(self, provider: str, tokens: bytes) -> None:
+        """Replace the tokens by the same ones, with something else that is kept with them."""
+        self._connection.write(KEEP, provider=provider, tokens=tokens)
 
     def end(self, provider: str, reason: str) -> None:
         """Delete the tokens, and keep why."""

@@ -12,7 +12,7 @@ from scaffold.agent.login.device import DeviceCode
 from scaffold.agent.login.keys import LoginKey, LoginKeys
 from scaffold.agent.login.provider import AuthorizationRequest, codex_provider, new_request
 from scaffold.agent.login.state import NOT_LOGGED_IN, LoginOverview
-from scaffold.agent.login.stored_tokens import StoredTokens
+from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.tokens import Tokens
 from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.options import json_option
@@ -155,6 +155,6 @@ async def _log_out() -> int:
 async def _overview() -> LoginOverview | None:
     if not user_database(user_dirs().data).exists():
         return None
-    stored: StoredTokens
+    stored: SubscriptionTokens
     async with connect_login() as stored:
         return await stored.overview()

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, get_args
@@ -249,7 +250,8 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
         command = parse_slash(task.words, commands)
         if command is not None and not isinstance(command, SendPrompt):
             model = settings.model() or "none" if stored is None else stored.model
-            return await _run_slash(command, OneshotTarget(options, store, stored, model), _reporter(flags), commands)
+            target = OneshotTarget(options, store, stored, model, partial(click.echo, err=True))
+            return await _run_slash(command, target, _reporter(flags), commands)
         model = chosen_model(settings, stored)
         if interactive:
             run_repl: ReplMain = lazy_import(REPL_MAIN)

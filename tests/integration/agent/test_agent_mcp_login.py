@@ -1,0 +1,329 @@
+"""Logins at an MCP server with an authorization server that keeps to the protocol, or does not."""
+
+import asyncio
+import json
+import os
+from contextlib import asynccontextmanager, closing
+from datetime import timedelta
+from urllib.error import HTTPError
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from msgspec import structs
+
+from scaffold.agent.login.callback import AuthorizationDenied
+from scaffold.agent.mcp.login_commands import LoginCommands
+from scaffold.agent.mcp.server_logins import ServerLogins, login_name
+from scaffold.core.errors import ModelAccessDenied, UsageError
+from scaffold.core.tool import ToolOutput
+from scaffold.extensions.mcp.config import read_servers
+from scaffold.extensions.mcp.launch import ServerPlace
+from scaffold.extensions.mcp.offers import ask_nobody
+from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
+from scaffold.host.clock import SystemClock
+from scaffold.llm.transport.http import Transport
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.store.user_store import UserStore
+from support.mcp_conformance_client import NoApprovals
+from support.mcp_login_server import agree, serve_oauth
+from support.mcp_web import serve_mcp
+
+
+class ShiftedClock(SystemClock):
+    """The system clock, moved by `by`."""
+
+    by = timedelta()
+
+    def now(self):
+        return super().now() + self.by
+
+
+@pytest.fixture
+def server():
+    with serve_oauth() as server:
+        yield server
+
+
+@pytest.fixture
+def clock():
+    return ShiftedClock()
+
+
+@pytest.fixture
+def opened(tmp_path, clock):
+    """Open the user's logins as another process would."""
+
+    @asynccontextmanager
+    async def opening():
+        data = tmp_path / "data"
+        with closing(UserStore.open(data / "user.db", clock=clock)) as user:
+            async with Transport({}) as wire:
+                environ = {"PYTHON_KEYRING_BACKEND": "none"}
+                yield ServerLogins(user, wire, environ, clock=clock, data=data)
+
+    return opening
+
+
+@pytest.fixture(autouse=True)
+def _no_keyring(monkeypatch):
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+def config_of(url, **more):
+    entries = {"s": {"url": url, **more}}
+    (config,) = read_servers(json.dumps({"mcpServers": entries}).encode(), file="mcp.json", scope="user").servers
+    return config
+
+
+@asynccontextmanager
+async def pool_of(folder, logins, config):
+    """Yield a pool with one server, and the lines that were told."""
+    told = []
+    place = ServerPlace(cwd=folder, environ=os.environ, sandbox=None)
+    setup = PoolSetup(
+        place=place,
+        approvals=NoApprovals(),
+        tell=told.append,
+        withheld=tell_withheld(told.append),
+        logins=logins.at,
+    )
+    pool = LocalPool([config], setup)
+    try:
+        yield pool, told
+    finally:
+        await pool.close()
+
+
+async def call(pool):
+    (tool,) = await pool.tools()
+    return await pool.call(tool, {"a": 1}, ask_nobody)
+
+
+async def wait_for(pool, words):
+    """Call until the answer has these words; fail after 5 s."""
+    for _ in range(100):
+        if words in (await call(pool)).content:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(words)
+
+
+def browser(page):
+    """Agree in the background, as a browser does."""
+    asyncio.get_running_loop().run_in_executor(None, agree, page)
+
+
+async def log_in(logins, server, **more):
+    await logins.log_in(config_of(server.url, **more), browser)
+
+
+async def test_a_login_is_used_by_each_process_and_stored_encrypted(server, opened, tmp_path):
+    """RA-15, RA-17: by resource and S256, never in a file as it is; a line says how to log in before."""
+    async with opened() as logins, pool_of(tmp_path, logins, config_of(server.url)) as (pool, told):
+        assert await pool.tools() == ()
+        await log_in(logins, server)
+        await pool.restart("s")
+        assert await call(pool) == ToolOutput("sum 2")
+    assert told == ["MCP server s does not run: it needs a login: `ralph /mcp login s`"]
+    async with opened() as logins, pool_of(tmp_path, logins, config_of(server.url)) as (pool, told):
+        assert await call(pool) == ToolOutput("sum 2")
+    assert told == []
+    (asked,) = server.asked("/token")
+    assert (asked["resource"], asked["redirect_uri"].rpartition(":")[0]) == (server.url, "http://127.0.0.1")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
+    assert not any(secret.encode() in kept for secret in (*server.secrets, *server.clients))
+    assert Redactor().clean(" ".join(server.secrets)) == "[redacted:login] [redacted:login]"
+
+
+async def test_a_login_belongs_to_the_address_of_its_server(server, opened, tmp_path):
+    """RA-15: the same name with another address, or another name, never gets the token."""
+    async with opened() as logins:
+        await log_in(logins, server)
+        with serve_mcp("http") as other:
+            async with pool_of(tmp_path, logins, config_of(other.url)) as (pool, _):
+                assert await call(pool) == ToolOutput("sum 2")
+        assert not any("Authorization" in headers or "authorization" in headers for _, headers in other.seen)
+        renamed = structs.replace(config_of(server.url), name="t")
+        assert await logins.at(renamed).current() == ""
+        assert await logins.at(config_of(server.url, headers={"authorization": "Bearer x"})).current() == ""
+        with pytest.raises(UsageError, match="is a program"):
+            LoginCommands(_Programs(), logins, {}, print)._config("s")
+
+
+class _Programs:
+    """A pool with a program."""
+
+    @property
+    def servers(self):
+        content = json.dumps({"mcpServers": {"s": {"command": "x"}}}).encode()
+        return {"s": type("Server", (), {"config": read_servers(content, file="f", scope="user").servers[0]})}
+
+
+async def test_tokens_are_renewed_once_for_all_processes(server, opened, clock):
+    """RA-15: with rotation, for the same resource, at the address that the login named."""
+    async with opened() as logins:
+        await log_in(logins, server)
+        before = await logins.at(config_of(server.url)).current()
+        clock.by = timedelta(seconds=3590)
+        async with opened() as others, asyncio.TaskGroup() as group:
+            asked = [group.create_task(each.at(config_of(server.url)).current()) for each in (logins, others) * 4]
+        (fresh,) = {each.result() for each in asked}
+    assert fresh != before
+    first, renewal = server.asked("/token")
+    assert (renewal["grant_type"], renewal["resource"]) == ("refresh_token", server.url)
+    assert renewal["client_id"] == first["client_id"]
+
+
+@pytest.mark.parametrize("fault", ["revoked", "no refresh"])
+async def test_a_login_that_ended_is_one_line_and_no_browser(server, opened, tmp_path, fault):
+    """RA-15: also in the middle of a session; the token is not sent again, and a new login repairs it."""
+    server.fault = fault
+    async with opened() as logins:
+        await log_in(logins, server)
+        async with pool_of(tmp_path, logins, config_of(server.url)) as (pool, told):
+            assert await call(pool) == ToolOutput("sum 2")
+            server.access.clear()
+            server.refresh.clear()
+            output = await call(pool)
+            assert output.failed
+            assert "it needs a login: `ralph /mcp login s` (your login has ended" in output.content
+            assert "effects" not in output.content
+            await wait_for(pool, "does not run: it needs a login")
+            await log_in(logins, server)
+            await pool.restart("s")
+            assert await call(pool) == ToolOutput("sum 2")
+    assert len(told) == 1
+    assert len([path for _, path, _, _ in server.seen if path == "/authorize"]) == 2
+
+
+async def test_only_the_answer_with_the_state_of_the_login_counts(server, opened):
+    """RA-15: a stolen or guessed state is refused, and the login goes on; each works once."""
+    refused = []
+
+    def attack(page):
+        asked = dict(parse_qsl(urlsplit(page).query))
+        for state in ("", "guessed", asked["state"][:-1] + "A"):
+            with pytest.raises(HTTPError) as taken:
+                agree(f"{asked['redirect_uri']}?code=stolen&state={state}")
+            refused.append(taken.value.code)
+        with pytest.raises(HTTPError) as taken:
+            agree(asked["redirect_uri"].replace("127.0.0.1", "localhost") + f"?code=stolen&state={asked['state']}")
+        refused.append(taken.value.code)
+        assert "The answer has arrived" in agree(page)
+
+    async with opened() as logins:
+        loop = asyncio.get_running_loop()
+        done = []
+        await logins.log_in(config_of(server.url), lambda page: done.append(loop.run_in_executor(None, attack, page)))
+        await done[0]
+    assert refused == [400, 400, 400, 421]
+    assert "stolen" not in [form["code"] for form in server.asked("/token")]
+
+
+async def test_two_logins_at_once_do_not_get_in_each_others_way(server, opened):
+    """RA-15: each has a port and a state of its own; the later one counts."""
+    async with opened() as one, opened() as two:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(log_in(one, server))
+            group.create_task(log_in(two, server))
+        config = config_of(server.url)
+        assert await one.at(config).current() == await two.at(config).current() != ""
+    first, second = server.asked("/token")
+    assert first["redirect_uri"] != second["redirect_uri"]
+
+
+FAULTS = {
+    "issuer": "metadata issuer mismatch",
+    "iss": "response iss mismatch",
+    "plain": "does not say that it has PKCE with S256",
+    "huge": "has more than 1,048,576 bytes",
+    "page elsewhere": "http on this machine alone",
+    "token elsewhere": "http on this machine alone",
+    "resource": "does not match",
+    "fragment": "the address of its page cannot be used",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_server_that_breaks_the_rules_gets_no_login(server, opened, fault):
+    """RA-15: nothing is sent where no secret may go, and the login there was is still there."""
+    config = config_of(server.url)
+    async with opened() as logins:
+        await log_in(logins, server)
+        before = await logins.at(config).current()
+        server.fault = fault
+        with pytest.raises(ModelAccessDenied, match="login at MCP server s failed") as failed:
+            await log_in(logins, server)
+        assert FAULTS[fault] in failed.value.what
+        assert await logins.at(config).current() == before
+    assert len(server.asked("/token")) == 1
+
+
+async def test_metadata_that_are_elsewhere_are_not_followed(server, opened):
+    """RA-15: a redirect leads to no other server; who does not agree is told so."""
+    with serve_oauth() as other:
+        server.fault, server.other = "redirect", other.origin
+        async with opened() as logins:
+            await log_in(logins, server)  # its own metadata, at the place of the older protocol
+            server.fault = "refusal"
+            with pytest.raises(AuthorizationDenied, match="access_denied"):
+                await log_in(logins, server)
+    assert other.seen == []
+
+
+async def test_nobody_logs_in_without_tls_at_another_machine(opened):
+    """RA-15: not even a request is sent."""
+    async with opened() as logins:
+        with pytest.raises(ModelAccessDenied, match="http on this machine alone"):
+            await logins.log_in(config_of("http://tracker.example.invalid/mcp"), browser)
+
+
+async def test_rights_that_a_call_takes_are_asked_for_by_the_next_login_only(server, opened, tmp_path):
+    """RA-15: with those there are; nothing is asked again by itself, nor for rights that are there."""
+    server.scope = "base write"
+    async with opened() as logins:
+        await log_in(logins, server)
+        async with pool_of(tmp_path, logins, config_of(server.url)) as (pool, _):
+            output = await call(pool)
+            assert output.failed
+            assert "`ralph /mcp login s` asks for the rights that it takes: base write" in output.content
+            await log_in(logins, server)
+            assert await call(pool) == ToolOutput("sum 2")
+            for token in server.access:
+                server.access[token] = "base"
+            assert "it refuses nevertheless" in (await call(pool)).content
+    assert len(server.asked("/authorize")) == 2
+
+
+async def test_a_logout_revokes_and_deletes_the_login(server, opened, tmp_path):
+    """RA-15: the server refuses afterwards, and nothing is left in the database."""
+    config = config_of(server.url)
+    async with opened() as logins, pool_of(tmp_path, logins, config) as (pool, _):
+        shown = []
+        commands = LoginCommands(pool, logins, {}, shown.append)
+        text = await commands.log_in("s")
+        (page,) = [line for line in text.splitlines() if line.startswith(server.origin)]
+        await asyncio.to_thread(agree, page)
+        for _ in range(100):
+            if shown:
+                break
+            await asyncio.sleep(0.05)
+        assert shown[0].startswith("Logged in at s.")
+        assert await call(pool) == ToolOutput("sum 2")
+        assert (await commands.log_out("s")).startswith("Logged out at s")
+        await wait_for(pool, "needs a login")
+        assert await commands.log_out("s") == "You were not logged in at s."
+        await commands.close()
+    (revoked,) = server.asked("/revoke")
+    assert revoked["token"] == server.secrets[1]
+    assert list((tmp_path / "data").glob("login-*.key")) == []
+    assert login_name(config).provider.startswith("mcp:s:")
+
+
+async def test_a_client_that_is_registered_already_is_used(server, opened):
+    """RA-15: `oauth` of the entry names it, and the port that its redirects are registered for."""
+    server.clients.append("known")
+    async with opened() as logins:
+        await log_in(logins, server, oauth={"clientId": "known"})
+    assert server.asked("/register") == []
+    assert server.asked("/token")[0]["client_id"] == "known"
