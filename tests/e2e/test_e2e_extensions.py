@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -89,9 +86,7 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: all("mcp_sums_add" in journal(scenario, key) for key in KEYS), 60)
     assert left_of(programs, plugins)
-    for pid in scenario.processes():
-        if not left_of_pid(pid, programs, plugins):
-            os.kill(pid, signal.SIGKILL)
+    scenario.kill_all_but(programs, plugins)
     run.wait()
     assert wait_until(lambda: not left_of(programs, plugins), 20)
     resumed = scenario.scaffold("resume")
@@ -105,8 +100,3 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     remote = scenario.git("ls-remote", str(tmp_path / "remote.git"), "main")
     assert remote.split()[0] == scenario.git("rev-parse", "HEAD").strip()
     assert not left_of(programs, plugins)
-
-
-def left_of_pid(pid, *folders):
-    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
-    return any(str(each) in words for each in folders)

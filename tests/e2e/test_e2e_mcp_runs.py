@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -55,9 +52,7 @@ def test_all_workers_share_one_process_of_each_server_also_after_a_kill_and_a_re
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: any("mcp_sums_add" in _journal(scenario, key) for key in keys), 30)
     started = server_processes(programs)
-    for pid in scenario.processes():
-        if str(programs) not in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
-            os.kill(pid, signal.SIGKILL)
+    scenario.kill_all_but(programs)
     run.wait()
     assert started
     assert wait_until(lambda: not server_processes(programs))

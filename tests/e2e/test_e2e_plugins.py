@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -328,9 +327,7 @@ def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, f
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario), 30)
     started = plugin_processes(folder)
-    for pid in scenario.processes():
-        if str(folder) not in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
-            os.kill(pid, signal.SIGKILL)
+    scenario.kill_all_but(folder)
     run.wait()
     assert started
     assert wait_until(lambda: not plugin_processes(folder))

@@ -5,10 +5,12 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -251,6 +253,14 @@ class Scenario:
     def processes(self) -> list[int]:
         """Return every living process that was started with this scenario's home."""
         return self._marked(f"HOME={self.home}")
+
+    def kill_all_but(self, *folders: Path) -> None:
+        """Kill the scenario's processes, except those whose command line names one of these folders."""
+        for pid in self.processes():
+            with suppress(OSError):  # it may end meanwhile
+                words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+                if not any(str(each) in words for each in folders):
+                    os.kill(pid, signal.SIGKILL)
 
     def commands(self) -> list[int]:
         """Return the living commands that agents of this scenario started."""
