@@ -52,7 +52,7 @@ from scaffold.session.extensions.hooks import session_hooks
 from scaffold.session.extensions.roles import model_of_role, system_prompt
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.mcp.of_session import session_servers
-from scaffold.session.mcp.offered_tools import OfferedTools
+from scaffold.session.mcp.offered_tools import SessionToolbox
 from scaffold.session.memory.access import LazyMemories
 from scaffold.session.memory.of_session import memory_access
 from scaffold.session.memory.recalled import recalled
@@ -79,7 +79,7 @@ class Session:
     hooks: AgentHooks = NO_HOOKS
     _context: SessionContext
     servers: AgentServers = NO_SERVERS
-    _offered: OfferedTools
+    _offered: SessionToolbox
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Session:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
         self._model, (own, repository) = model, await self._load()
-        self._offered = OfferedTools(own, self.plugins, self.servers, self.gate, self._observer, self.options.role)
+        self._offered = SessionToolbox(own, self.plugins, self.servers, self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now()
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)

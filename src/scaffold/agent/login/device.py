@@ -22,7 +22,7 @@ WAIT_S = 900.0
 LEAST_S, DEFAULT_S, MOST_S = 1.0, 5.0, 60.0
 """Between two questions, whatever interval the server names."""
 PENDING = frozenset({403, 404})
-"""The statuses of a code that nobody has entered yet."""
+"""The statuses of a code that was not entered yet."""
 BUSY = 429
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "scaffold"}
 ELSEWHERE = "Use `ralph login --headless`, which needs a browser on any machine."

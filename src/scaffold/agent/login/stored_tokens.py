@@ -45,7 +45,7 @@ class Logout(Struct, frozen=True):
     """What could not be deleted, as a sentence; empty if nothing is left."""
 
 
-class Endpoint(Protocol):
+class GrantEndpoint(Protocol):
     """The endpoint that gives tokens for tokens."""
 
     async def renew(self, tokens: Tokens) -> Tokens:
@@ -64,7 +64,7 @@ class StoredTokens:
         self,
         user: UserStore,
         keys: LoginKeys,
-        endpoint: Endpoint,
+        endpoint: GrantEndpoint,
         *,
         clock: Clock,
         data: Path,

@@ -36,7 +36,7 @@ def no_login_here(server: str) -> UsageError:
 
 
 def no_login_at_program(server: str) -> UsageError:
-    """Return that nobody logs in at a program."""
+    """Return the error for a login at a program."""
     return UsageError(f"MCP server {server} is a program", "Logins are for servers with a `url`.")
 
 

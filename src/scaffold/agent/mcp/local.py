@@ -67,7 +67,7 @@ class LocalServers:
     def __init__(
         self, pool: LocalPool, socket: Path | None, logins: LoginDialogs | None, resources: AsyncExitStack
     ) -> None:
-        """`logins` is None if nobody logs in at any of them."""
+        """`logins` is None if none of them takes logins."""
         self.socket = socket
         self._logins = logins
         self._pool = pool

@@ -16,7 +16,7 @@ class LoginCommands:
     """The logins that the user begins and ends in this process."""
 
     def __init__(self, pool: LocalPool, logins: ServerLogins, environ: Mapping[str, str], tell: Tell) -> None:
-        """`tell` receives how a login went that nobody waited for."""
+        """`tell` receives the result of a login in the background."""
         self._tell = tell
         self._pool = pool
         self._logins = logins

@@ -45,7 +45,7 @@ class AwaitedState:
         return bool(self.state) and secrets.compare_digest(self.state.encode(), state.encode(errors="replace"))
 
 
-class _Browser:
+class _LoginPage:
     """Shows a page, and waits at a port of this machine. Implements `authorize.Browser`."""
 
     def __init__(self, server: CallbackServer, awaited: AwaitedState, show: Callable[[str], object]) -> None:
@@ -64,7 +64,7 @@ class _Browser:
         return await self._server.answer()
 
 
-class _StoredLogin:
+class _LoginAtServer:
     """The login at one server. Implements `logins.ServerLogin`."""
 
     def __init__(self, tokens: StoredTokens, is_there: Callable[[], bool]) -> None:
@@ -124,7 +124,7 @@ class ServerLogins:
         if not config.takes_login:
             return NO_LOGIN
         name = login_name(config)
-        return _StoredLogin(self._tokens(name), lambda: self._user.logins.find(name.provider) is not None)
+        return _LoginAtServer(self._tokens(name), lambda: self._user.logins.find(name.provider) is not None)
 
     async def log_in(self, config: ServerConfig, show: Callable[[str], object]) -> LoginKey:
         """Log in at an expanded server, and store what that brings; `show` receives the page to agree on.
@@ -141,7 +141,7 @@ class ServerLogins:
             elsewhere="`curl` the address that it ends at, on this machine.",
         )
         async with CallbackServer(awaited, place) as server:
-            browser = _Browser(server, awaited, show)
+            browser = _LoginPage(server, awaited, show)
             grant = await obtain_grant(config, browser, await self._wanted(tokens), learn_secrets)
         try:
             return await tokens.store(tokens_of_grant(grant, url, self._clock.now()))
@@ -171,7 +171,7 @@ def login_name(config: ServerConfig) -> LoginName:
 
 
 def require_login(config: ServerConfig) -> None:
-    """Raise UsageError where nobody logs in."""
+    """Raise UsageError for a server that takes no logins."""
     if not config.url:
         raise no_login_at_program(config.name)
     if not config.takes_login:

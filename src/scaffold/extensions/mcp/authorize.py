@@ -43,7 +43,7 @@ class Redirected(Protocol):
 
     @property
     def issuer(self) -> str | None:
-        """Return who says that it issued the code; None if nobody does."""
+        """Return the issuer that the redirect names; None without one."""
         ...
 
 
@@ -65,7 +65,7 @@ class LoginFailed(ModelAccessDenied):
     """A login at a server did not succeed; nothing is stored."""
 
 
-class _Memory:
+class _TokenMemory:
     """The SDK's storage: for one login, and empty before it."""
 
     def __init__(self, client: OAuthClientInformationFull | None) -> None:
@@ -92,7 +92,7 @@ class _Flow(OAuthClientProvider):
         self._browser = browser
         self._wanted = wanted
         self._local = is_local(config.url)
-        self.memory = _Memory(_given_client(config, browser.redirect_uri))
+        self.memory = _TokenMemory(_given_client(config, browser.redirect_uri))
         metadata = OAuthClientMetadata(
             redirect_uris=[AnyUrl(browser.redirect_uri)],
             client_name=CLIENT_NAME,

@@ -35,7 +35,7 @@ class ServerLogin(Protocol):
 
 
 class NoLogin:
-    """The login at a server where nobody logs in: it gets a token in its headers, or none."""
+    """The login at a server that takes none: it gets a token in its headers, or none."""
 
     async def current(self) -> str:
         """Return nothing."""

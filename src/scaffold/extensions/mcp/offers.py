@@ -75,7 +75,7 @@ class Question(Struct, frozen=True):
 
 
 Ask = Callable[[Question], Awaitable[str | None]]
-"""Returns the user's words; None if nobody can be asked. May raise what ends the call."""
+"""Returns the user's words; None if there is no user to ask. May raise what ends the call."""
 
 
 class ServerPool(Protocol):
@@ -99,7 +99,7 @@ class ServerPool(Protocol):
 
 
 async def ask_nobody(_question: Question) -> str | None:
-    """Return that nobody can be asked."""
+    """Return None: there is no user to ask."""
     return None
 
 

@@ -56,7 +56,7 @@ class LocalPool:
     def __init__(self, configs: Sequence[ServerConfig], setup: PoolSetup) -> None:
         """Start them all."""
         for name in SDK_LOGGERS:
-            # What the SDK logs, servers have made it say: what matters is told in lines of ours.
+            # Servers decide what the SDK logs; what matters is in our own lines.
             logging.getLogger(name).propagate = False
             logging.getLogger(name).addHandler(logging.NullHandler())
         self._withheld = setup.withheld

@@ -134,6 +134,7 @@ class ApprovalGate:
         """Return the tool guarded by the gate: a denied call does not run; its output gives the model the reason."""
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
+            """Decide the call, run it if it is allowed, and return its output or the reason."""
             try:
                 request = permission_request(invocation_of(tool, args), self._workspace)
                 # Before the decision: what is decided, and shown to the user, is the call that runs.

@@ -11,7 +11,7 @@ from scaffold.session.extensions.roles import tools_of_session
 from scaffold.session.reporter import SessionObserver
 
 
-class OfferedTools:
+class SessionToolbox:
     """The tools, each gated, watched by plugins and by the observer."""
 
     def __init__(
