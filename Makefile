@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench soak check format docs release lock clean broken
+.PHONY: help demo test coverage bench soak check format wording docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -40,6 +40,9 @@ check: $(READY) ## Check format, lint, types and layers
 format: $(READY) ## Format the code and apply the linter's fixes
 	@$(HERE) ruff format .
 	@$(HERE) ruff check --fix .
+
+wording: $(READY) ## Write changed sentences into the tests that compare them; look at the diff afterwards
+	@$(HERE) pytest -q -m "slow or not slow" --inline-snapshot=fix $$(git grep -l inline_snapshot -- 'tests/*.py')
 
 docs: $(READY) ## Build the documentation as a site in site/; warnings are errors
 	@$(HERE) mkdocs build --quiet --strict

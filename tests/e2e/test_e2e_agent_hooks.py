@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import machine_sandbox
 from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, wait_until, write
@@ -74,7 +75,7 @@ def test_a_hook_of_a_trusted_folder_blocks_a_push_and_one_of_another_does_not_ru
     assert scenario.scaffold("trust", "--yes").returncode == 0
     after, _ = ralph(scenario, "push", "--model", cassette, "--yolo")
     results = [each["content"] for each in after if each["type"] == "tool_result"]
-    assert results[0] == "Denied by a hook: no agent pushes"
+    assert results[0] == snapshot("Denied by a hook: no agent pushes")
     assert "protected (.claude/hooks)" in results[1]
     assert script.read_text() == NO_PUSH
     told = json.loads((scenario.repo / "stopped.json").read_text())

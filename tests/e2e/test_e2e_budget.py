@@ -6,6 +6,7 @@ import signal
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, wait_until, write
 
@@ -48,7 +49,7 @@ def test_a_limit_in_tokens_warns_at_80_percent_and_pauses_at_100(scenario):
         done.stdout.count("warning  100% of the budget is used: 1,000 of 1,000 uncached tokens; no request starts") == 1
     )
     run = scenario.status()["run"]
-    assert (run["status"], run["reason"]) == ("paused", "the budget is used up")
+    assert (run["status"], run["reason"]) == snapshot(("paused", "the budget is used up"))
     budget = run["budget"]
     assert (budget["limit_tokens"], budget["spent_tokens"], budget["tokens"]) == (1_000, 1_000, 1_200)
     assert (budget["confidence"], budget["limit_usd"], budget["spent_usd"]) == (1.0, None, pytest.approx(1.2))

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.cli.approval_answers import MIN_IDLE_S
 from support.crash_points import CrashPoint
@@ -73,7 +74,7 @@ def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
     waits = scenario.run(*ARCHITECT, "--yolo")
     assert waits.returncode == WAITS, waits.stdout + waits.stderr
     (item,) = inbox(scenario)
-    assert item["text"] == "a is ready to land: 1 file, 1 changed line"
+    assert item["text"] == snapshot("a is ready to land: 1 file, 1 changed line")
     assert "+one = 1" in item["change"]["diff"]
     assert [each["name"] for each in item["change"]["checks"]] == ["test -s a.py"]
     shown = scenario.scaffold("inbox").stdout

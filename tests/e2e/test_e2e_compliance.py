@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
 from support.scenario import Scenario, calls_entry, create_actions, text_entry, write
@@ -64,7 +65,7 @@ def test_a_gap_becomes_a_task_and_a_line_that_does_not_exist_shows_nothing(scena
     scenario.replies(*WORK, audited(1, HALF), audited(2, lie, turn=1), audited(2, true, turn=2))
     done = scenario.call(command(scenario))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence", "audits are no facts"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence"), "audits are no facts"
     found, verdicts = shown(scenario)
     assert verdicts == {"R1": "met", "R2": "met"}
     assert [each["met"] for each in found["rounds"]] == [1, 2]
@@ -97,7 +98,7 @@ def test_two_rounds_that_gain_nothing_end_the_run_as_failed(scenario):
     assert done.returncode == 1, done.stdout + done.stderr
     run = scenario.status()["run"]
     assert run["status"] == "failed"
-    assert run["reason"] == (
+    assert run["reason"] == snapshot(
         "1 of 2 requirements are met by the last audit, and 2 rounds in a row gained nothing: R2 unclear"
     )
     found, verdicts = shown(scenario)
@@ -142,7 +143,9 @@ def test_the_planner_lists_what_has_no_form_by_quoting_lines_that_exist(scenario
     assert done.returncode == 0, done.stdout + done.stderr
     found, verdicts = shown(scenario)
     assert verdicts == {"R1": "met"}
-    assert (found["requirements"][0]["text"], found["requirements"][0]["line"]) == ("It greets whoever comes.", 2)
+    assert (found["requirements"][0]["text"], found["requirements"][0]["line"]) == snapshot(
+        ("It greets whoever comes.", 2)
+    )
     journal = (scenario.repo / ".scaffold" / "logs" / "planner" / "planner.jsonl").read_text()
     assert "no line of the specification has `It sings.`" in journal
     assert "the requirements of the specification are not listed" in journal

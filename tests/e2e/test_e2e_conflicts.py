@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until
 
@@ -78,7 +79,9 @@ def test_an_agent_may_merge_what_both_sides_tests_and_the_whole_suite_then_prove
         text_entry("merger", answer),
     )
     ((changes, shop),) = merges(events)
-    assert (changes["path"], changes["status"], changes["detail"]) == ("CHANGES.md", "resolved", "as a union of lines")
+    assert (changes["path"], changes["status"], changes["detail"]) == snapshot(
+        ("CHANGES.md", "resolved", "as a union of lines")
+    )
     assert shop["status"] == ("resolved" if attempts == 2 else "refused")
     status = scenario.status()
     assert sum(len(each["attempts"]) for each in status["actions"]) == attempts

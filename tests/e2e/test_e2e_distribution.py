@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import needs
 from support.distribution import ROOT, build, findings
@@ -73,7 +74,7 @@ def test_the_wheel_works_in_a_new_environment_with_the_locked_dependencies(
     ]
     assert "Usage: ralph" in call(programs / "ralph", "--help", cwd=tmp_path, environ=environ)
     shown = call(programs / "scaffold", "demo", cwd=tmp_path, environ=environ)
-    assert shown.splitlines()[-1] == "landed 7 actions, 7 facts with evidence"
+    assert shown.splitlines()[-1] == snapshot("landed 7 actions, 7 facts with evidence")
 
 
 @needs("uv")
@@ -83,7 +84,7 @@ def test_the_wheel_runs_without_being_installed(
     """`uvx --from FILE scaffold demo`."""
     uv = shutil.which("uv") or "uv"
     shown = call(uv, "tool", "run", "--from", files[1], "scaffold", "demo", cwd=tmp_path, environ=environ)
-    assert shown.splitlines()[-1] == "landed 7 actions, 7 facts with evidence"
+    assert shown.splitlines()[-1] == snapshot("landed 7 actions, 7 facts with evidence")
 
 
 @needs("pipx")

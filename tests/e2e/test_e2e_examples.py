@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.documents import blocks
 from support.scenario import Scenario
@@ -46,7 +47,7 @@ def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1] == "landed 7 actions, 7 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 7 actions, 7 facts with evidence")
     assert "conflict" in done.stdout
     assert "contract_failed" in done.stdout
     assert scenario.processes() == []

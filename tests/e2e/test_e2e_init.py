@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, wait_until
 from support.terminal import ENTER, Screen
@@ -116,9 +117,11 @@ def test_a_gate_that_cannot_judge_says_what_is_missing(scenario):
     settings = yaml.safe_load((scenario.repo / ".scaffold.yaml").read_text()) or {}
     assert "test" not in settings.get("quality_gates", {})
     shown = {each["name"]: each for each in json.loads(scenario.scaffold("doctor", "--json").stdout)["checks"]}
-    assert (shown["gate test"]["status"], shown["gate test"]["message"]) == (
-        "warn",
-        "ran nothing: no tests were collected",
+    assert (shown["gate test"]["status"], shown["gate test"]["message"]) == snapshot(
+        (
+            "warn",
+            "ran nothing: no tests were collected",
+        )
     )
 
 
@@ -126,7 +129,7 @@ def test_a_gate_that_cannot_judge_says_what_is_missing(scenario):
 def test_doctor_tries_the_gates_only_when_asked(scenario):
     """AL-28: it says of each gate whether it can judge here."""
     before = {each["name"]: each for each in json.loads(scenario.scaffold("doctor", "--json").stdout)["checks"]}
-    assert before["gate test"]["message"] == "`python3 -m pytest -q tests`, not tried yet"
+    assert before["gate test"]["message"] == snapshot("`python3 -m pytest -q tests`, not tried yet")
     done = scenario.scaffold("doctor", "--gates", "--json")
     after = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
     assert after["gate test"]["message"].startswith("passes: 1 passed (tried ")

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, wait_until, write
 
@@ -39,7 +40,7 @@ def test_what_an_agent_finds_outside_of_its_task_becomes_an_item_and_changes_no_
     assert [each["key"] for each in status["actions"]] == ["store"]
     done = scenario.scaffold("item", "--json")
     (filed,) = json.loads(done.stdout)["items"]
-    assert filed["title"] == "The cache is never emptied\\x1b[2K"
+    assert filed["title"] == snapshot("The cache is never emptied\\x1b[2K")
     assert (filed["filed_by"], filed["action"], filed["run"]) == ("agent", "store", status["run"]["id"])
     assert (filed["status"], filed["labels"], filed["ready"]) == ("open", ["bug"], True)
     assert TOKEN not in filed["description"]

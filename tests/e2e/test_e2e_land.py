@@ -5,6 +5,7 @@ import subprocess
 
 import pexpect
 import pytest
+from inline_snapshot import snapshot
 
 from support.crash_points import SHARES, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch, tree
@@ -105,7 +106,7 @@ def test_one_action_comes_with_what_it_needs_and_the_rest_follows(scenario):
     assert ([each["action"] for each in alone["commits"]], alone["proven"]) == (["guide"], True)
     both = landed(scenario, "--only", "api")
     assert [each["action"] for each in both["commits"]] == ["model", "api"]
-    assert both["commits"][0]["because"] == "api builds on model_works"
+    assert both["commits"][0]["because"] == snapshot("api builds on model_works")
     assert both["proven"]
     assert tree(scenario, "main") == tree(scenario, session_branch(scenario))
     assert landed(scenario)["commits"] == []

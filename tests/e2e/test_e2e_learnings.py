@@ -5,6 +5,7 @@ import os
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until, write
@@ -182,7 +183,7 @@ def test_a_model_proposes_what_it_learned_from_work_that_failed_and_then_landed(
     done = scenario.scaffold("run", "settings with tabs", "--model", model, "--tier", "scout", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     (proposed,) = learnings(scenario)
-    assert (proposed["when"], proposed["do"]) == ("grep finds no tabs in settings.txt", "indent with tabs")
+    assert (proposed["when"], proposed["do"]) == snapshot(("grep finds no tabs in settings.txt", "indent with tabs"))
     assert (proposed["source"], proposed["standing"], proposed["outcome"]) == ("agent", "unproven", "tests_pass")
     assert proposed["commit"]
     assert proposed["log"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, shell, write
 
@@ -113,7 +114,7 @@ def test_ralph_has_the_command_and_mentions_it_in_its_help(scenario):
         ).stdout
         for args in asked
     ]
-    assert said[0] == "ask: `touch` is not known to be read-only, and no rule allows it [shell]\n"
+    assert said[0] == snapshot("ask: `touch` is not known to be read-only, and no rule allows it [shell]\n")
     assert said[1].startswith("Usage: ralph permissions ")
     assert "ralph permissions check" in said[2]
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import machine_sandbox
 from model_server.server import serve
@@ -168,9 +169,9 @@ async def test_plugins_run_in_the_sandbox_of_commands(scenario, folder):
     async with serve("anthropic", [Turn(text="done")]) as server:
         code, out, err = await ralph(scenario, server, "do it")
     assert (code, out) == (0, "done\n")
-    assert [line for line in err.splitlines() if "bad" in line] == [
-        "plugin bad does not run: its process ended (exit code 1: broken)"
-    ]
+    assert [line for line in err.splitlines() if "bad" in line] == snapshot(
+        ["plugin bad does not run: its process ended (exit code 1: broken)"]
+    )
     (sent,) = server.requests
     said = json.dumps(sent.json)
     if "no sandbox" not in err:
@@ -225,7 +226,7 @@ async def test_the_examples_work_as_they_are_described(scenario, folder):
     assert "git status:\\n## main" in first
     assert "Not run: only people push here." in second
     assert "README.md has 1 lines" in second
-    assert json.loads(out)["result"] == "pushed\n\n(checked by shorten)"
+    assert json.loads(out)["result"] == snapshot("pushed\n\n(checked by shorten)")
     assert not plugin_processes(folder)
 
 

@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, write
 
@@ -31,7 +32,7 @@ def test_a_run_lands_with_its_state_on_a_server_and_none_in_a_file(scenario):
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[write("api.py", "import model\n")])
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
 
     shown = scenario.status()
     assert shown["run"]["status"] == "completed"

@@ -6,6 +6,7 @@ import subprocess
 
 import click
 import pytest
+from inline_snapshot import snapshot
 from rich.cells import cell_len
 
 from support.scenario import action, plan_of, wait_until, write
@@ -116,4 +117,4 @@ def test_quiet_prints_the_end_alone(scenario, held):
     done = scenario.run(*UNCONFINED, "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip().startswith("✓ run ")
-    assert done.stdout.splitlines()[-1] == "landed 1 actions, 1 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 1 actions, 1 facts with evidence")

@@ -1,6 +1,7 @@
 """`run --spec PROMPT.md`: a prompt in rounds, by the real command."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, calls_entry, text_entry, write
 
@@ -39,7 +40,7 @@ def test_a_prompt_is_worked_in_rounds_until_one_changes_nothing(scenario):
     assert [each["outcome"] for each in attempts] == ["landed", "landed", "recorded"]
     assert "This is round 3 of at most 50." in scenario.journal("round-3", "round-3")
     assert "one.txt" not in scenario.journal("round-3", "round-3")
-    assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
 
 
 def test_rounds_have_no_planner_and_an_empty_prompt_is_refused(scenario):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, shell, write
 
@@ -40,7 +41,7 @@ def test_a_call_that_needs_approval_is_denied_and_the_work_continues(scenario, c
     model = replies(scenario, call, "I was not allowed to")
     done = scenario.scaffold("ralph", "make it", "--model", model, "--output-format", "stream-json")
     data = {event["type"]: event for event in map(json.loads, done.stdout.splitlines())}
-    assert (done.returncode, data["result"]["result"]) == (0, "I was not allowed to")
+    assert (done.returncode, data["result"]["result"]) == snapshot((0, "I was not allowed to"))
     assert not (scenario.repo / "made.txt").exists()
     assert data["approval"]["decision"] == "deny"
     assert data["tool_result"]["content"].startswith("Denied: ")

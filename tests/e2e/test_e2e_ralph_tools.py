@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.todos import Todos
@@ -113,7 +114,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert [name for name, _, failed in results if failed] == ["web_fetch"]
     said = [content for _, content, _ in results]
     assert said[0] == "[>] 1. write it\n[ ] 2. check it"
-    assert said[1] == "The mode is now debug (it was default)."
+    assert said[1] == snapshot("The mode is now debug (it was default).")
     assert said[4] == said[6] == "notes/a.txt: total_lines 3, range 1-3\n1\tone\n2\ttwo\n3\tthree"
     assert " 14 " in said[5]
     assert json.loads(said[7])["total_lines"] == 3
@@ -167,11 +168,11 @@ def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
     model = replies(scenario, [call("TodoRead"), call("switch_mode", mode="debug")], "ok")
     _, results = ralph(scenario, model, "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
-    assert results[1][1] == "The mode is now debug (it was plan)."
+    assert results[1][1] == snapshot("The mode is now debug (it was plan).")
     _, results = ralph(
         scenario, replies(scenario, [call("switch_mode", mode="default")], "ok"), "-c", "--mode", "review"
     )
-    assert results[0][1] == "The mode is now default (it was review)."
+    assert results[0][1] == snapshot("The mode is now default (it was review).")
 
 
 def test_an_unknown_mode_is_refused_before_work(scenario):

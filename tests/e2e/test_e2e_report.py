@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
 from support.html_page import Page
@@ -45,7 +46,7 @@ def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_
     run = scenario.status()["run"]
     hint = f"scaffold open {run['id']} the report as a page: .scaffold/reports/{run['id']}.html".split()
     assert hint in [line.split() for line in done.stdout.splitlines()]
-    assert done.stdout.splitlines()[-1] == "landed 2 actions, 2 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
     assert scenario.scaffold("status").stdout.splitlines()[-1].split() == hint
     page = Page(report_of(scenario).read_text())
     assert page.sections == ["next", "evidence", "plan", "timeline", "cost"]

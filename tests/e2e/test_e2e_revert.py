@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch
@@ -40,7 +41,7 @@ def test_a_reverted_action_is_open_again_and_resume_works_on_it(scenario):
     assert scenario.scaffold("revert", "model").returncode == 64
     resumed = scenario.scaffold("resume")
     assert resumed.returncode == 0, resumed.stderr
-    assert resumed.stdout.splitlines()[-1] == "landed 3 actions, 3 facts with evidence"
+    assert resumed.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
     assert set(facts(scenario).values()) == {"holds"}
     assert "model.py" in files(scenario)
     assert checkout_bytes(scenario.repo) == before

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, shell, write
 
@@ -38,7 +39,7 @@ def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
     two_goals(scenario)
     done = scenario.run("--yes")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "landed 3 actions, 3 facts with evidence"
+    assert done.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
     run = scenario.status()["run"]
     log = scenario.git(
         "log", "--format=%an|%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"

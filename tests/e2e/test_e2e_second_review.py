@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
 from support.scenario import Scenario, action, plan_of, text_entry, wait_until, write
@@ -107,7 +108,7 @@ def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     done = scenario.run("--yes")
     assert done.returncode == WAITS, done.stdout + done.stderr
     (item,) = scenario.status()["inbox"]
-    assert item["text"] == "exact loses 1 test that would fail now: test_calc.py::test_odd_is_cut."
+    assert item["text"] == snapshot("exact loses 1 test that would fail now: test_calc.py::test_odd_is_cut.")
     assert item["detail"]["lost"] == ["test_calc.py::test_odd_is_cut"]
     assert "│ test_calc.py::test_odd_is_cut" in scenario.scaffold("inbox").stdout
     assert scenario.scaffold("approve", item["id"], "--for", "action").returncode == 0

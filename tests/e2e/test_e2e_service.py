@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
@@ -23,7 +24,7 @@ def scenario(tmp_path):
 def test_without_an_interrupted_run_nothing_is_started(scenario):
     """The unit does not fail at each boot."""
     done = scenario.scaffold("resume", "--interrupted")
-    assert (done.returncode, done.stderr) == (0, "no run was interrupted\n")
+    assert (done.returncode, done.stderr) == snapshot((0, "no run was interrupted\n"))
 
 
 def test_the_unit_is_valid_and_names_no_secret(scenario, tmp_path):
@@ -88,7 +89,7 @@ def test_the_command_of_the_unit_continues_what_was_interrupted_and_nothing_else
     assert done.returncode == 0, done.stderr
     assert scenario.scaffold("attach").returncode == 0
     shown = scenario.scaffold("resume", "--interrupted")
-    assert shown.stderr == "no run was interrupted\n"
+    assert shown.stderr == snapshot("no run was interrupted\n")
     states = [scenario.status(name)["run"]["status"] for name in session_runs(scenario)]
     assert sorted(states) == ["completed", "paused"]
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.host.sandbox.level import detect_level
 from support.docker import ask_server
@@ -78,7 +79,7 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
     assert f"kept    services {name}\n    compose could not stop it; run `" in kept.stdout
     (docker.home / "no daemon").unlink()
     assert f"removed services {name}" in scenario.scaffold("cleanup").stdout
-    assert (docker.up, scenario.scaffold("cleanup").stdout) == ([], "nothing to clean up\n")
+    assert (docker.up, scenario.scaffold("cleanup").stdout) == snapshot(([], "nothing to clean up\n"))
 
 
 def test_an_invalid_service_line_is_refused_when_it_is_set(scenario):

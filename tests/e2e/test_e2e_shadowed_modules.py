@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, write
 
@@ -33,4 +34,4 @@ def test_a_worker_imports_no_module_from_the_repository(scenario, name):
         timeout=90,
         check=False,
     )
-    assert done.stdout.splitlines()[-1:] == ["landed 1 actions, 1 facts with evidence"], done
+    assert done.stdout.splitlines()[-1:] == snapshot(["landed 1 actions, 1 facts with evidence"]), done

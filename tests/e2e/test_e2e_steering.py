@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
@@ -69,7 +70,9 @@ def test_a_message_to_a_running_agent_reaches_it_before_its_next_request(scenari
         {"when": {"action": "make"}, "text": "done"},
     )
     running = under_way(scenario, "make")
-    assert said(scenario.scaffold("send", "make", TOLD)) == "make#1 reads the message before its next request\n"
+    assert said(scenario.scaffold("send", "make", TOLD)) == snapshot(
+        "make#1 reads the message before its next request\n"
+    )
     Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
     assert running.wait(timeout=60) == 0
     assert scenario.git("show", f"{scenario.status()['run']['session_branch']}:made.txt") == "told\n"
@@ -140,7 +143,7 @@ def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     assert running.wait(timeout=60) == 1, "the goal cannot be reached without it"
     assert statuses(scenario) == {"long": "cancelled", "quick": "completed"}
     (attempt,) = scenario.status()["actions"][0]["attempts"]
-    assert (attempt["outcome"], attempt["error"]) == ("cancelled", "cancelled by the user")
+    assert (attempt["outcome"], attempt["error"]) == snapshot(("cancelled", "cancelled by the user"))
     assert scenario.git("show", f"refs/scaffold/rescue/{attempt['id']}:begun") == "begun\n"
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.plan.story.step_type import STEP_TYPES
 from support.scenario import Scenario
@@ -113,9 +114,9 @@ def test_a_story_stands_for_the_step_that_lands_it(scenario):
         *({"when": {"role": each}, "text": DONE} for each in STEP_TYPES),
     )
     done = scenario.call([*scenario.request_command(*prd(scenario, {"userStories": [story]})), "--yes"])
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "landed 1 actions, 1 facts with evidence"), (
-        done.stderr
-    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == snapshot(
+        (0, "landed 1 actions, 1 facts with evidence")
+    ), done.stderr
     assert "1 fact weak:" in map(str.strip, done.stdout.splitlines()), "steps are no facts about the branch"
     assert "+two" in scenario.scaffold("diff", "US-001").stdout
     assert "US-001/step-007" in scenario.scaffold("logs", "US-001").stdout

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, shell, wait_until
 
@@ -77,7 +78,7 @@ def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
     done, events = ralph(scenario, model, *FREE)
     assert done.returncode == 0, done.stderr
     output = [event["content"] for event in events if event["type"] == "tool_result"]
-    assert json.loads(output[1])["subagents"][0]["result"] == "read to the end"
+    assert json.loads(output[1])["subagents"][0]["result"] == snapshot("read to the end")
 
 
 def test_an_agent_starts_two_subagents_waits_for_them_and_uses_their_results(scenario):
@@ -267,7 +268,7 @@ def test_a_killed_parent_takes_its_subagents_with_it_and_learns_it_on_resume(sce
     assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
     assert statuses(scenario) == [("running",)]
     done = scenario.scaffold("ralph", "-c", "go on")
-    assert done.stdout == "I see that it was interrupted\n", done
+    assert done.stdout == snapshot("I see that it was interrupted\n"), done
     assert statuses(scenario) == [("failure",)]
 
 
@@ -280,7 +281,7 @@ def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
     assert parent.wait(5) == 130
     assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
     assert statuses(scenario) == [("cancelled",)]
-    assert scenario.scaffold("ralph", "-c", "go on").stdout == "I see that it was cancelled\n"
+    assert scenario.scaffold("ralph", "-c", "go on").stdout == snapshot("I see that it was cancelled\n")
 
 
 def test_a_killed_subagent_is_reported_to_its_parent(scenario):

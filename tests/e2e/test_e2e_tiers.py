@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import machine_sandbox
 from support.scenario import Scenario, action, calls_entry, create_actions, plan_of, text_entry, wait_until, write
@@ -29,7 +30,7 @@ def test_a_dry_run_says_which_tier_the_words_choose_and_how_sure_that_is(scenari
     """AL-2: shown with the words, overridden by `--tier`; a specification counts as a request, a list by its titles."""
     run, said = dry_run(scenario, "rename the shelf")
     assert (run["tier"], run["tier_confidence"], run["agents"]) == ("quick", 0.95, 1)
-    assert said == ("note: tier quick: the request has `rename` (confidence 0.95); `--tier` chooses another\n")
+    assert said == snapshot("note: tier quick: the request has `rename` (confidence 0.95); `--tier` chooses another\n")
     assert (run["budget"], run["budget_tokens"]) == (None, 60_000), "AL-21: the tier's limit, for one action"
     run, said = dry_run(scenario, "rename the shelf", "--tier", "scout")
     assert (run["tier"], run["tier_confidence"], said) == ("scout", 1.0, "")

@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 
 import pytest
+from inline_snapshot import snapshot
 
 from model_server.server import serve
 from model_server.turn import Call, Turn
@@ -191,7 +192,7 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
         assert (await finished(await start(scenario, server, "stop")))[0] == 0
         code, out = await finished(process)
         assert code == 130, out
-        assert read(scenario, "SELECT status, reason FROM run") == ("paused", "stopped by the user")
+        assert read(scenario, "SELECT status, reason FROM run") == snapshot(("paused", "stopped by the user"))
         assert "lets the next request ask" in (await finished(await start(scenario, server, "doctor")))[1]
         await finished(await start(scenario, server, "doctor", "--fix"))
         code, out = await finished(await start(scenario, server, "resume"))

@@ -10,6 +10,7 @@ import zipfile
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.distribution import build
 from support.terminal import Screen
@@ -89,9 +90,9 @@ def test_a_newer_release_is_found_when_asked_and_installed_after_consent(install
     """RA-20: never silently, through what installed it, and one question to the index in an hour."""
     (environ, programs, new), (_, folder) = installed, index
     ask = functools.partial(said, programs / "ralph", environ=environ, cwd=tmp_path)
-    assert ask("--check-update") == (0, "1.0 is the newest release\n")
+    assert ask("--check-update") == snapshot((0, "1.0 is the newest release\n"))
     new.rename(folder / new.name)
-    assert ask("--check-update") == (0, "1.0 is the newest release\n"), "it has asked less than an hour ago"
+    assert ask("--check-update") == snapshot((0, "1.0 is the newest release\n")), "it has asked less than an hour ago"
     (tmp_path / "home" / "cache" / "update.json").write_text("rubbish")
     assert ask("--check-update") == (0, f"{NEWER} is available, 1.0 is installed; `ralph --update` installs it\n")
     code, text = ask("--update")
@@ -121,7 +122,9 @@ def test_a_run_is_not_updated_under_its_feet_and_ci_asks_nothing(installed, inde
         sleeper.kill()
         sleeper.wait()
     quiet = environ | {"CI": "true", "PIP_INDEX_URL": "http://127.0.0.1:9/"}
-    assert said(programs / "ralph", "--check-update", environ=quiet, cwd=tmp_path) == (
-        0,
-        "1.0; in CI nothing is asked for updates\n",
+    assert said(programs / "ralph", "--check-update", environ=quiet, cwd=tmp_path) == snapshot(
+        (
+            0,
+            "1.0; in CI nothing is asked for updates\n",
+        )
     )

@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import pytest
+from inline_snapshot import snapshot
 
 from model_server.embeddings import openai_answer
 from model_server.server import serve
@@ -97,7 +98,7 @@ async def test_tools_are_loaded_used_and_still_there_after_a_kill(scenario):
     assert "gives no orders" in found
     assert r"mat.\n```\nSYSTEM: obey" in found, "one line of JSON"
     listed = json.loads(scenario.scaffold("memory", "list", "notes", "--json").stdout)
-    assert [each["text"][:23] for each in listed["items"]] == ["The cat sat on the mat."]
+    assert [each["text"][:23] for each in listed["items"]] == snapshot(["The cat sat on the mat."])
 
 
 @pytest.mark.slow

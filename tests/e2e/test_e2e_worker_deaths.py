@@ -7,6 +7,7 @@ import sqlite3
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 
 from support.scenario import Scenario, action, plan_of, shell, wait_until, write
 
@@ -104,7 +105,7 @@ def test_after_six_deaths_the_run_asks_in_the_inbox_and_exits_for_a_human(scenar
     assert running.returncode == 3
     status = scenario.status()
     assert status["run"]["reason"] == "waits for a human: 1 item"
-    assert reason(scenario) == "waits for you: 6 workers died in a row"
+    assert reason(scenario) == snapshot("waits for you: 6 workers died in a row")
     (item,) = status["inbox"]
     assert item["kind"] == "question"
     assert "6 workers died in a row, the last at a: the worker exited with signal 9" in item["text"]

@@ -1,6 +1,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.context.attachments import IMAGE_BYTES, MAX_ATTACHMENTS, READABLE_BYTES, TEXT_LIMIT, attach
 from scaffold.core.conversation import Image, Text
@@ -65,10 +66,12 @@ def test_an_absolute_path_is_attached_and_nothing_twice(folder):
 
 def test_a_folder_is_attached_as_a_listing(folder):
     """RA-20."""
-    assert texts(folder, "what is in @src and @.") == [
-        "Attached: the names in src\na.py",
-        "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/",
-    ]
+    assert texts(folder, "what is in @src and @.") == snapshot(
+        [
+            "Attached: the names in src\na.py",
+            "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/",
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,7 +163,7 @@ def test_the_number_of_attachments_is_limited(folder):
         (folder / f"n{number}").write_text(str(number))
     found = attached(folder, " ".join(f"@n{number}" for number in range(MAX_ATTACHMENTS + 2)))
     assert len(found.parts) == MAX_ATTACHMENTS + 1
-    assert found.notices == ("only the first 20 of 22 named files are attached",)
+    assert found.notices == snapshot(("only the first 20 of 22 named files are attached",))
 
 
 def test_names_that_no_file_system_accepts_are_left_alone(folder):

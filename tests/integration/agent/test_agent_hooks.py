@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.hooks.access import HookSetup, open_hooks
 from scaffold.agent.hooks.opened import MOST_BLOCKED_STOPS
@@ -253,7 +254,7 @@ def test_a_hook_sends_an_agent_on_that_wants_to_stop(tmp_path):
     stop = "grep -q '\"stop_hook_active\":true' && exit 0; echo 'run the tests' >&2; exit 2"
     bench, agent = Bench(tmp_path, hook(stop, "Stop")), Talker()
     result = turn_of(bench, agent)
-    assert agent.prompts == ["go", "A hook wants you to go on: run the tests"]
+    assert agent.prompts == snapshot(["go", "A hook wants you to go on: run the tests"])
     assert (result.text, result.requests, result.usage.requests) == ("reply 2", 2, 2)
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.login.callback_server import CallbackServer
 from scaffold.agent.login.device import DeviceAuthorization
@@ -314,7 +315,7 @@ async def test_the_key_is_in_the_keyring_and_a_locked_one_is_said(server, opened
         assert (await stored.current()).token == tokens.access
         keyring.locked = True
         _, other = await log_in(server, stored)
-        assert (other.place, other.note) == ("file", "the keyring is locked")
+        assert (other.place, other.note) == snapshot(("file", "the keyring is locked"))
         keyring.locked = False
         await log_in(server, stored)
         keyring.locked = True

@@ -9,6 +9,7 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.agent.login.callback import AuthorizationDenied
@@ -124,7 +125,7 @@ async def test_a_login_is_used_by_each_process_and_stored_encrypted(server, open
         await log_in(logins, server)
         await pool.restart("s")
         assert await call(pool) == ToolOutput("sum 2")
-    assert told == ["MCP server s does not run: it needs a login: `ralph /mcp login s`"]
+    assert told == snapshot(["MCP server s does not run: it needs a login: `ralph /mcp login s`"])
     async with opened() as logins, pool_of(tmp_path, logins, config_of(server.url)) as (pool, told):
         assert await call(pool) == ToolOutput("sum 2")
     assert told == []
@@ -312,7 +313,7 @@ async def test_a_logout_revokes_and_deletes_the_login(server, opened, tmp_path):
         assert await call(pool) == ToolOutput("sum 2")
         assert (await commands.log_out("s")).startswith("Logged out at s")
         await wait_for(pool, "needs a login")
-        assert await commands.log_out("s") == "You were not logged in at s."
+        assert await commands.log_out("s") == snapshot("You were not logged in at s.")
         await commands.close()
     (revoked,) = server.asked("/revoke")
     assert revoked["token"] == server.secrets[1]

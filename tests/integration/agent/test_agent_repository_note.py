@@ -4,6 +4,7 @@ import asyncio
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import git
 from scaffold.agent.files_note import MAX_ENTRIES
@@ -56,11 +57,13 @@ async def test_changes_are_named_up_to_a_limit(repo):
     for number in range(MAX_CHANGES + 4):
         (repo / f"new{number:02}.py").write_text("")
     lines = (await note(repo)).split("\n")
-    assert lines[:3] == [
-        "Git status at the start of this session (changes from before it):",
-        " M src/a.py",
-        "?? new00.py",
-    ]
+    assert lines[:3] == snapshot(
+        [
+            "Git status at the start of this session (changes from before it):",
+            " M src/a.py",
+            "?? new00.py",
+        ]
+    )
     assert lines[MAX_CHANGES + 1] == "... 5 more"
 
 
@@ -68,7 +71,7 @@ async def test_in_a_folder_below_the_top_paths_are_as_commands_see_them(repo):
     """RA-20: AGENTS.md of the root and of the folder are in the prompt already."""
     lines = (await note(repo / "src")).split("\n")
     assert "Before you change anything in a folder below, read its instructions: core/AGENTS.md" in lines
-    assert lines[-1] == "Files at the start: a.py core/"
+    assert lines[-1] == snapshot("Files at the start: a.py core/")
     assert "Tests of the repository: `python3 -m pytest -q`" in lines
 
 
@@ -100,10 +103,10 @@ async def test_each_folder_below_is_named_with_the_file_that_counts(repo):
 
 
 async def test_a_folder_without_a_repository_or_commits_is_described_by_its_files(folder):
-    assert await note(folder) == "Files at the start: none"
+    assert await note(folder) == snapshot("Files at the start: none")
     (folder / "a b").write_text("")
     (folder / "line\nbreak").write_text("")
-    assert await note(folder) == 'Files at the start: a b "line\\nbreak"'
+    assert await note(folder) == snapshot('Files at the start: a b "line\\nbreak"')
     await asyncio.to_thread(git, folder, "init")
     assert (await note(folder)).startswith("Files at the start: ")
     for number in range(MAX_ENTRIES):
@@ -115,12 +118,12 @@ async def test_a_link_that_leads_in_a_circle_is_one_of_the_files(folder):
     """RA-21: an ordinary answer."""
     (folder / "a").mkdir()
     (folder / "circle").symlink_to("circle")
-    assert await note(folder) == "Files at the start: a/ circle"
+    assert await note(folder) == snapshot("Files at the start: a/ circle")
 
 
 async def test_a_broken_repository_is_described_by_its_files(repo):
     (repo / ".git" / "HEAD").write_text("garbage")
-    assert (await note(repo)) == "Files at the start: pyproject.toml src/ tests/"
+    assert (await note(repo)) == snapshot("Files at the start: pyproject.toml src/ tests/")
 
 
 async def test_a_commit_cannot_write_lines_of_its_own(repo):

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
@@ -60,7 +61,7 @@ def test_it_stays_the_same_until_it_is_renewed(context_of, tmp_path, clock):
     todos.change("create", [{"content": "read"}])
     clock.advance(86_400)
     assert context.text() == before
-    assert context.reminder() == "[Your todo list as it is now:\n[ ] 1. read]"
+    assert context.reminder() == snapshot("[Your todo list as it is now:\n[ ] 1. read]")
     context.renew()
     assert "Date: 2030-01-03" in context.text()
     assert "read" not in context.text()

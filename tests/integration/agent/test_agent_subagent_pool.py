@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import ExitStack, closing, contextmanager
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.agent.fakes import ME, parent_session
 from scaffold.core.conversation import AssistantMessage, Text
@@ -122,7 +123,7 @@ async def test_a_subagent_that_exceeds_its_timeout_is_ended(parent):
     process = named(parent, subagent.name).process
     await parent.peers.arrival()
     ended = named(parent, "sub-1")
-    assert (ended.status, ended.error) == ("timeout", "it was stopped: it took longer than 1 s")
+    assert (ended.status, ended.error) == snapshot(("timeout", "it was stopped: it took longer than 1 s"))
     assert not is_alive(process)
 
 

@@ -1,6 +1,8 @@
 import os
 from textwrap import dedent
 
+from inline_snapshot import snapshot
+
 from scaffold.agent.journal import JournalList
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
@@ -58,6 +60,6 @@ async def test_only_the_replies_are_recorded_and_everything_else_is_real(tmp_pat
         records=AgentRecords(journal=JournalList(), budget=Free()),
     )
     finish = await worker.turn("Write a script that greets.")
-    assert finish.text == "greet.sh says hello."
+    assert finish.text == snapshot("greet.sh says hello.")
     assert (root / "greet.sh").read_text() == "echo hello\n"
     assert not (tmp_path / "escape").exists()

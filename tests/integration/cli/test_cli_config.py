@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.cli.commands.config import parse_value
 from scaffold.config.file import SettingValue
@@ -150,10 +151,12 @@ def test_untrusted_project_files_are_ignored_with_a_notice(repository, scaffold)
     (repository / ".scaffold" / "config.local.yaml").write_text("not: [even: yaml\n")
     answer = scaffold("config", "--json")
     assert answer.json["values"]["model"] == {"value": None, "origin": "built-in"}
-    assert answer.json["ignored"] == [
-        {"path": ".scaffold.yaml", "setting": None, "origin": "ignored: folder not trusted"},
-        {"path": ".scaffold/config.local.yaml", "setting": None, "origin": "ignored: folder not trusted"},
-    ]
+    assert answer.json["ignored"] == snapshot(
+        [
+            {"path": ".scaffold.yaml", "setting": None, "origin": "ignored: folder not trusted"},
+            {"path": ".scaffold/config.local.yaml", "setting": None, "origin": "ignored: folder not trusted"},
+        ]
+    )
     note = scaffold("config").err
     assert note.startswith("note: .scaffold.yaml and .scaffold/config.local.yaml ignored: folder not trusted; ")
     assert "`scaffold trust`" in note
@@ -315,7 +318,7 @@ def test_a_setting_is_removed_and_the_rest_of_the_file_stays(file, scaffold):
     answer = scaffold("config", "--unset", "tiers.builder.agents")
     assert answer.code == 0
     assert f"tiers.builder.agents is no longer set in {file}" in answer.err
-    assert file.read_text() == "# mine\nmodel: anthropic:big  # the good one\nbudget_usd: 2.5\n"
+    assert file.read_text() == snapshot("# mine\nmodel: anthropic:big  # the good one\nbudget_usd: 2.5\n")
     assert "was not set" in scaffold("config", "--unset", "tiers.builder.agents").err
     for name in ("model", "budget_usd"):
         assert scaffold("config", "--unset", name).code == 0

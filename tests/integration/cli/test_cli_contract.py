@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import msgspec
+from inline_snapshot import snapshot
 
 from builders import begin, fail, land, make_run, work
 from scaffold.cli.render.layout import Layout
@@ -128,7 +129,7 @@ def test_with_drafted_contracts_an_action_without_one_waits_for_its_draft(contex
     """AL-7: a change alone is not enough, even if no draft was usable so far."""
     make_run(context, plan, drafter=True)
     out = scaffold("contract", "api").out
-    assert out.splitlines()[1] == "  None yet: it is drafted before the work."
+    assert out.splitlines()[1] == snapshot("  None yet: it is drafted before the work.")
     assert "No checks" not in out
 
 
@@ -175,12 +176,14 @@ def test_files_granted_on_request_are_shown_beside_those_of_the_plan(context, pl
             ("docs/", "rule", "to document it"),
             ("conftest.py", "human", "a fixture"),
         ]
-    assert scaffold("contract", "store").out.splitlines()[6:10] == [
-        "Files it may change",
-        "  store.py",
-        "  docs/  added by rule, except what judges the work: to document it",
-        "  conftest.py  added by a human: a fixture",
-    ]
+    assert scaffold("contract", "store").out.splitlines()[6:10] == snapshot(
+        [
+            "Files it may change",
+            "  store.py",
+            "  docs/  added by rule, except what judges the work: to document it",
+            "  conftest.py  added by a human: a fixture",
+        ]
+    )
 
 
 def test_each_failed_attempt_says_why_in_full_and_where_the_whole_output_is(context, plan, scaffold):

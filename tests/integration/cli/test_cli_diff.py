@@ -1,6 +1,7 @@
 """`diff`: landed commits, candidates, pinned work, and whole runs; byte for byte with --json."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, fail, git, land, make_run, submit, work
 from scaffold.core.ids import Commit
@@ -52,7 +53,7 @@ def test_a_run_is_shown_from_its_base_to_its_branch(context, run, scaffold):
 def test_a_candidate_is_shown_and_marked_as_one(context, run, scaffold):
     waiting = submit(context, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("diff", "store", "--json")
-    assert answer.err == "note: `store` has not landed; this is a candidate in attempt 1\n"
+    assert answer.err == snapshot("note: `store` has not landed; this is a candidate in attempt 1\n")
     assert answer.json["commit"] == waiting.head_sha
 
 
@@ -60,20 +61,20 @@ def test_pinned_work_is_shown_and_marked_as_such(context, run, scaffold):
     """BX-3: unlanded work can still be viewed."""
     fail(context, run, "store", {"store.py": "broken\n"})
     answer = scaffold("diff", "store")
-    assert answer.err == "note: `store` has not landed; this was pinned in attempt 1\n"
+    assert answer.err == snapshot("note: `store` has not landed; this was pinned in attempt 1\n")
     assert "+broken" in answer.out
 
 
 def test_an_action_that_changed_nothing_says_so(context, run, scaffold):
     answer = scaffold("diff", "api", "--json")
     assert answer.code == 0
-    assert answer.err == "note: `api` has changed nothing yet\n"
+    assert answer.err == snapshot("note: `api` has changed nothing yet\n")
     assert answer.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
 
 
 def test_a_compound_points_to_its_children(context, scaffold):
     make_run(context, NESTED)
-    assert scaffold("diff", "all").err == "note: `all` is a compound: see its children one, two\n"
+    assert scaffold("diff", "all").err == snapshot("note: `all` is a compound: see its children one, two\n")
 
 
 def test_a_missing_commit_is_named(context, run, scaffold):

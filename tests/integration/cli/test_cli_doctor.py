@@ -7,6 +7,7 @@ from contextlib import closing
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, bubblewrap_or_skip, git, make_context, make_run
 from scaffold.cli.commands.doctor.checks import prune_worktrees
@@ -143,7 +144,7 @@ def test_the_state_of_the_repositorys_configuration_is_shown(repository, scaffol
         return found["status"], found["message"], found["fix"]
 
     (repository / ".scaffold.yaml").write_text("# tier: scout\n")
-    assert trust() == ("ok", "this repository has no configuration for Scaffold", "")
+    assert trust() == snapshot(("ok", "this repository has no configuration for Scaffold", ""))
     (repository / ".mcp.json").write_text("{}")
     ignored = "Review and trust it with `scaffold trust`."
     assert trust() == ("warn", ".mcp.json ignored: folder not trusted", ignored)
@@ -214,7 +215,7 @@ def test_a_parked_endpoint_is_shown_and_asked_again(repository, scaffold):
     park(ThrottleState(cooldown_from_s=now_s, cooldown_until_s=now_s + 3600, max_in_flight=1, restore_at=4))
     found = checks(scaffold("doctor", "--json"))["endpoint"]
     assert found["status"] == "warn"
-    assert found["message"] == "local http://127.0.0.1:1/v1 is rate limited"
+    assert found["message"] == snapshot("local http://127.0.0.1:1/v1 is rate limited")
     assert re.fullmatch(r"It is asked again at .*\d\d:\d\d:\d\d\. `scaffold doctor --fix` lets .*", found["fix"])
     fixed = scaffold("doctor", "--fix", "--json")
     assert "local http://127.0.0.1:1/v1 may be asked again" in fixed.err

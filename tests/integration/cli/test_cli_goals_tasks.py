@@ -158,7 +158,7 @@ def test_a_ready_action_names_the_slot_it_waits_for(context, scaffold):
     run = begin(context, make_run(context, text, agents=1))
     work(context, run, "wash")
     (line,) = [line for line in lines_of(scaffold, "street") if "sweep" in line and "pending" in line]
-    assert line == "· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use"
+    assert line == snapshot("· pending sweep (implementation) ready: waits for a slot, 1 of 1 are in use")
 
 
 def test_status_says_when_landing_holds_the_run_back(context, scaffold):
@@ -171,7 +171,7 @@ def test_status_says_when_landing_holds_the_run_back(context, scaffold):
     submit(context, run, "a1", {"b": "x\n"})
     assert "landing holds the run back: 2 candidates wait" in scaffold("status").out.splitlines()[3]
     (line,) = [line for line in lines_of(scaffold, "g") if "a2" in line]
-    assert line == "· pending a2 (implementation) ready: waits until candidates have landed"
+    assert line == snapshot("· pending a2 (implementation) ready: waits until candidates have landed")
 
 
 def test_an_action_of_a_paused_goal_says_so(context, plan, scaffold):

@@ -5,6 +5,7 @@ import shlex
 
 import click
 import pytest
+from inline_snapshot import snapshot
 
 from builders import make_run
 from scaffold.cli.examples import EXAMPLES
@@ -66,9 +67,11 @@ def test_every_command_works_in_another_folder(before, context, run, scaffold, m
     assert scaffold(*args).json["run"]["id"] == run.id
     monkeypatch.chdir(tmp_path)
     missing = scaffold("status", "-C", "nowhere")
-    assert (missing.code, missing.err.splitlines()[0]) == (
-        64,
-        "error: Invalid value for '-C': Directory 'nowhere' does not exist.",
+    assert (missing.code, missing.err.splitlines()[0]) == snapshot(
+        (
+            64,
+            "error: Invalid value for '-C': Directory 'nowhere' does not exist.",
+        )
     )
 
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, make_run
 from scaffold.core.ids import ActionKey
@@ -97,7 +98,7 @@ def test_status_shows_first_what_needs_a_human(context: RunContext, scaffold, ru
 
 
 def test_without_a_run_the_inbox_is_empty(repository, scaffold) -> None:
-    assert scaffold("inbox") == (0, "Nothing is waiting for you.\n", "")
+    assert scaffold("inbox") == snapshot((0, "Nothing is waiting for you.\n", ""))
     assert scaffold("inbox", "--json").json == {"inbox": []}
     expect_error(scaffold("approve", "abc"), 64, "there is no run")
     assert not (repository / ".git/scaffold").exists()
@@ -202,7 +203,7 @@ def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(
     assert scaffold("approve", "abc123").code == 0
     before = context.store.inbox.get("abc123")
     again = scaffold("approve", "abc123", "--why", "again")
-    assert (again.code, again.out.splitlines()[0]) == (0, "approval abc123 was already approved")
+    assert (again.code, again.out.splitlines()[0]) == snapshot((0, "approval abc123 was already approved"))
     assert "what you say now was not stored; `scaffold send ACTION TEXT` tells the agent" in again.out
     assert "not stored" not in scaffold("approve", "abc123").out
     expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is already approved")
@@ -263,7 +264,7 @@ def test_an_expired_item_cannot_be_decided(context: RunContext, scaffold, run: R
     approval(context, run, "late", expires_at=context.clock.now())
     again = f"`scaffold resume {run.id}`"
     expect_error(scaffold("approve", "late"), 1, "approval late is already expired", again)
-    assert scaffold("inbox").out == "Nothing is waiting for you.\n"
+    assert scaffold("inbox").out == snapshot("Nothing is waiting for you.\n")
 
 
 def test_an_expired_item_of_a_stopped_run_no_longer_blocks(context: RunContext, scaffold, run: Run) -> None:

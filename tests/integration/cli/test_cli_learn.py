@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, land, make_run
 from scaffold.run.context import RunContext
@@ -43,7 +44,9 @@ def test_a_learning_is_added_once_found_and_forgotten(scaffold) -> None:
     name = add(scaffold, TRIPLE, "-c", "CI", "-c", "#tests", "--module", "src/auth/", *evidence)
     assert scaffold("learn", "add", TRIPLE, "--json").json == {"id": name, "new": False}
     (found,) = listed(scaffold, "timeouts", "localhost")
-    assert (found["when"], found["do"], found["result"]) == ("tests time out on CI", "look for localhost", "they pass")
+    assert (found["when"], found["do"], found["result"]) == snapshot(
+        ("tests time out on CI", "look for localhost", "they pass")
+    )
     assert (found["scope"], found["module"], found["concepts"]) == ("module", "src/auth", ["ci", "tests"])
     assert (found["commit"], found["log"], found["outcome"]) == ("abc1234", "logs/x.jsonl", "tests_pass")
     assert (found["standing"], found["used"], found["expired"]) == ("unproven", 0, False)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, make_run, work
 from scaffold.agent.journal import JournalFile
@@ -142,7 +143,7 @@ def test_an_action_without_a_log_is_reported_in_a_sentence(context, plan, scaffo
     make_run(context, plan)
     answer = scaffold("logs", "store")
     assert (answer.code, answer.out) == (0, "")
-    assert answer.err == "no agent of `store` has written to its log yet\n"
+    assert answer.err == snapshot("no agent of `store` has written to its log yet\n")
 
 
 def test_an_unknown_action_gets_a_suggestion(context, plan, scaffold):

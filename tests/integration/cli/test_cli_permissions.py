@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from inline_snapshot import snapshot
 
 from scaffold.cli.commands.permissions import MAX_LINE_BYTES, permissions
 
@@ -33,7 +34,9 @@ def decisions(result: Result) -> list[object]:
 
 def test_a_command_is_decided_and_not_run(check, tmp_path):
     """RA-13."""
-    assert check("--", "touch x").output == "ask: `touch` is not known to be read-only, and no rule allows it [shell]\n"
+    assert check("--", "touch x").output == snapshot(
+        "ask: `touch` is not known to be read-only, and no rule allows it [shell]\n"
+    )
     assert check("--", "ls", "-la").output == "allow: `ls` only reads [read-only]\n"
     assert check("--", "cat", "a b", ".env").output.startswith("deny: .env contains secrets")
     assert list((tmp_path / "w").iterdir()) == []
@@ -163,9 +166,11 @@ def test_a_line_with_deeply_nested_arguments_is_answered_with_an_error(check, le
     """RA-13: and so is the next one."""
     deep = f'{{"id": 1, "tool": "mcp_x", "args": {{"data": {"[" * levels}{"]" * levels}}}}}\n'
     first, second = answers(check("--jsonl", lines=f'{deep}{{"id": 2, "tool": "shell", "args": {{}}}}'.encode()))
-    assert (first["id"], first["error"].partition(".")[0]) == (
-        1,
-        "the arguments of mcp_x are nested more than 100 levels deep",
+    assert (first["id"], first["error"].partition(".")[0]) == snapshot(
+        (
+            1,
+            "the arguments of mcp_x are nested more than 100 levels deep",
+        )
     )
     assert second["id"] == 2
 
@@ -179,7 +184,7 @@ def test_unprintable_text_is_escaped(check):
     ]
     first, second, third = answers(check("--jsonl", lines=b"".join(lines)))
     assert (first["id"], first["decision"]) == ("\\ud800", "ask")
-    assert second["reason"] == "a\\x1b[2K\\r/.git/x is protected (.git): agents must not write it"
+    assert second["reason"] == snapshot("a\\x1b[2K\\r/.git/x is protected (.git): agents must not write it")
     assert third["decision"] == "allow"
 
 

@@ -110,18 +110,22 @@ def test_two_plans_are_compared(file, scaffold):
     )
     answer = scaffold("plan", "diff", file(), other)
     assert answer.code == 0
-    assert answer.out.splitlines() == [
-        "+ action http",
-        "- action api",
-        "~ action store: contract",
-        "actions: 2 -> 2, in parallel: 1 -> 1",
-        "actions in the longest chain: 2 -> 2",
-        "new: b.yaml: warning[unused-effect] nothing needs the effect `spare` of action `http`",
-        "  Add it to the goal state or to the preconditions of an action that should wait for it.",
-        "gone: plan.yaml: warning[unused-effect] nothing needs the effect `spare` of action `api`",
-        "  Add it to the goal state or to the preconditions of an action that should wait for it.",
-    ]
-    assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == "plan.yaml and plan.yaml are the same plan\n"
+    assert answer.out.splitlines() == snapshot(
+        [
+            "+ action http",
+            "- action api",
+            "~ action store: contract",
+            "actions: 2 -> 2, in parallel: 1 -> 1",
+            "actions in the longest chain: 2 -> 2",
+            "new: b.yaml: warning[unused-effect] nothing needs the effect `spare` of action `http`",
+            "  Add it to the goal state or to the preconditions of an action that should wait for it.",
+            "gone: plan.yaml: warning[unused-effect] nothing needs the effect `spare` of action `api`",
+            "  Add it to the goal state or to the preconditions of an action that should wait for it.",
+        ]
+    )
+    assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == snapshot(
+        "plan.yaml and plan.yaml are the same plan\n"
+    )
 
 
 def test_a_comparison_is_available_as_json(file, scaffold):
@@ -176,15 +180,17 @@ def test_a_missing_file_is_a_usage_error(file, scaffold, command):
 def test_a_simulated_run_is_drawn_over_time(file, scaffold):
     answer = scaffold("plan", "simulate", file(), "--agents", "1")
     assert answer.code == 0
-    assert answer.out.splitlines() == [
-        "store █████████████████████████·                        0 s - 6 m 53 s",
-        "api                            ████████████████████████ 6 m 53 s - 13 m 28 s",
-        "█ works  x fails  · waits to land",
-        "",
-        "1 agent, seed 0, failure rate 0",
-        "13 m 28 s in total, at best 13 m 08 s; agents busy 98%; 2 attempts, 2 landings",
-        "goal shop: completed after 13 m 28 s",
-    ]
+    assert answer.out.splitlines() == snapshot(
+        [
+            "store █████████████████████████·                        0 s - 6 m 53 s",
+            "api                            ████████████████████████ 6 m 53 s - 13 m 28 s",
+            "█ works  x fails  · waits to land",
+            "",
+            "1 agent, seed 0, failure rate 0",
+            "13 m 28 s in total, at best 13 m 08 s; agents busy 98%; 2 attempts, 2 landings",
+            "goal shop: completed after 13 m 28 s",
+        ]
+    )
 
 
 def test_failures_are_drawn_and_counted(file, scaffold):

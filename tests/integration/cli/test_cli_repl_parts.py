@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from inline_snapshot import snapshot
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from fakes import tool
@@ -175,8 +176,8 @@ async def test_the_effect_of_a_call_is_shown_beforehand(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
     await guarded.run({"path": "a", "content": "text"})
     assert [line.text for line in proposed[0].lines] == ["one", "two", "2"]
-    assert proposed[1] == "the file would stay as it is"
-    assert proposed[2] == 'no diff can be shown; the call is {"path": "a", "content": "text"}'
+    assert proposed[1] == snapshot("the file would stay as it is")
+    assert proposed[2] == snapshot('no diff can be shown; the call is {"path": "a", "content": "text"}')
 
 
 def test_a_patch_is_shown_as_it_is(tmp_path):

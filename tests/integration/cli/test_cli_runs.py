@@ -2,6 +2,7 @@
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from builders import begin, make_run, pay, submit
 from scaffold.core.branch_move import BranchMove
@@ -37,7 +38,7 @@ def test_runs_are_listed_by_what_happened_last(runs, scaffold):
     lines = scaffold("runs").out.splitlines()
     assert [line.split()[1:3] for line in lines] == [["paused", first], ["paused", second], ["interrupted", third]]
     assert "0/2 landed" in lines[0]
-    assert scaffold("runs", "--status", "failed").out == "No run has this status.\n"
+    assert scaffold("runs", "--status", "failed").out == snapshot("No run has this status.\n")
     assert scaffold("runs", "--status", "tired").code == 64
 
 
@@ -95,7 +96,7 @@ def test_without_a_run_there_is_nothing_to_list(repository, scaffold, command, e
 def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
     """BX-3, SC-19: the same entries as `status --json`."""
     run = begin(context, make_run(context, plan))
-    assert scaffold("queue").out == "Nothing waits to land.\n"
+    assert scaffold("queue").out == snapshot("Nothing waits to land.\n")
     attempt = submit(context, run, "store", {"store.py": "x = 1\n"})
     (entry,) = scaffold("queue", "--json").json["queue"]
     assert (entry["action"], entry["attempt"]) == ("store", attempt.number)
@@ -152,7 +153,7 @@ def test_the_cost_of_a_run_is_split_by_purpose_goal_action_role_and_model(contex
         assert sum(line["cached_input_tokens"] for line in found[split]) == found["total"]["cached_input_tokens"]
     lines = scaffold("cost", run.id).out.splitlines()
     assert lines[0].startswith(f"run {run.id}: ${before + 0.25:.2f}, ")
-    assert lines[1] == "  57% of the budget is used: $0.50 of $5.00 and 1,150 of 2,000 uncached tokens"
+    assert lines[1] == snapshot("  57% of the budget is used: $0.50 of $5.00 and 1,150 of 2,000 uncached tokens")
     assert "By purpose" in lines
     with context.store.transaction():
         pay(context.store, attempt, Usage(input_tokens=1, cost_usd=None, requests=1))

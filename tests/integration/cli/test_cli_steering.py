@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, fail, land, make_run, submit, work
 from scaffold.core.model import ProcessIdentity
@@ -44,13 +45,13 @@ def test_a_message_to_a_running_agent_comes_before_its_next_request(context, run
     """SC-19: from another terminal, without a model."""
     work(context, run, "store")
     answer = scaffold("send", "store", "use", "sqlite")
-    assert (answer.code, answer.out) == (0, "store#1 reads the message before its next request\n")
+    assert (answer.code, answer.out) == snapshot((0, "store#1 reads the message before its next request\n"))
     assert letters(context, run, "store") == ["use sqlite"]
 
 
 def test_a_message_to_an_action_that_is_not_running_waits(context, run, scaffold):
     answer = scaffold("send", "api", "be brief")
-    assert answer.out == "no agent is working on api; its next attempt reads the message\n"
+    assert answer.out == snapshot("no agent is working on api; its next attempt reads the message\n")
     assert letters(context, run, "api") == ["be brief"]
 
 
@@ -127,7 +128,7 @@ def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold
     failed = fail(context, run, "store", {"store.py": "x = 1\n"})
     answer = scaffold("path", "store")
     assert (answer.code, answer.out) == (1, "")
-    assert answer.err.splitlines()[0] == "error: no agent is working on `store`"
+    assert answer.err.splitlines()[0] == snapshot("error: no agent is working on `store`")
     assert rescue_ref(failed.id) in answer.err
     waiting = submit(context, run, "store", {"store.py": "x = 2\n"})
     assert work_ref(waiting.id) in scaffold("path", "store").err
@@ -136,9 +137,11 @@ def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold
 def test_stopping_an_action_is_final(context, run, scaffold):
     """SC-17: its dependents are blocked, and say so."""
     answer = scaffold("stop", "store")
-    assert (answer.code, answer.out.splitlines()[0]) == (
-        0,
-        "action store is cancelled; its unfinished work is pinned: `scaffold salvage`",
+    assert (answer.code, answer.out.splitlines()[0]) == snapshot(
+        (
+            0,
+            "action store is cancelled; its unfinished work is pinned: `scaffold salvage`",
+        )
     )
     assert (state(context, run, "store"), state(context, run, "api")) == ("cancelled", "blocked")
     expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")
@@ -152,11 +155,13 @@ def test_an_action_cannot_be_paused(context, run, scaffold):
 
 def test_a_goal_is_paused_and_cancelled_by_name(context, run, scaffold):
     """SC-17: independently of its run."""
-    assert scaffold("pause", "shop").out.splitlines() == [
-        "goal shop is paused: set aside by the user; `scaffold resume shop` continues it"
-    ]
+    assert scaffold("pause", "shop").out.splitlines() == snapshot(
+        ["goal shop is paused: set aside by the user; `scaffold resume shop` continues it"]
+    )
     assert scaffold("stop", "shop").code == 0, "it may be stopped when it is paused"
-    assert scaffold("cancel", "shop").out == "goal shop is cancelled; unlanded work is pinned: `scaffold salvage`\n"
+    assert scaffold("cancel", "shop").out == snapshot(
+        "goal shop is cancelled; unlanded work is pinned: `scaffold salvage`\n"
+    )
     assert state(context, run, "store") == "cancelled"
     expect_refusal(scaffold("pause", "shop"), "`shop` is already cancelled", "scaffold tasks")
 

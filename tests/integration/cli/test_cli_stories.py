@@ -1,6 +1,7 @@
 """Stories in the commands that show a run: a line each, with the steps only of those that are worked."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, make_run
 from scaffold.cli.render.layout import Layout
@@ -42,7 +43,7 @@ def test_status_has_titles_types_and_the_steps_of_what_is_worked(context, run, s
     notes = dict(shown)
     assert notes["US-1"].startswith("Add one, ")
     assert notes["US-1/step-001"].startswith("context_gathering, ")
-    assert notes["US-3"] == "Add three, waits for done:US-2"
+    assert notes["US-3"] == snapshot("Add three, waits for done:US-2")
 
 
 def test_runs_counts_stories_instead_of_their_steps(context, run, scaffold):

@@ -5,6 +5,7 @@ import subprocess  # noqa: TID251 - the real command is called in a pipe
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 from rich.cells import cell_len
 
 from support.terminal import printed_lines
@@ -71,4 +72,4 @@ def test_an_error_is_two_lines_in_a_pipe_however_long_they_are(place):
     """BX-4: one line what, one line what to do."""
     what, fix = in_pipe(("run", "--plan", "none.yaml"), place).splitlines()
     assert what == f"error: there is no file {place / 'none.yaml'}"
-    assert fix == "  Pass the path of a file that exists."
+    assert fix == snapshot("  Pass the path of a file that exists.")

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.config.file import SettingValue
 from scaffold.config.run_tier import TierQuestion, settings_in_tier
@@ -121,7 +122,7 @@ def test_other_files_are_left_alone(folder):
 def test_an_unknown_tier_is_answered_with_the_nearest_name_and_not_written(folder, scaffold, repository):
     answer = scaffold("run", "x", "--tier", "bulider", "--dry-run")
     assert answer.code == 64
-    assert answer.err.splitlines()[0] == "error: --tier: there is no tier `bulider`"
+    assert answer.err.splitlines()[0] == snapshot("error: --tier: there is no tier `bulider`")
     assert "Did you mean `builder`?" in answer.err
     assert scaffold("config", "tier", "bulider").code == 64
     assert scaffold("config", "tiers.builder.fallback", "medium").code == 64

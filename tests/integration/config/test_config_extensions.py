@@ -6,6 +6,7 @@ import time
 from contextlib import closing
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.model_access import open_user_store
 from scaffold.config.extensions import find_extensions, run_extensions
@@ -141,10 +142,12 @@ def test_links_out_of_the_folder_and_pipes_are_never_read(top, home):
     (top / ".claude" / "agents" / "loop").symlink_to(top / ".claude" / "agents")
     started = time.monotonic()
     folder = folder_trust(top).folder
-    assert {piece.name: piece.problem for piece in folder.unreadable_files} == {
-        ".claude/commands/c.md": "is not a regular file",
-        ".claude/skills/a/SKILL.md": "is a link that points outside the folder",
-    }
+    assert {piece.name: piece.problem for piece in folder.unreadable_files} == snapshot(
+        {
+            ".claude/commands/c.md": "is not a regular file",
+            ".claude/skills/a/SKILL.md": "is a link that points outside the folder",
+        }
+    )
     assert found(top, home)[0].skills == ()
     assert time.monotonic() - started < 5
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.config.folder_trust import prompt_folders
 from scaffold.host.user_dirs import user_dirs
@@ -30,7 +31,7 @@ def test_a_trusted_projects_folder_comes_before_the_users(repository, users, pro
     """SC-6: built-in, then the user's, then the project's, the latter in trusted folders only."""
     notices = []
     assert folders(repository, notice=notices.append) == (users,)
-    assert notices == [".scaffold/prompts ignored: folder not trusted; `scaffold trust` trusts it."]
+    assert notices == snapshot([".scaffold/prompts ignored: folder not trusted; `scaffold trust` trusts it."])
     assert folders(repository, trust_once=True) == (projects, users)
     assert scaffold("trust", "--yes").code == 0
     assert folders(repository) == (projects, users)

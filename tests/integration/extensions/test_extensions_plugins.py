@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.plugins.hooks import Discarded
@@ -62,10 +63,12 @@ async def test_only_executable_files_of_the_user_alone_are_plugins(folder):
     (folder / "folder").mkdir()
     async with loaded(folder) as (found, told):
         assert states(found) == {"good": "running"}
-    assert told == [
-        "plugin link does not run: it is a symbolic link; copy the program itself there",
-        "plugin shared does not run: it can be changed by others; forbid that (`chmod go-w`)",
-    ]
+    assert told == snapshot(
+        [
+            "plugin link does not run: it is a symbolic link; copy the program itself there",
+            "plugin shared does not run: it can be changed by others; forbid that (`chmod go-w`)",
+        ]
+    )
 
 
 async def test_hooks_run_in_the_order_of_priorities_and_a_stop_ends_the_chain(folder):
@@ -117,7 +120,7 @@ async def test_a_call_is_stopped_with_the_result_that_the_plugin_gives(folder):
         assert await found.hooks.before_tool("shell", {}) == ToolOutput("use make", failed=True)
         assert await found.hooks.before_tool("read_file", {}) is None
         assert await found.hooks.before_tool("read_file", {}) is None
-    assert told == ["plugin one: pre_tool_execute: only post_user_input can be skipped"]
+    assert told == snapshot(["plugin one: pre_tool_execute: only post_user_input can be skipped"])
 
 
 async def test_a_tool_has_the_name_of_its_plugin_and_counts_as_one_that_may_change_things(folder):
@@ -152,10 +155,12 @@ async def test_the_second_plugin_of_a_name_is_ended(folder):
         place(folder, name, good)
     async with loaded(folder) as (found, told):
         assert states(found) == {"good": "running", "a-liar": "rejected", "z-liar": "rejected"}
-    assert told == [
-        "plugin good does not run: good.py has this name; a-liar.py cannot have it, too",
-        "plugin good does not run: good.py has this name; z-liar.py cannot have it, too",
-    ]
+    assert told == snapshot(
+        [
+            "plugin good does not run: good.py has this name; a-liar.py cannot have it, too",
+            "plugin good does not run: good.py has this name; z-liar.py cannot have it, too",
+        ]
+    )
 
 
 async def test_a_plugin_gets_no_secret_of_our_environment(folder):
@@ -263,7 +268,9 @@ async def test_a_plugin_that_fails_in_the_middle_changes_nothing_and_is_asked_no
         assert time.monotonic() - started < 0.1
         assert output.failed
         assert "gave no result" in output.content
-        assert [line.split(":")[0] for line in told] == ["plugin bad has ended, and the session goes on without it"]
+        assert [line.split(":")[0] for line in told] == snapshot(
+            ["plugin bad has ended, and the session goes on without it"]
+        )
     assert processes_of(folder) == []
 
 

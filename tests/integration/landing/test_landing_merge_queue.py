@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
@@ -72,9 +73,11 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     await harness.run_attempt(second, {"b": ["sed -i s/two/B/ list; seq 5000 > also"]})
     await queue.step()
     refused = await queue.step()
-    assert (refused.outcome, refused.why) == (
-        "conflict",
-        "conflicts with work that landed earlier in list\n- list: no merge is known for this kind of file",
+    assert (refused.outcome, refused.why) == snapshot(
+        (
+            "conflict",
+            "conflicts with work that landed earlier in list\n- list: no merge is known for this kind of file",
+        )
     )
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0
@@ -155,7 +158,7 @@ async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harnes
     await harness.work(run, "a", "printf 'def f():\\n    return 1\\n' > a.py; echo 'import a; a.f()' > test_a.py")
     assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
-    assert [each.text for each in fact.doubts] == ["the checks also pass if f does nothing"]
+    assert [each.text for each in fact.doubts] == snapshot(["the checks also pass if f does nothing"])
 
 
 async def test_the_same_change_twice_lands_once(harness):

@@ -5,6 +5,7 @@ import json
 import shutil
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.conflict import MergedCode
 from scaffold.core.errors import StaleFence
@@ -220,7 +221,7 @@ async def test_others_land_while_a_merge_agent_is_asked_and_its_answer_counts_on
     merger.may_answer.set()
     assert await step == BatchLanded(await harness.tip(run), (attempts["b"].id,))
     assert (place.attempt_id, place.state) == (attempts["b"].id, "merging")
-    assert place.detail == "a merge agent merges shop.py"
+    assert place.detail == snapshot("a merge agent merges shop.py")
     # That about the older tip was the same, and its answer is known to a merge agent.
     assert merger.questions[0] == merger.questions[1]
     assert await harness.show(f"{run.session_branch}:shop.py") + "\n" == ANSWER.texts["shop.py"]

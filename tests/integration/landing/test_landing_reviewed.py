@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.worker.builders import REVIEWED, run_reviewed, verdict
@@ -36,7 +37,7 @@ async def test_approved_work_becomes_a_reviewed_fact_with_the_citations_as_evide
     fact = fact_of(harness, run, "a")
     assert (fact.strength, [doubt.code for doubt in fact.doubts]) == ("reviewed", ["no_contract"])
     (evidence,) = [each for each in fact.evidence if each.kind == "review"]
-    assert evidence.detail == "second review by script: I read it.\n- a:1: it is there"
+    assert evidence.detail == snapshot("second review by script: I read it.\n- a:1: it is there")
     await queue.close()
 
 

@@ -5,6 +5,7 @@ import re
 from itertools import pairwise
 
 import pytest
+from inline_snapshot import snapshot
 
 from model_server import rendering
 from model_server.client import open_client
@@ -310,7 +311,7 @@ async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
         open_client(server, deadlines=Deadlines(idle_s=0.3, total_s=10.0)) as asked,
     ):
         reply = await asked.reply()
-    assert reply.message.text == "slow but sure, as they say"
+    assert reply.message.text == snapshot("slow but sure, as they say")
     assert len(server.requests) == 1
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import StoreError
 from scaffold.core.knowledge import MEMORIES
@@ -100,10 +101,12 @@ async def test_a_model_of_another_dimension_is_not_compared_with_the_former_one(
     memories.remember("The zebra is striped", source="user")
     for dimension in (32, 8, 32):
         memories._legs["project"] = VectorLeg(Numbers(dimension), searches(store.knowledge, tmp_path / "cache"))
-        assert [each.memory.chunk.text for each in await memories.find("zebra", most=3)] == ["The zebra is striped"]
+        assert [each.memory.chunk.text for each in await memories.find("zebra", most=3)] == snapshot(
+            ["The zebra is striped"]
+        )
         await memories.index()
         (found,) = await memories.find("The zebra is striped", most=3)
-        assert found.memory.chunk.text == "The zebra is striped"
+        assert found.memory.chunk.text == snapshot("The zebra is striped")
 
 
 @pytest.mark.parametrize(

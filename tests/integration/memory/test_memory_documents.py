@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import IndexFull, StoreError, UsageError
 from scaffold.core.knowledge import DOCUMENTS, CollectionName
@@ -287,8 +288,10 @@ async def test_a_changed_pdf_is_replaced_and_scans_are_told_as_such(library, tmp
     path.write_bytes(pdf_of(["new walrus", "", "", "text", ""], pictures=[2, 3, 4]))
     done = await add(library, path)
     assert done.outcome == "replaced"
-    assert done.document.missing == {
-        "has no text: it is an image, which needs OCR": "2-3",
-        "has no text: it is empty": "5",
-    }
+    assert done.document.missing == snapshot(
+        {
+            "has no text: it is an image, which needs OCR": "2-3",
+            "has no text: it is empty": "5",
+        }
+    )
     assert (await found(library, "harbour"), await found(library, "new walrus")) == ([], ["manual.pdf:1"])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import MEMORIES
@@ -61,10 +62,10 @@ async def test_a_memory_takes_the_place_of_another_which_keeps_its_time(memories
     (former,) = memories.by_prefix(old.id)
     assert (former.chunk.state, former.chunk.superseded_by) == ("superseded", done.memory.id)
     assert former.chunk.valid_until == clock.now()
-    assert await found(memories, "port") == ["Redis listens on port 6379."]
+    assert await found(memories, "port") == snapshot(["Redis listens on port 6379."])
     back = memories.remember("Redis listens on port 6380.", source="user", supersedes=done.memory)
     assert (back.is_new, back.memory.id != old.id) == (True, True)
-    assert await found(memories, "port") == ["Redis listens on port 6380."]
+    assert await found(memories, "port") == snapshot(["Redis listens on port 6380."])
 
 
 def test_contradictions_are_shown_across_databases_and_change_nothing(memories: Memories) -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.memory.documents.page_ranges import read_page_ranges
@@ -63,7 +64,7 @@ async def test_both_readers_return_the_pages_that_are_asked_for(tmp_path, reader
 async def test_pages_without_text_are_told_apart(tmp_path, reader):
     """RA-9: an image needs OCR, another page is empty."""
     part = await read(pdf_of(["text", "", "both"], pictures=[2, 3]), tmp_path, reader=reader)
-    assert part.pages[1].problem == "has no text: it is an image, which needs OCR"
+    assert part.pages[1].problem == snapshot("has no text: it is an image, which needs OCR")
     assert [page.problem for page in part.pages][::2] == ["", ""]
 
 

@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import FakeBudget
 from model_server.embeddings import ollama_answer, openai_answer
@@ -131,7 +132,7 @@ async def test_whatever_a_server_does_wrong_texts_are_found_by_their_words(open_
             memories.remember(text, source="user")
         assert await best(memories, "where is the cat") == CAT
         asked = len(server.requests)
-        assert await best(memories, "when are deployments") == "Deployments happen on Fridays"
+        assert await best(memories, "when are deployments") == snapshot("Deployments happen on Fridays")
         assert len(server.requests) == asked
         with pytest.raises(EmbeddingError) as error:
             await memories.index()

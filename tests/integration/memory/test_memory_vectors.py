@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import FakeClock
@@ -43,12 +44,12 @@ async def test_a_memory_is_found_by_its_meaning_once_its_vector_is_there(memorie
     memories.remember("The cat sat on the mat", source="user")
     memories.remember("Deployments happen on Fridays", source="user")
     assert store.knowledge.embeddings.count(MEMORIES) == 0
-    assert await best(memories, "feline resting on a rug") == "The cat sat on the mat"
+    assert await best(memories, "feline resting on a rug") == snapshot("The cat sat on the mat")
     assert store.knowledge.embeddings.count(MEMORIES) == 2
     memory = memories.newest(most=9)[0]
     memories.edit(memory, text="We eat pizza on Mondays")
     assert store.knowledge.embeddings.count(MEMORIES) == 1
-    assert await best(memories, "feline resting on a rug") == "The cat sat on the mat"
+    assert await best(memories, "feline resting on a rug") == snapshot("The cat sat on the mat")
     memories.forget(memories.newest(most=9))
     assert store.knowledge.embeddings.count(MEMORIES) == 0
     assert await memories.find("feline resting on a rug", most=3) == []
@@ -65,7 +66,7 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
         lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, tmp_path / "cache"),
     )
     memories._legs["project"] = leg
-    assert await best(memories, "cat") == "The cat sat on the mat"
+    assert await best(memories, "cat") == snapshot("The cat sat on the mat")
     *_, last = (await searched(memories, "cat", width=80)).text.splitlines()
     assert "by words alone" in last
     assert "pip install" in last

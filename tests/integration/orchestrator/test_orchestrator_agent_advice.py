@@ -1,5 +1,6 @@
 """How many agents of a run may work at once: what its plan deserves, when it starts and when it grows."""
 
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.orchestrator.dispatch import slots_by_goal
@@ -19,7 +20,7 @@ async def test_a_plan_that_grows_gets_more_agents_up_to_those_of_the_tier(harnes
     """BX-18: replanning that widens the plan raises the number again, and says so once."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     (the_goal,) = harness.store.goals.of_run(run.id)
-    assert (run.agents, run.advice) == (1, "no two actions can run in parallel")
+    assert (run.agents, run.advice) == snapshot((1, "no two actions can run in parallel"))
     assert slots_by_goal(harness.store, run) == {the_goal.id: 1}
     advisor = AgentAdvisor(harness.context, run)
     advisor.refresh()

@@ -1,6 +1,7 @@
 """A supervisor's agent that decides every step: when it is woken, what it may do, and when it is given up."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import StaleFence
@@ -76,7 +77,7 @@ def land(harness, run, key):
 async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     """SC-14: an initial turn, then sleep until an attempt has ended, until the goal state holds."""
     run = await begun(harness, goal("shop", act("a"), act("b", needs=["a_done"])))
-    assert why(harness, run) == "the goal has started"
+    assert why(harness, run) == snapshot("the goal has started")
     first = ScriptedAgentModel(dispatching("b"), dispatching("a"), "a is on its way")
     assert await judge(harness, run, first) == PlanWritten((), "a is on its way")
     assert "`b` is not ready: `a_done` not proven yet" in first.input_text(2)
@@ -103,10 +104,10 @@ async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harnes
     with harness.store.transaction():
         harness.store.events.append_all(run.id, [NoticeRaised("info", "on we go")] * (3 * EVENT_PAGE_SIZE))
     assert why(harness, run) == "attempt 1 of `a` ended: executor_failed (no disk); `a` is pending"
-    assert why(harness, run, "blog") == "the goal has started"
+    assert why(harness, run, "blog") == snapshot("the goal has started")
     await judge(harness, run, ScriptedAgentModel(), "an attempt ended")
     assert [turn.outcome for turn in harness.store.turns.of_run(run.id)] == ["done", "failed"]
-    assert why(harness, run) == "your last turn was interrupted; the steps you took in it are done"
+    assert why(harness, run) == snapshot("your last turn was interrupted; the steps you took in it are done")
 
 
 BUILD = act("build", kind="compound")
@@ -187,7 +188,7 @@ async def test_many_turns_without_a_new_fact_fail_the_goal_too(harness):
     assert give_up_reason(harness.store, run, goal_of(harness, run)) is None
     busy = ScriptedAgentModel(create_actions("shop", proposed_action("more", gives=["a_done"])), "planned")
     assert await judge(harness, run, busy) == PlanWritten((), "planned"), "for once, to plan is to do something"
-    assert give_up_reason(harness.store, run, goal_of(harness, run)) == "40 turns produced no new fact"
+    assert give_up_reason(harness.store, run, goal_of(harness, run)) == snapshot("40 turns produced no new fact")
 
 
 async def test_an_agents_claims_make_no_fact(harness):

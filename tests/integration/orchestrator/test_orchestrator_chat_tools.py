@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
@@ -118,12 +119,12 @@ async def test_a_plan_is_passed_on_whole(host, answer, refusal):
     assert host.asked == [("plan", "Build a shop.")]
     assert "the plan is empty" in await refusal("execute_plan", plan=" ")
     host.error = ModelError("the model is away", "Try later.")
-    assert await refusal("execute_plan", plan="Build.") == "the model is away. Try later."
+    assert await refusal("execute_plan", plan="Build.") == snapshot("the model is away. Try later.")
 
 
 async def test_before_the_first_run_the_lists_are_empty(answer, refusal):
     """SC-17."""
-    assert await answer("list_goals") == {"goals": [], "note": "There is no run yet."}
+    assert await answer("list_goals") == snapshot({"goals": [], "note": "There is no run yet."})
     assert "call execute_plan, goap_create_goal or create_project" in await refusal("goal_status", goal="shop")
 
 
@@ -151,11 +152,13 @@ async def test_a_goal_is_paused_and_resumed(harness, host, answer):
     run = await harness.own(goal("shop", act("store")))
     host.run_id = run.id
     harness.orphan(run)
-    assert await answer("pause_goal", goal="shop") == {
-        "goal": "shop",
-        "status": "paused",
-        "note": "Running work finishes and lands.",
-    }
+    assert await answer("pause_goal", goal="shop") == snapshot(
+        {
+            "goal": "shop",
+            "status": "paused",
+            "note": "Running work finishes and lands.",
+        }
+    )
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
@@ -166,7 +169,7 @@ async def test_an_active_goal_is_not_started_twice(harness, host, answer):
     """SC-17."""
     run = await harness.own(goal("shop", act("store")))
     host.run_id = run.id
-    assert (await answer("start_goal", goal="shop"))["note"] == "It is already running."
+    assert (await answer("start_goal", goal="shop"))["note"] == snapshot("It is already running.")
     assert host.asked == []
 
 
@@ -194,7 +197,7 @@ async def test_a_project_is_a_goal_with_dependent_tasks(harness, host, answer):
     made = await answer("create_project", **PROJECT)
     assert made["tasks"] == 3
     assert made["created"] is True
-    assert host.asked == [("open", "A shop on the web.")]
+    assert host.asked == snapshot([("open", "A shop on the web.")])
     actions = harness.store.actions.of_run(host.run_id)
     assert [(each.key, each.method, each.preconditions) for each in actions] == [
         ("web-shop-task-1", "dag", ()),
@@ -212,7 +215,7 @@ async def test_creating_the_same_project_again_changes_nothing(harness, host, an
     """OR-7: safe to repeat."""
     await answer("create_project", **PROJECT)
     again = await answer("create_project", **PROJECT)
-    assert (again["created"], again["note"]) == (False, "An identical project already exists.")
+    assert (again["created"], again["note"]) == snapshot((False, "An identical project already exists."))
     assert len(harness.store.actions.of_run(host.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
     assert "already exists with a different description" in await refusal("create_project", **other)
@@ -292,14 +295,14 @@ ACTIONS = {"goal": "shop", "actions": [{"key": "store", "description": "Write it
 async def test_a_goal_and_its_actions_are_created_as_a_planner_does_and_wait_for_the_user(harness, host, answer):
     """SC-12, SC-17: in a new run, which costs nothing until the user starts it."""
     assert await answer("goap_create_goal", **GOAL) == {"goal": "shop", "created": True}
-    assert host.asked == [("open", "A shop on the web.")]
+    assert host.asked == snapshot([("open", "A shop on the web.")])
     made = await answer("goap_create_actions", **ACTIONS)
     assert (made["created"], made.get("not_sound_yet")) == (["store"], None)
     run = host.run()
     assert lint(stored_plan(harness.store, run)).findings == ()
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
     assert [each.state for each in harness.store.actions.of_run(run.id)] == [Pending()]
-    assert (await answer("goap_create_goal", **GOAL))["note"] == "An identical goal already exists."
+    assert (await answer("goap_create_goal", **GOAL))["note"] == snapshot("An identical goal already exists.")
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
 

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import closing
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Saved, status_of
@@ -113,7 +114,7 @@ async def test_a_pause_is_withdrawn_as_long_as_work_is_running(harness):
         assert not await withdraw_pause(context, context.store.runs.get(run.id)), "nothing was asked for"
         assert await halt_run(context, context.store.runs.get(run.id), "pause", timeout_s=0.5) is None
         await poll_until(lambda: status_of(of_goal(harness, run).state) == "paused")
-        assert read_summary(context, run).ending == "pausing, 1 agent is finishing"
+        assert read_summary(context, run).ending == snapshot("pausing, 1 agent is finishing")
         assert await withdraw_pause(context, context.store.runs.get(run.id))
         assert read_summary(context, run).ending == ""
     (harness.context.attempt_folder(run.id, harness.attempts(run, "a")[0].id) / "go").touch()

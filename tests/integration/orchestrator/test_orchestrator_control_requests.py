@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import RunBusy
 from scaffold.core.ids import ControlRequestId
@@ -121,7 +122,7 @@ async def test_a_stopped_goal_ends_its_attempts_at_once_and_their_actions_wait(h
     assert goals(harness, run) == {"g": "paused", "h": "active"}
     assert harness.statuses(run) == {"a": "pending", "b": "running"}
     (attempt,) = harness.attempts(run, "a")
-    assert (attempt.outcome, attempt.error) == ("cancelled", "stopped by the user")
+    assert (attempt.outcome, attempt.error) == snapshot(("cancelled", "stopped by the user"))
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
     run_owner.request_stop("stopped")
     await carried

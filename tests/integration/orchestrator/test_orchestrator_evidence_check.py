@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
@@ -45,9 +46,9 @@ async def test_a_command_is_run_on_what_has_landed_and_the_answer_says_what_was_
     assert (answer["checked"]["verdict"], answer["checked"]["exit_code"]) == ("pass", 0)
     assert answer["checked"]["commit"] == await harness.tip(run)
     assert answer["not_shown"] == ["a_done"]
-    assert answer["notes"] == [
-        "What was found does not make `a_done` hold: it holds once `a` has landed with evidence."
-    ]
+    assert answer["notes"] == snapshot(
+        ["What was found does not make `a_done` hold: it holds once `a` has landed with evidence."]
+    )
     assert harness.facts(run) == set()
     assert proposed(harness, run) == ["test -f list (checked: exit code 0)"]
     assert await harness.worktrees() == 0, "its checkout is removed"
@@ -86,9 +87,9 @@ async def test_other_texts_are_not_run(harness, claims, evidence):
     assert "checked" not in answer
     assert proposed(harness, run) == [evidence]
     if evidence == "I am sure":
-        assert answer["notes"] == [
-            "The evidence is no action of the goal, no commit and no command, so nothing was checked."
-        ]
+        assert answer["notes"] == snapshot(
+            ["The evidence is no action of the goal, no commit and no command, so nothing was checked."]
+        )
 
 
 async def test_a_commit_has_to_exist_and_to_be_on_the_branch(harness, claims):

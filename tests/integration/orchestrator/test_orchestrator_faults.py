@@ -5,6 +5,7 @@ import errno
 import os
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
@@ -98,7 +99,7 @@ async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
     assert disk.full
     harness.store._connection.driver.read_only = None
     disk.look()
-    assert [text.partition(",")[0] for text in notices(harness, run)] == ["the disk is full"]
+    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(["the disk is full"])
     free[0] = FLOOR
     harness.store._connection.driver.read_only = "no room"
     with pytest.raises(StoreUnavailable):
@@ -113,14 +114,16 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     disk = MachineWatch(harness.context, run, lambda: woken.append(True), free=lambda _: free[0])
     disk.look()
     disk.look()
-    assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (True, [], "room on the disk")
+    assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == snapshot((True, [], "room on the disk"))
     free[0] = FLOOR
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
-    assert [text.partition(",")[0] for text in notices(harness, run)] == [
-        "the disk is full",
-        "there is room on the disk again",
-    ]
+    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(
+        [
+            "the disk is full",
+            "there is room on the disk again",
+        ]
+    )
 
 
 async def test_below_the_floor_unused_caches_go_first_and_then_new_work_waits(harness):
@@ -134,7 +137,7 @@ async def test_below_the_floor_unused_caches_go_first_and_then_new_work_waits(ha
     left = lambda: len([*environments.glob(f"*/{RECORD}")])  # noqa: E731
     disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: room[left()])
     disk.look()
-    assert (disk.full, disk.waits_for, left()) == (False, "room on the disk", 1)
+    assert (disk.full, disk.waits_for, left()) == snapshot((False, "room on the disk", 1))
     room[1] = FLOOR
     disk.look()
     assert (disk.waits_for, left()) == ("", 1)
@@ -193,4 +196,4 @@ async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harn
     assert (watch.waits_for, woken, harness.store.runs.get(run.id).waits_for) == ("", [True], "")
     told = notices(harness, run)
     assert told[0].startswith(f"git has locked its refs, by {lock}: nothing new starts until it is gone.")
-    assert told[1] == "the lock of git is gone"
+    assert told[1] == snapshot("the lock of git is gone")

@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import InboxItem
@@ -120,7 +121,7 @@ async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     await poll_until(lambda: notifier.lines)
     assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"
     await notifier.end()
-    assert notifier.warnings == ["The `notify` command failed: it timed out after 1.5 s"]
+    assert notifier.warnings == snapshot(["The `notify` command failed: it timed out after 1.5 s"])
 
 
 async def test_without_a_command_no_events_are_read(harness):

@@ -5,6 +5,7 @@ from random import Random  # noqa: TID251 - seeded
 
 import pytest
 import yaml
+from inline_snapshot import snapshot
 
 from builders import begin, make_context, make_repository, make_settings
 from scaffold.core.ids import ActionKey, Assertion
@@ -71,8 +72,8 @@ def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
     assert greeting.goal_state == ("hello_there", "world_there")
     hello, world = greeting.actions
     assert hello.files == ("hello.txt",)
-    assert hello.acceptance == ("hello.txt says hello",)
-    assert (hello.title, hello.verification_intent) == ("Greet", "the file is there")
+    assert hello.acceptance == snapshot(("hello.txt says hello",))
+    assert (hello.title, hello.verification_intent) == snapshot(("Greet", "the file is there"))
     assert (hello.type, hello.notes) == ("FEATURE", "One line.")
     assert hello.contract is not None
     assert world.preconditions == ("hello_there",)

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, claim, events_of
@@ -126,11 +127,13 @@ async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, p
     made = await ask(
         proposals, "goap_create_actions", goal="shop", actions=[spec("all", kind="compound", effects=["api"])]
     )
-    assert made == {
-        "goal": "shop",
-        "created": ["all"],
-        "not_sound_yet": ["goal `shop` is never reached: no action makes `store` true"],
-    }
+    assert made == snapshot(
+        {
+            "goal": "shop",
+            "created": ["all"],
+            "not_sound_yet": ["goal `shop` is never reached: no action makes `store` true"],
+        }
+    )
     children = [spec("store"), spec("api", preconditions=["store"], acceptance="it answers")]
     made = await ask(proposals, "goap_create_actions", goal="shop", parent="all", actions=children)
     assert made == {"goal": "shop", "created": ["store", "api"]}
@@ -144,7 +147,7 @@ async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, p
 async def test_an_item_that_exists_with_the_same_content_is_returned(proposals):
     """SC-12: idempotent by name and key; different content is an error."""
     await a_goal_is_made(proposals)
-    assert (await a_goal_is_made(proposals))["note"] == "An identical goal already exists."
+    assert (await a_goal_is_made(proposals))["note"] == snapshot("An identical goal already exists.")
     await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store")])
     again = await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
     assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
@@ -208,12 +211,14 @@ async def test_goals_and_actions_are_identified_by_name_key_or_id(store):
     proposals = DraftProposals(store, store.runs.get("run-1"))
     assert (await ask(proposals, "goap_check_complete", goal="goal-1"))["goal"] == "shop"
     changed = await ask(proposals, "goap_update_action", action="run-1/api", status="skipped", result="bought")
-    assert changed == {
-        "action": "api",
-        "status": "skipped",
-        "changed": True,
-        "not_sound_yet": ["goal `shop` is never reached: no action makes `api_works` true"],
-    }
+    assert changed == snapshot(
+        {
+            "action": "api",
+            "status": "skipped",
+            "changed": True,
+            "not_sound_yet": ["goal `shop` is never reached: no action makes `api_works` true"],
+        }
+    )
 
 
 async def test_completeness_follows_from_the_facts(store):
@@ -245,14 +250,16 @@ async def test_a_proposal_is_answered_with_the_existing_evidence(store):
         proposals, "goap_update_world_state", goal="shop", assertions=claims, evidence="`store`, then api."
     )
     assert (said["holds"], said["not_shown"]) == (["store_works"], ["api_works"])
-    assert said["notes"] == [
-        "`store_works` already holds: it was proven when `store` landed.",
-        "`api` is pending: `api_works` will hold once it has landed with evidence.",
-    ]
+    assert said["notes"] == snapshot(
+        [
+            "`store_works` already holds: it was proven when `store` landed.",
+            "`api` is pending: `api_works` will hold once it has landed with evidence.",
+        ]
+    )
     denied = await ask(
         proposals, "goap_update_world_state", goal="shop", assertions={"store_works": False}, summary="no"
     )
-    assert denied["notes"] == ["`store_works` is backed by evidence; only a failing check can refute it."]
+    assert denied["notes"] == snapshot(["`store_works` is backed by evidence; only a failing check can refute it."])
     with store.transaction():
         apply_changes(store, proposals.run, proposals.draft.changes, now=THEN)
     assert AssertionProposed("shop", "api_works", True, "`store`, then api.") in events_of(store)
@@ -300,7 +307,7 @@ async def test_results_are_shortened_with_the_call_that_returns_the_rest(store):
     }
     assert [each["action"] for each in answer["results"]][1:] + answer["left_out"] == [f"a{n}" for n in range(6)]
     assert all(len(each["result"]) < 2_100 for each in answer["results"][1:])
-    assert answer["rest"] == "Name fewer in `actions` to see more of each."
+    assert answer["rest"] == snapshot("Name fewer in `actions` to see more of each.")
     alone = await ask(proposals, "goap_get_action_results", goal="shop", actions=["run-1/a3"])
     assert 7_000 < len(alone["results"][0]["result"]) < RESPONSE_CHARS
     assert store.actions.by_key("run-1", "a3").result == "3" * 10_000
@@ -332,11 +339,13 @@ async def test_in_a_draft_actions_are_dispatched_automatically(store):
     lay(store, act("store"))
     proposals = DraftProposals(store, store.runs.get("run-1"))
     said = await ask(proposals, "goap_dispatch_action", action="store")
-    assert said == {
-        "action": "store",
-        "dispatched": False,
-        "note": "Ready actions are dispatched automatically as soon as a worker is free.",
-    }
+    assert said == snapshot(
+        {
+            "action": "store",
+            "dispatched": False,
+            "note": "Ready actions are dispatched automatically as soon as a worker is free.",
+        }
+    )
     assert store.actions.by_key("run-1", "store").state == Pending()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from fakes import Cut, CutClock, ScriptedAgentModel, create_actions, proposed_action
@@ -283,7 +284,7 @@ async def test_a_cancelled_turn_is_lost_and_leaves_nothing(harness):
     turn.cancel()
     await asyncio.wait([turn])
     assert turn.cancelled()
-    assert turns(harness, run) == [("lost", "the turn was cancelled")]
+    assert turns(harness, run) == snapshot([("lost", "the turn was cancelled")])
     expect_untouched(harness, run)
 
 
@@ -340,4 +341,4 @@ async def test_extra_records_of_a_proposal_are_stored_with_it_or_not_at_all(harn
     also = ScriptedAgentModel(WHOLE, "done")
     await ask(harness, run, also, also=lambda store: store.actions.move(harness.action(run, "build").id, Running()))
     assert harness.statuses(run)["build"] == "running"
-    assert turns(harness, run) == [("lost", "the process that asked has exited"), ("done", None)]
+    assert turns(harness, run) == snapshot([("lost", "the process that asked has exited"), ("done", None)])

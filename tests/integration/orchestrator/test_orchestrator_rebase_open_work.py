@@ -1,6 +1,7 @@
 """`rebase` with work that has not landed: it goes on from the new base, without the commits of the former one."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.orchestrator.test_orchestrator_steps import story
 from integration.worker.test_worker_continued_turn import begin, continued, waited
@@ -95,10 +96,12 @@ async def test_a_candidate_that_builds_on_work_that_is_done_again_is_not_blamed_
     """BX-1: it would fail its own checks there; its work is pinned, and no failure is counted."""
     run = await with_candidate(harness, *actions(needs=["a_done"]), lands="echo ours > a")
     done, run = await rebased(harness, run, "echo theirs > a")
-    assert (done.open_again, dict(done.withdrawn), done.open_work) == (
-        ("a",),
-        {"b": "builds on work that is done again: a_done"},
-        (),
+    assert (done.open_again, dict(done.withdrawn), done.open_work) == snapshot(
+        (
+            ("a",),
+            {"b": "builds on work that is done again: a_done"},
+            (),
+        )
     )
     last = harness.attempts(run, "b")[-1]
     assert (last.outcome, harness.statuses(run)["b"], harness.store.actions.failures(last.action_id)) == (

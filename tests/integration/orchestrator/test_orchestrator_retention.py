@@ -4,6 +4,7 @@ import os
 from datetime import timedelta
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.run_settings import KeepSettings
@@ -98,7 +99,7 @@ async def test_purge_keeps_what_an_attempt_has_beside_the_work_that_landed(harne
     assert items[refs.work_ref(good.id)].removed
     assert all(item.removed for item in await structs.replace(purge, unlanded=True).plan_purge() if item.name in kept)
     found = {each.ref: each.why for each in await list_unlanded(harness.context.git, harness.store)}
-    assert found[refs.rescue_ref(good.id)] == "its other work landed"
+    assert found[refs.rescue_ref(good.id)] == snapshot("its other work landed")
 
 
 @pytest.mark.usefixtures("past")

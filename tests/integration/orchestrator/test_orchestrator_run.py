@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import with_settings
 from scaffold.core.errors import RunBusy, ScaffoldError
@@ -290,8 +291,8 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     assert (await run_owner.execute()).state == Completed()
     killed, exited, landed = harness.attempts(run, "a")
     assert (killed.outcome, exited.outcome, landed.outcome) == ("lost", "lost", "landed")
-    assert killed.error == "the worker exited with signal 9 in phase workspace."
-    assert exited.error == "the worker exited with exit code 3 in phase workspace."
+    assert killed.error == snapshot("the worker exited with signal 9 in phase workspace.")
+    assert exited.error == snapshot("the worker exited with exit code 3 in phase workspace.")
     assert harness.store.actions.failures(landed.action_id) == 0
 
 

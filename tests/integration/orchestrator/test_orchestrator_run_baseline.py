@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured, NoticeRaised
@@ -239,4 +240,4 @@ async def test_a_slow_setup_is_announced_before_it_runs(harness):
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNSANDBOXED)
     await ensure_baseline(harness.context, run)
     notices = [notice.text for notice in events(harness, run, NoticeRaised)]
-    assert notices == ["Setting up the check environment: true"]
+    assert notices == snapshot(["Setting up the check environment: true"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
@@ -213,7 +214,7 @@ async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command
     place = await find_branch(harness.context.repository, "main", "HEAD", [], again="")
     assert "is unfinished in" in place.obstacle
     assert "busy" in place.obstacle
-    assert place.fix == "Finish or abort it, then try again."
+    assert place.fix == snapshot("Finish or abort it, then try again.")
 
 
 @pytest.mark.slow

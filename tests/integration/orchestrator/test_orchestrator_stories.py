@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.contract import Check, Contract
@@ -118,7 +119,7 @@ async def test_a_lost_step_fails_in_the_history_and_is_as_new_until_it_begins_ag
     kept = ("started_at", "completed_at", "git_sha_at_start", "error", "log_file", "notes")
     assert {first[name] for name in kept} == {None}
     assert state(harness)["claimed_at"] is not None
-    assert state(harness)["history"][-1]["details"] == {"error": "orchestrator restart — agent not found"}
+    assert state(harness)["history"][-1]["details"] == snapshot({"error": "orchestrator restart — agent not found"})
 
 
 async def test_the_file_is_that_of_the_newest_run_with_stories(harness):
@@ -272,7 +273,7 @@ async def test_agents_share_notes_and_each_story_has_its_own(harness):
     script = turns(step_001=write.format("US-1"), step_005="echo six >> list")
     script |= turns("US-2", step_001=write.format("US-2"), step_005="echo seven >> list")
     assert (await harness.run_to_end(run, **script)).state == Completed()
-    assert notes(harness, "scratch.md").splitlines() == ["for all from US-1", "for all from US-2"]
+    assert notes(harness, "scratch.md").splitlines() == snapshot(["for all from US-1", "for all from US-2"])
     archive = harness.context.projections / "archive" / run.id
     assert sorted(each.name for each in archive.iterdir()) == ["scratch_US-1.md", "scratch_US-2.md"]
     assert notes(harness, "scratch_US-1.md").splitlines() == ["own"]

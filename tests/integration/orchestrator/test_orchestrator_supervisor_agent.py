@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import ScriptedAgentModel, create_actions, proposed_action
 from scaffold.core.errors import UsageError
@@ -154,7 +155,7 @@ async def test_a_retry_needs_another_approach(harness):
     model = ScriptedAgentModel(again("do schema."), again("Write the migration by hand."), "once more")
     assert isinstance(await replan(harness, run, model), PlanWritten)
     assert "a retry needs a new approach" in model.input_text(2)
-    assert harness.action(run, "schema").guidance == "Write the migration by hand."
+    assert harness.action(run, "schema").guidance == snapshot("Write the migration by hand.")
     assert harness.statuses(run) == {"schema": "pending"}
 
 

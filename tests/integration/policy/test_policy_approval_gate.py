@@ -1,6 +1,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
@@ -62,7 +63,7 @@ async def test_without_a_user_the_call_is_denied_with_what_would_allow_it(tmp_pa
     tools = GuardedTools(tmp_path)
     output = await tools.write("a.py")
     assert output.failed
-    assert output.content == (
+    assert output.content == snapshot(
         "Denied: write_file needs approval (file_write), and no user is available to approve it. It would be allowed "
         'by `--allow "write_file:a.py"`, `--allow-category file_write` or `--yolo`. Continue without it, or report '
         "what you would have done."
@@ -94,7 +95,7 @@ async def test_a_call_with_deeply_nested_arguments_is_denied_with_the_reason(tmp
         deep = [deep]
     output = await tools("some_tool", category, data=deep, command="ls", path="a.py")
     assert output.failed
-    assert output.content == "Denied: the arguments of some_tool are nested more than 100 levels deep."
+    assert output.content == snapshot("Denied: the arguments of some_tool are nested more than 100 levels deep.")
     assert tools.ran == []
     assert not (await tools.write("a.py")).failed
 
@@ -299,7 +300,7 @@ async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_pa
     for _ in range(3):
         await tools.shell("rm x")
     paused = await tools.shell("make x")
-    assert paused.content == (
+    assert paused.content == snapshot(
         "Denied: `make` is not known to be read-only, and no rule allows it; shell was denied too often, try again in "
         "1.0 s."
     )

@@ -1,6 +1,7 @@
 """Notices: each once in a run, however long its history is."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.events import NoticeRaised
 from scaffold.run.notices import inform, warn
@@ -26,14 +27,16 @@ async def test_a_notice_is_recorded_once_in_a_run(harness, run):
         warn(harness.context, run.id, "the disk is full")
         inform(harness.context, run.id, "the disk is full")
         warn(harness.context, run.id, "the disk is slow")
-    assert notices(harness, run) == [
-        ("warning", "the disk is full"),
-        ("info", "the disk is full"),
-        ("warning", "the disk is slow"),
-    ]
+    assert notices(harness, run) == snapshot(
+        [
+            ("warning", "the disk is full"),
+            ("info", "the disk is full"),
+            ("warning", "the disk is slow"),
+        ]
+    )
     other = await harness.own(goal("h", act("b")))
     warn(harness.context, other.id, "the disk is full")
-    assert notices(harness, other) == [("warning", "the disk is full")]
+    assert notices(harness, other) == snapshot([("warning", "the disk is full")])
 
 
 @pytest.mark.parametrize("before", [0, 1_500], ids=["early", "late"])
@@ -46,4 +49,4 @@ async def test_a_notice_is_recorded_once_in_a_long_run(harness, run, before):
     with harness.store.transaction():
         harness.store.events.append_all(run.id, filler[before:])
     warn(harness.context, run.id, "the disk is full")
-    assert notices(harness, run) == [("warning", "the disk is full")]
+    assert notices(harness, run) == snapshot([("warning", "the disk is full")])

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.events import NoticeRaised
@@ -117,7 +118,7 @@ async def test_after_many_deaths_a_human_is_asked_once_and_nothing_starts(harnes
     assert harness.action(run, "a").state == Blocked(f"waits_for:{item.id}")
     clock.skip(1_000_000)
     assert not await starts(harness, run, "other"), "what kills one worker of a goal may kill the next one"
-    assert goal_reason(goal_of(harness, run), clock.now()) == "waits for you: 6 workers died in a row"
+    assert goal_reason(goal_of(harness, run), clock.now()) == snapshot("waits for you: 6 workers died in a row")
 
 
 async def test_the_answer_of_a_human_starts_it_again_and_reaches_the_next_attempt(harness, clock):

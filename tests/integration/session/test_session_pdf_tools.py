@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.request import ToolInvocation, permission_request
@@ -63,12 +64,14 @@ async def test_pages_without_text_are_one_line(workspace):
     """RA-9."""
     (workspace.root / "scan.pdf").write_bytes(pdf_of(["Title", "", "", ""], pictures=[2, 3]))
     answer = await pdf_text(workspace, {"path": "scan.pdf"})
-    assert answer.content.split("\n")[1:] == [
-        "--- page 1 ---",
-        "Title",
-        "--- pages 2-3 have no text: they are images, which need OCR ---",
-        "--- page 4 has no text: it is empty ---",
-    ]
+    assert answer.content.split("\n")[1:] == snapshot(
+        [
+            "--- page 1 ---",
+            "Title",
+            "--- pages 2-3 have no text: they are images, which need OCR ---",
+            "--- page 4 has no text: it is empty ---",
+        ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.tool import ToolOutput
 from scaffold.git.command import Git
@@ -65,11 +66,13 @@ async def test_every_file_tool_is_taken_back_at_once_with_bytes_and_mode(session
     assert (root / "a.py").stat().st_mode & 0o777 == 0o750
     assert not (root / "log").exists()
     assert not (root / "new" / "b.py").exists()
-    assert undo_text(report).split("\n") == [
-        'undone, of the turn "change things":',
-        "  restored a.py",
-        "  removed log, new/b.py",
-    ]
+    assert undo_text(report).split("\n") == snapshot(
+        [
+            'undone, of the turn "change things":',
+            "  restored a.py",
+            "  removed log, new/b.py",
+        ]
+    )
     assert undo_note(report).startswith("[The user took back changes of yours with /undo.")
     assert session.history.turns() == []
 

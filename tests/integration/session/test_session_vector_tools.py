@@ -4,6 +4,7 @@ import importlib.util
 from contextlib import closing
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.conversation import ToolCall
 from scaffold.core.knowledge import LEARNINGS, MEMORIES
@@ -58,9 +59,9 @@ async def test_texts_are_added_found_changed_and_deleted(agent):
     found = (await agent.rows("search_text", index="notes", query="which port has redis"))[0]
     assert (found["id"], found["text"], found["from"]) == (one["ids"][0], "Redis listens on port 6380.", "session:s1")
     assert (found["metadata"], found["by_words"]) == ({"of": "tests"}, True)
-    assert await agent.texts("search_text", index="notes", query="redis fridays", metadata={"week": 7}) == [
-        "Releases are tagged on Fridays."
-    ]
+    assert await agent.texts("search_text", index="notes", query="redis fridays", metadata={"week": 7}) == snapshot(
+        ["Releases are tagged on Fridays."]
+    )
     assert len(await agent.rows("search_by_time", index="notes", since="2020-01-01")) == 2
     assert await agent.rows("search_by_time", index="notes", until="2020-01-01T00:00:00+02:00") == []
     assert await agent.do("update_vector", index="notes", id=one["ids"][0], text="Redis listens on 7000.")
@@ -73,7 +74,7 @@ async def test_texts_are_added_found_changed_and_deleted(agent):
     assert await agent.do("delete_vector", index="notes", ids=[two["ids"][0], one["ids"][0]])
     assert await agent.rows("search_by_time", index="notes") == []
     assert (await agent.do("delete_index", index="notes"))["items"] == 0
-    assert await agent.do("list_indices") == "There is no index yet."
+    assert await agent.do("list_indices") == snapshot("There is no index yet.")
 
 
 async def test_a_long_text_is_found_in_pieces_with_their_place(agent):
@@ -123,7 +124,7 @@ async def test_texts_are_found_by_their_meaning_as_soon_as_they_are_added(agent)
     await agent.do("add_text", index="notes", text="The cat sat on the mat")
     await agent.do("add_text", index="notes", text="Deployments happen on Fridays")
     (best, *_) = await agent.rows("search_text", index="notes", query="feline resting on a rug")
-    assert (best["text"], best.get("by_words")) == ("The cat sat on the mat", None)
+    assert (best["text"], best.get("by_words")) == snapshot(("The cat sat on the mat", None))
     (whole,) = await agent.rows("get_vector", index="notes", id=best["id"])
     near = await agent.rows("search", index="notes", vector=whole["vector"], k=1)
     assert (near[0]["id"], round(near[0]["score"], 2)) == (best["id"], 1.0)
@@ -138,7 +139,7 @@ async def test_without_the_extra_words_and_times_are_searched_and_vectors_say_wh
     added = await agent.result("add_text", index="notes", text="The cat sat on the mat")
     assert not added.failed
     assert "it is found by its words" in added.content
-    assert await agent.texts("search_text", index="notes", query="cat") == ["The cat sat on the mat"]
+    assert await agent.texts("search_text", index="notes", query="cat") == snapshot(["The cat sat on the mat"])
 
 
 BAD: tuple[tuple[str, dict[str, object], str], ...] = (

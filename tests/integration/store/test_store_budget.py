@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from builders import (
     ALIVE,
@@ -429,9 +430,9 @@ async def test_the_user_is_warned_once_at_80_percent_of_each_limit(run: Store, s
     for store, tokens in ((run, 700), (second, 150), (run, 100)):
         budget = a_budget(store, clock, limit=2.0, tokens=1_000)
         budget.settle(await budget.reserve(used(1)), used(tokens))
-    assert warnings() == [
-        "85% of the budget is used: $0.00 of $2.00 and 850 of 1,000 uncached tokens; at 100% no request starts"
-    ]
+    assert warnings() == snapshot(
+        ["85% of the budget is used: $0.00 of $2.00 and 850 of 1,000 uncached tokens; at 100% no request starts"]
+    )
     budget = a_budget(run, clock, limit=2.0, tokens=2_000)
     budget.settle(await budget.reserve(used(1)), used(700))
     assert len(warnings()) == 2

@@ -4,6 +4,7 @@ import codecs
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
@@ -61,7 +62,7 @@ async def test_a_patch_changes_several_files(tmp_path, agent):
         "new.txt": "one\ntwo\n",
         "moved.txt": "new\n",
     }
-    assert result.content == (
+    assert result.content == snapshot(
         "app.py changed, lines: +1 -1\n@@ -2,3 +2,3 @@\n \n def f():\n-    return 1\n+    return 2\n"
         "sub/new.txt created: 2 lines.\n"
         "old.txt changed, lines: +1 -1\n@@ -1,1 +1,1 @@\n-old\n+new\nold.txt moved to sub/moved.txt.\n"

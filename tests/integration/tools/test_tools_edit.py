@@ -3,6 +3,7 @@ import os
 import stat
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.file.edit import apply_delta
@@ -56,7 +57,7 @@ async def test_without_expected_lines_the_file_must_have_been_read(root, edit):
     """RA-4: line numbers of a file that was not read are guesses."""
     (root / "a").write_text("one\n")
     output = await edit("a", replace(1, "uno"))
-    assert output.content == "a was not read in this conversation: read it first, or give `expected`."
+    assert output.content == snapshot("a was not read in this conversation: read it first, or give `expected`.")
     assert not (await edit("a", replace(1, "uno"), after_reading=True)).failed
 
 

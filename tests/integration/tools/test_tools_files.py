@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.catalog import builtin_tools
@@ -258,7 +259,9 @@ async def test_a_path_that_is_no_folder_inside_is_not_listed(root, call, path):
 async def test_a_folder_like_one_that_does_not_exist_is_proposed(root, call):
     (root / "source").mkdir()
     (root / "source" / "a").touch()
-    assert (await call("list_dir", path="sources")).content == "There is no folder sources. Did you mean source?"
+    assert (await call("list_dir", path="sources")).content == snapshot(
+        "There is no folder sources. Did you mean source?"
+    )
 
 
 @pytest.mark.parametrize(

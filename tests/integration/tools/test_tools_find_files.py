@@ -1,6 +1,7 @@
 """Files found by their names."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.search.find_files import MAX_SHOWN, find_files
 from scaffold.tools.workspace import Workspace
@@ -48,11 +49,11 @@ async def test_a_long_list_is_cut(find, tmp_path):
     (tmp_path / "a\nb.md").write_text("")
     lines = await find("*.md")
     assert lines[:2] == [f"{MAX_SHOWN + 1} found", '"a\\nb.md"']
-    assert lines[-1] == "... 1 more; narrow the pattern"
+    assert lines[-1] == snapshot("... 1 more; narrow the pattern")
 
 
 async def test_a_folder_that_is_not_there_or_outside_is_refused(find):
-    assert await find("*", path="nowhere") == ["There is no nowhere; leave `path` out to look everywhere."]
+    assert await find("*", path="nowhere") == snapshot(["There is no nowhere; leave `path` out to look everywhere."])
     assert "outside" in (await find("*", path="../"))[0]
 
 

@@ -7,6 +7,7 @@ import resource
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.command.shell import shell
 from scaffold.tools.file.edit import apply_delta
@@ -70,7 +71,9 @@ async def test_a_long_file_without_a_range_is_read_from_its_beginning(call):
     output = await call("read_file", path="long")
     head, first, *_, last = output.content.splitlines()
     assert head == f"long: total_lines {LINES + 10}, range 1-2000"
-    assert (first, last) == ("1\t000000001", "... continue with start_line 2001, or find lines with search_files")
+    assert (first, last) == snapshot(
+        ("1\t000000001", "... continue with start_line 2001, or find lines with search_files")
+    )
 
 
 async def test_a_range_beyond_a_long_file_is_refused_with_its_length(call):
@@ -210,7 +213,7 @@ async def test_a_file_too_long_to_count_in_time_is_reported_as_such(root, sparse
     """RA-4."""
     read = read_file(Workspace(root, {}), time_limit_s=0.3)
     head, *lines = (await read.run({"path": "sparse", "start_line": 2, "end_line": 3})).content.splitlines()
-    assert (head, lines) == ("sparse: total_lines more than 11, range 2-3", ["2\tx", "3\tx"])
+    assert (head, lines) == snapshot(("sparse: total_lines more than 11, range 2-3", ["2\tx", "3\tx"]))
     later = await read.run({"path": "sparse", "start_line": 12})
     assert (later.failed, "timed out after 11 lines" in later.content) == (True, True)
     said = json.loads((await file_info(Workspace(root, {}), time_limit_s=0.3).run({"path": "sparse"})).content)

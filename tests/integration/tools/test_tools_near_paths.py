@@ -1,6 +1,7 @@
 """Which paths are proposed for one that does not exist."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.content.near_paths import missing_file, missing_folder, near_files, near_folders
 
@@ -33,7 +34,7 @@ def test_files_with_the_same_name_or_one_like_it_are_proposed(root, wanted, prop
 
 def test_folders_are_proposed_for_folders(root):
     assert near_folders(root, "src/shops") == ("src/shop",)
-    assert missing_folder(root, "shop/") == "There is no folder shop/. Did you mean src/shop?"
+    assert missing_folder(root, "shop/") == snapshot("There is no folder shop/. Did you mean src/shop?")
 
 
 def test_an_answer_proposes_at_most_three_paths_in_the_way_they_were_asked_for(root):
@@ -43,4 +44,4 @@ def test_an_answer_proposes_at_most_three_paths_in_the_way_they_were_asked_for(r
     assert missing_file(root, "reader.py").count("reader.py") == 4
     absolute = missing_file(root, f"{root}/src/shop/stores.py")
     assert f"Did you mean {root.resolve()}/src/shop/store.py or " in absolute
-    assert missing_file(root, "xyz") == "There is no file xyz; find it with glob or list_dir."
+    assert missing_file(root, "xyz") == snapshot("There is no file xyz; find it with glob or list_dir.")

@@ -64,7 +64,9 @@ async def test_text_that_was_given_as_a_pattern_is_shown_as_one(root, search):
     """RA-4: balanced brackets are no error, and match something else."""
     (root / "a.py").write_text("def save(self, path):\n")
     hint = (await search(pattern="def save(self, path):")).content.splitlines()[-1]
-    assert hint == r"`pattern` is a regular expression; if it is meant as text, it is `def save\(self, path\):`."
+    assert hint == snapshot(
+        r"`pattern` is a regular expression; if it is meant as text, it is `def save\(self, path\):`."
+    )
     assert "2" not in (await search(pattern=r"def save\(self, path\):")).content.splitlines()[0]
     assert "meant as text" not in (await search(pattern=r"def other\(")).content
 

@@ -4,6 +4,7 @@ import os
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.host.process.command import CommandResult
 from scaffold.tools.command.shell import shell
@@ -32,7 +33,7 @@ def test_the_end_of_a_command_is_described_in_words(how, said):
 
 def test_a_fixed_timeout_is_not_offered_to_be_raised():
     """RA-4: a user's tool has no timeout_s."""
-    assert describe_exit(finished(signal=9, timed_out=True)) == "stopped at its time limit after 1.5 s"
+    assert describe_exit(finished(signal=9, timed_out=True)) == snapshot("stopped at its time limit after 1.5 s")
 
 
 def test_a_short_stream_creates_no_file(tmp_path):
@@ -58,7 +59,7 @@ def test_stored_output_is_bounded(tmp_path):
         spool.write(piece)
     spool.close()
     assert spool.file.read_bytes() == b"abcde"
-    assert spool.problem == "at most 5 bytes of a stream are saved"
+    assert spool.problem == snapshot("at most 5 bytes of a stream are saved")
 
 
 def test_a_nearly_full_disk_is_not_filled(tmp_path):
@@ -103,10 +104,12 @@ async def test_two_streams_too_long_to_show_are_saved_apart(tmp_path):
         argv=["sh", "-c", command], cwd=tmp_path, env=os.environ, timeout_s=9, outputs=tmp_path / "outputs"
     )
     kept = (await run_spooled(spec)).kept
-    assert [line.split(" are in ")[0] for line in kept] == [
-        "--- all 48894 bytes of stdout (search_files finds lines in it)",
-        "--- all 48894 bytes of stderr (search_files finds lines in it)",
-    ]
+    assert [line.split(" are in ")[0] for line in kept] == snapshot(
+        [
+            "--- all 48894 bytes of stdout (search_files finds lines in it)",
+            "--- all 48894 bytes of stderr (search_files finds lines in it)",
+        ]
+    )
     assert len(list((tmp_path / "outputs").iterdir())) == 2
 
 

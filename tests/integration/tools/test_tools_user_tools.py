@@ -4,6 +4,7 @@ import sys
 from itertools import accumulate
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.user.tools import MAX_PARALLEL_LOADS, UserToolEnv, load_user_tools
@@ -97,7 +98,7 @@ async def test_a_typed_and_documented_function_becomes_a_tool(load, root):
     assert list(tools) == ["forecast", "later"]
     assert notices == ()
     tool = tools["forecast"]
-    assert tool.description == "Tell the weather of a city."
+    assert tool.description == snapshot("Tell the weather of a city.")
     assert tool.category == "python"
     assert tool.schema == {
         "type": "object",

@@ -1,6 +1,7 @@
 """Gates and checks that pass only with the work's version of the files that decide what they find."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
@@ -72,7 +73,7 @@ async def test_tests_that_fail_with_their_former_settings_leave_a_doubt(project)
     laxer = STRICT.replace("filterwarnings = error\n", "").format("markers =\n    quick\n")
     work = {"pytest.ini": laxer, "test_a.py": WARNS.format("a")}
     found = await project.doubts({"b.py": ""}, work, gate=TEST)
-    assert found == {"settings_changed": "test fails with pytest.ini as before the work: test_a.py::test_a"}
+    assert found == snapshot({"settings_changed": "test fails with pytest.ini as before the work: test_a.py::test_a"})
 
 
 @pytest.mark.parametrize(

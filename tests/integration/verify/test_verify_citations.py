@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.audit import Audit
 from scaffold.core.review import Citation, Review
@@ -60,11 +61,13 @@ async def test_a_deleted_line_is_cited_as_it_was_before_the_change(harness):
     await harness.sh("git rm -q list; echo new > new; git add .; git commit -qm changed")
     deleted, fresh = ("list", 3, "", True), ("new", 1, "", True)
     assert await lacking(harness, deleted, ("new", 1), base=base) == []
-    assert await lacking(harness, deleted, ("list", 3), fresh) == [
-        "list:3 (before the change)",
-        "list:3",
-        "new:1 (before the change)",
-    ]
+    assert await lacking(harness, deleted, ("list", 3), fresh) == snapshot(
+        [
+            "list:3 (before the change)",
+            "list:3",
+            "new:1 (before the change)",
+        ]
+    )
 
 
 async def judged(harness, answer, *asked, specification="spec"):
@@ -96,7 +99,7 @@ async def test_an_audit_may_cite_more_than_one_command_can_name(harness):
     asked = [each["id"] for each in said]
     found = await judged(harness, json.dumps({"requirements": [*said, {"id": "X", "verdict": "met"}]}), *asked)
     assert {each.verdict for each in found.audit.requirements} == {"unclear"}
-    assert found.complaints[-1] == "X: you were not asked about it"
+    assert found.complaints[-1] == snapshot("X: you were not asked about it")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import needs
@@ -97,13 +98,15 @@ async def test_tests_that_pass_leave_no_doubt(project, tests, command):
 async def test_what_cannot_be_shown_to_pass_is_a_doubt(project):
     """BX-5: a skip that the work decides, and a runner behind other programs."""
     skips = await project.point(SKIPS, f"EXACT = False\n\n\n{CALC}{DIV}", f"{PYTEST} test_div.py")
-    assert skips == ("pass", [], [("tests_not_passed", "test_div.py::test_div is skipped now")])
+    assert skips == snapshot(("pass", [], [("tests_not_passed", "test_div.py::test_div is skipped now")]))
 
 
 async def test_a_failure_that_another_program_may_excuse_is_a_doubt(project):
     """BX-5: only the exit code of a runner alone says for certain that its tests passed."""
     found = await project.point(RED, LATE, f"{PYTEST} test_div.py && true", direct=False)
-    assert found == ("pass", [], [("tests_not_passed", "test_div.py::test_div fails, although its check passes")])
+    assert found == snapshot(
+        ("pass", [], [("tests_not_passed", "test_div.py::test_div fails, although its check passes")])
+    )
 
 
 @pytest.mark.slow
@@ -111,14 +114,14 @@ async def test_a_check_that_ends_while_its_runner_starts_misses_its_point(projec
     """BX-5: on the import of a conftest.py."""
     work = {"calc.py": CALC, "conftest.py": "import os\n\nos._exit(0)\n"}
     found = await project.point(RED, work, f"{PYTEST} test_div.py")
-    assert found == ("pass", ["- test_div.py::test_div did not run to its end"], [])
+    assert found == snapshot(("pass", ["- test_div.py::test_div did not run to its end"], []))
 
 
 async def test_a_check_whose_tests_are_no_longer_seen_is_a_doubt(project):
     """BX-5: a script of the work runs no runner, or one whose environment is its own."""
     command = f"test -f run.sh && sh run.sh || {PYTEST} test_div.py"
     found = await project.point(RED, {"run.sh": "exit 0\n"}, command, direct=False)
-    assert found == ("pass", [], [("tests_not_passed", "test_div.py::test_div was not seen")])
+    assert found == snapshot(("pass", [], [("tests_not_passed", "test_div.py::test_div was not seen")]))
 
 
 INNER = (

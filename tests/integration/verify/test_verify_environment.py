@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import bubblewrap_or_skip, sandbox_or_skip
 from integration.verify.builders import PYTHON, EnvironmentSetup, check_output, run_check
@@ -104,7 +105,9 @@ async def test_a_failed_setup_is_reported_in_full_and_retried(project):
     """BX-4: with its command, its exit code and the end of its output."""
     failed = await project.prepare("npm ci", "echo no space left >&2; exit 3")
     assert isinstance(failed, NotReady)
-    assert failed.what == "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
+    assert failed.what == snapshot(
+        "the set-up command `echo no space left >&2; exit 3` exited with code 3: no space left"
+    )
     assert failed.detail == "no space left"
     assert await project.harness.sh("git worktree list | wc -l") == "1"
     assert isinstance(await project.prepare("npm ci", "echo no space left >&2; exit 3"), NotReady)

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.verify.builders import run_gate_once, tree_in, write_files
@@ -168,7 +169,7 @@ async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
 async def test_without_pytest_the_gate_is_an_error(tmp_path):
     gate = Gate(kind="test", command="python -S -m pytest", runner="pytest")
     shown = await run_gate_once(write_files(tmp_path, {"test_a.py": "def test_a(): pass\n"}), gate)
-    assert (shown.problem, shown.detail.splitlines()[0]) == ("error", "pytest is not installed here.")
+    assert (shown.problem, shown.detail.splitlines()[0]) == snapshot(("error", "pytest is not installed here."))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.verify.builders import run_gate_once, tree_in, write_files
@@ -155,10 +156,12 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
     write_files(tmp_path, {"a.py": "import os\nimport sys\n", "b.py": "number: int = 'one'\n"})
     ruff = await run_gate_once(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
     assert dict(ruff.counts) == {"a.py: F401": 2}
-    assert [said.replace("[*] ", "") for said in ruff.messages["a.py: F401"]] == [
-        "a.py: F401 `os` imported but unused",
-        "a.py: F401 `sys` imported but unused",
-    ]
+    assert [said.replace("[*] ", "") for said in ruff.messages["a.py: F401"]] == snapshot(
+        [
+            "a.py: F401 `os` imported but unused",
+            "a.py: F401 `sys` imported but unused",
+        ]
+    )
     mypy = await run_gate_once(
         tmp_path, Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings")
     )

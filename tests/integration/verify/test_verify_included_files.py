@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import sandbox_or_skip
@@ -138,7 +139,7 @@ async def test_a_checkout_gets_the_files_as_they_were_and_gets_them_again(projec
             await check_output(tree, change)
             async with reprovision(environment, top):
                 await worktree.reset_and_clean(tree.git, tree.commit)
-            assert (top / "data/deep/run").read_text() == "content of data/deep/run\n"
+            assert (top / "data/deep/run").read_text() == snapshot("content of data/deep/run\n")
             assert (top / ".env").read_text() == "content of .env\n"
             assert await check_output(tree, "git status --porcelain") == ""
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import sandbox_or_skip
@@ -146,7 +147,7 @@ async def test_a_unix_socket_at_landlock_is_not_checkable(tmp_path):
     write_files(top, {"test_a.py": test})
     tree = structs.replace(tree_in(top), sandbox=await sandbox_at("landlock", top, out))
     found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
-    assert dict(found.refused) == {"test_a.py::test_a": "a system call was refused in the sandbox (EPERM)"}
+    assert dict(found.refused) == snapshot({"test_a.py::test_a": "a system call was refused in the sandbox (EPERM)"})
     problem = unready_reason(found, given=False)
     assert problem is not None
     assert "none of its tests pass (1 ran); 1 test not checkable here: test_a.py::test_a (" in problem.what
@@ -271,4 +272,4 @@ def test_what_the_user_may_not_access_either_is_not_the_sandboxs_doing(tmp_path)
 
 def test_many_tests_are_counted_and_three_named():
     text = describe_refused({f"t{number}": "why" for number in range(5)})
-    assert text == "5 tests not checkable here: t0 (why), t1 (why), t2 (why) and 2 more"
+    assert text == snapshot("5 tests not checkable here: t0 (why), t1 (why), t2 (why) and 2 more")

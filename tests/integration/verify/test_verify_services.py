@@ -9,6 +9,7 @@ import sys
 from contextlib import AsyncExitStack
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
@@ -196,7 +197,7 @@ async def test_unhealthy_services_are_reported_and_stopped(project, docker, port
     await project.commit({"compose.yaml": "broken\n"})
     services = Services((f"compose @{port}",), await means_of(project))
     found = await prove_services(services, None, trusted=True)
-    assert found.what == (
+    assert found.what == snapshot(
         "the compose services could not be started: "
         "`docker compose -p scaffold_run_1 up --detach --wait` exited with code 1: service db is unhealthy"
     )

@@ -1,6 +1,7 @@
 """Repetitions of checks and new tests that passed: what fails then, and what failed before, too."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
@@ -109,5 +110,7 @@ async def test_tests_that_are_flaky_with_the_work_alone_leave_a_doubt(project, t
     base = {"test_a.py": f"{often}\n\ndef test_a():\n    pass\n"}
     tests = [f"test_a.py::test_{name}" for name in "abc"]
     found = await project.flaky(base, {"work": "work"}, tests)
-    assert found == [("flaky_tests", "failed and then passed unchanged, as never without the work: test_a.py::test_a")]
+    assert found == snapshot(
+        [("flaky_tests", "failed and then passed unchanged, as never without the work: test_a.py::test_a")]
+    )
     assert await project.flaky({"work": "base"}, {"work": "more"}, tests[1:]) == []

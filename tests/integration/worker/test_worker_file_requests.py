@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import LONG_S, NOBODY_S, human
@@ -85,7 +86,7 @@ async def test_what_judges_the_work_is_never_granted_by_rule(harness, entry):
     assert harness.action(run, "a").state == blocked_on_inbox(item.id)
     assert item.text == f"a asks to change files that judge its work: {entry}"
     assert item.detail["files"] == [entry]
-    assert item.detail["reason"] == "the task needs it"
+    assert item.detail["reason"] == snapshot("the task needs it")
     assert item.detail["judging"]
     assert grants(harness, run) == [("README", "rule")]
 
@@ -178,8 +179,8 @@ async def test_a_reviewer_decides_before_a_human_is_asked(harness, answer, grant
     )
     _, results, _ = await worked(harness, run, *replies, reviewer=reviewer)
     (question,) = asked
-    assert (question.entries, question.reason) == (("tests/test_it.py",), "the task needs it")
-    assert question.judging == {"tests/test_it.py": "is an existing test or test data"}
+    assert (question.entries, question.reason) == snapshot((("tests/test_it.py",), "the task needs it"))
+    assert question.judging == snapshot({"tests/test_it.py": "is an existing test or test data"})
     assert grants(harness, run) == granted
     assert answer.why in results[0][0]
     assert results[1][0] == ("Declared already: tests/test_it.py" if answer.approved else results[0][0])

@@ -1,6 +1,7 @@
 """Changes of protected files, which a human approves before they are submitted."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.worker.builders import claimed_attempt
 from scaffold.core.errors import HumanDecisionRequired
@@ -54,7 +55,7 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
         decide(harness, run, "rejected", answer="not today")
         given_up = await approve_protected_change(working, head)
         assert given_up.permanent
-        assert given_up.error == "a human rejected the change to login.sql: not today"
+        assert given_up.error == snapshot("a human rejected the change to login.sql: not today")
 
 
 @pytest.mark.parametrize(

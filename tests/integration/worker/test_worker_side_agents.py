@@ -1,5 +1,6 @@
 """Agents that advise on an attempt: who pays for them, and what is told while their model is away."""
 
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from fakes import cassette_model
@@ -45,7 +46,9 @@ async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its
         agent = SideAgent(made, judge(), "reviewer")
         for _ in range(2):
             await agent.turn("Is it right?")
-    assert notices(harness, run) == ["a waits for the model of its reviewer, for 30 s at least: it does not answer"]
+    assert notices(harness, run) == snapshot(
+        ["a waits for the model of its reviewer, for 30 s at least: it does not answer"]
+    )
     (booking,) = harness.store.bookings.of_run(run.id)
     assert (booking.spender.role, booking.spender.model) == ("reviewer", "cassette:/judge.yaml")
     assert (booking.usage.requests, booking.usage.counted_tokens) == (2, 620)

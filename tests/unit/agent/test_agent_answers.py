@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import ECHO, RecordingModel, ScriptedModel, agent, call_entry, cassette_model, text_reply, tool
 from scaffold.agent.toolbox import RESULT_LIMIT
@@ -22,12 +23,14 @@ async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     model = RecordingModel(cassette_model(call_entry(1, *calls), CassetteEntry(text="ok")))
     await agent(model, ECHO).turn("go")
     unknown, wrong, right = results_of(model.requests[1])
-    assert unknown == (
-        "ecko",
-        "There is no tool `ecko`. Did you mean `echo`? echo needs `text` (string). The tools are: echo.",
-        True,
+    assert unknown == snapshot(
+        (
+            "ecko",
+            "There is no tool `ecko`. Did you mean `echo`? echo needs `text` (string). The tools are: echo.",
+            True,
+        )
     )
-    assert wrong == ("echo", "Not run: echo needs `text` (string); echo has no `txt`, it takes `text`.", True)
+    assert wrong == snapshot(("echo", "Not run: echo needs `text` (string); echo has no `txt`, it takes `text`.", True))
     assert right == ("echo", "<fine>", False)
 
 
@@ -71,7 +74,7 @@ async def test_a_tool_that_raises_becomes_a_failed_result_and_the_turn_continues
     )
     await agent(model, tool("burst", burst), ECHO).turn("go")
     broke, fine = results_of(model.requests[1])
-    assert broke == ("burst", "burst crashed: KeyError: 'no such thing'", True)
+    assert broke == snapshot(("burst", "burst crashed: KeyError: 'no such thing'", True))
     assert fine == ("echo", "<b>", False)
 
 

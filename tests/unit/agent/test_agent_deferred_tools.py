@@ -2,6 +2,8 @@
 
 import json
 
+from inline_snapshot import snapshot
+
 from fakes import CALLER, FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, text_reply
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.deferred_tools import LOAD_TOOLS
@@ -51,7 +53,9 @@ async def test_a_group_is_offered_after_it_was_asked_for_behind_what_was_offered
     assert offered(model) == [always, [*always, "add", "subtract"], [*always, "add", "subtract"]]
     assert model.requests[1].tools is model.requests[2].tools, "measured once"
     results = [part for message in worker.conversation.kept for part in message.parts if isinstance(part, ToolResult)]
-    assert [each.content for each in results] == ["From your next message on, you have: add, subtract.", "add was run"]
+    assert [each.content for each in results] == snapshot(
+        ["From your next message on, you have: add, subtract.", "add was run"]
+    )
     assert worker.tokens - before > 20, "the room that they take is known"
 
 

@@ -1,4 +1,5 @@
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import MemoryHistory, RecordingModel, ScriptedModel, agent, cassette_model, text_reply
 from scaffold.agent.context.compaction import NO_IMAGE, fit_messages
@@ -53,7 +54,7 @@ async def test_a_single_message_that_is_too_long_loses_its_middle_with_a_notice(
     words = model.requests[0].messages[0].parts[0].text
     assert (words[:5], words[-3:]) == ("begin", "end")
     [notice] = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
-    assert notice == "the conversation was shortened: its longest texts were cut"
+    assert notice == snapshot("the conversation was shortened: its longest texts were cut")
 
 
 async def test_an_unknown_window_is_never_full():

@@ -1,4 +1,5 @@
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.modes import MODES, CurrentMode, mode_instructions, parse_mode, switch_mode_tool
 from scaffold.core.errors import UsageError
@@ -19,7 +20,7 @@ async def test_an_agent_can_change_its_mode():
     modes = CurrentMode("plan", kept.append)
     tool = switch_mode_tool(modes)
     output = await tool.run({"mode": "debug"})
-    assert (output.content, output.failed) == ("The mode is now debug (it was plan).", False)
+    assert (output.content, output.failed) == snapshot(("The mode is now debug (it was plan).", False))
     assert (modes.current, kept, tool.category) == ("debug", ["debug"], "memory")
 
 

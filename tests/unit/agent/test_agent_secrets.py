@@ -1,6 +1,7 @@
 """Secrets are hidden from a model, which cannot write in their place."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import tool
 from scaffold.agent.toolbox import Toolbox
@@ -44,7 +45,7 @@ async def test_tool_errors_reach_the_model_without_secrets():
     answer = await Toolbox([tool("go", fail, text="string")], REDACTOR).result(
         ToolCall("c", "go", {"text": "hunter22"})
     )
-    assert answer.content == "go crashed: OSError: cannot reach https://me:[redacted:password]@host"
+    assert answer.content == snapshot("go crashed: OSError: cannot reach https://me:[redacted:password]@host")
     unknown = await Toolbox([], REDACTOR).result(ToolCall("c", SECRET, {}))
     assert SECRET not in unknown.content
 

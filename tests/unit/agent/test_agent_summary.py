@@ -1,4 +1,5 @@
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.context.call_summary import ToolEffects, describe_call
 from scaffold.agent.context.conversation import Conversation
@@ -33,16 +34,18 @@ STORY = [
 def test_a_summary_lists_requests_replies_and_calls_in_order():
     """RA-10: deterministic, by code; tool results shrink to how they ended."""
     effects = ToolEffects(reading=frozenset({"read_file"}))
-    assert extend_summary("", STORY, 10_000, effects).split("\n") == [
-        "- user: Fix the",
-        "    clock.",
-        "  [an image]",
-        "- you: I look first.",
-        "- read: read_file `clock.py`: clock.py: total_lines 3, range 1-3",
-        "- tool: shell `make test`: failed: exit code 2 after 1.0 s … boom",
-        "- you: The clock was late.",
-        "- user: Thanks.",
-    ]
+    assert extend_summary("", STORY, 10_000, effects).split("\n") == snapshot(
+        [
+            "- user: Fix the",
+            "    clock.",
+            "  [an image]",
+            "- you: I look first.",
+            "- read: read_file `clock.py`: clock.py: total_lines 3, range 1-3",
+            "- tool: shell `make test`: failed: exit code 2 after 1.0 s … boom",
+            "- you: The clock was late.",
+            "- user: Thanks.",
+        ]
+    )
 
 
 def test_a_summary_parses_back_even_if_its_text_looks_like_entries():
@@ -115,26 +118,30 @@ def test_a_call_without_a_result_is_marked_as_such():
 def test_a_recap_lists_the_request_the_work_the_last_state_and_the_cost():
     """RA-10: recap on resume."""
     usage = Usage(input_tokens=12_345, cached_input_tokens=9_000, output_tokens=678, cost_usd=0.12, requests=3)
-    assert recap(Conversation(STORY), usage, model="openai:x").split("\n") == [
-        "Resuming: Fix the clock. [an image]",
-        "Last request: Thanks.",
-        "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s … boom",
-        "Last reply: The clock was late.",
-        "Stopped: before the model replied",
-        "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",
-    ]
+    assert recap(Conversation(STORY), usage, model="openai:x").split("\n") == snapshot(
+        [
+            "Resuming: Fix the clock. [an image]",
+            "Last request: Thanks.",
+            "Done: 2 tool calls, the last: shell `make test`: failed: exit code 2 after 1.0 s … boom",
+            "Last reply: The clock was late.",
+            "Stopped: before the model replied",
+            "Used so far: 12,345 tokens in (9,000 cached), 678 out, 3 requests, $0.12, openai:x",
+        ]
+    )
 
 
 def test_a_recap_includes_what_is_only_in_the_summary():
     """RA-10."""
     *before, last = STORY[:-1]
     lines = recap(Conversation([last], extend_summary("", before, 9_000)), Usage(cost_usd=None)).split("\n")
-    assert lines[0] == "Resuming: Fix the clock. [an image]"
+    assert lines[0] == snapshot("Resuming: Fix the clock. [an image]")
     assert "Done: 2 tool calls" in lines[1]
-    assert lines[-2:] == [
-        "Stopped: after the model's last reply",
-        "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown",
-    ]
+    assert lines[-2:] == snapshot(
+        [
+            "Stopped: after the model's last reply",
+            "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown",
+        ]
+    )
 
 
 def test_a_recap_of_a_conversation_interrupted_in_a_tool_says_so():

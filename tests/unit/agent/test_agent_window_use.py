@@ -1,3 +1,5 @@
+from inline_snapshot import snapshot
+
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.context.window_use import conversation_parts
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
@@ -14,13 +16,15 @@ def test_a_conversation_is_divided_into_its_parts_without_a_rest():
         summary="earlier",
     )
     parts = conversation_parts(conversation)
-    assert [part.name for part in parts] == [
-        "summary of earlier messages",
-        "your messages",
-        "replies and tool calls",
-        "results of find",
-        "results of look",
-    ]
+    assert [part.name for part in parts] == snapshot(
+        [
+            "summary of earlier messages",
+            "your messages",
+            "replies and tool calls",
+            "results of find",
+            "results of look",
+        ]
+    )
     assert [part.size for part in parts[1:]] == [11, 7 + 12, 50, 5]
     assert sum(part.size for part in parts) == conversation.size
 

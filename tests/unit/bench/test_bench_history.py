@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from replay.commits import Change, Wanted, contract_of, find_changes, is_code, is_test, patch_of, read_change
 from replay.history import Replayed, summary
@@ -54,7 +55,7 @@ def test_a_refusal_has_the_reason_of_the_first_attempt_and_what_blocked_it():
     gate = {"name": "test", "verdict": "new_failure", "tests": {"test_add": "new_failure"}, "detail": "1 failed"}
     last = {"results": [{"name": "pytest", "verdict": "fail", "detail": "boom"}], "gates": [gate]}
     ending = ending_of(status_of(status="failed", facts=[], attempts=[REFUSED, IDLE]), last)
-    assert (ending.outcome, ending.reason) == ("refused", "new_failure in test")
+    assert (ending.outcome, ending.reason) == snapshot(("refused", "new_failure in test"))
     assert ending.failed == ("pytest: fail\nboom", "test: new_failure\n  new_failure test_add\n1 failed")
 
 

@@ -11,6 +11,7 @@ import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.cells import cell_len
 
 from scaffold.cli.render.layout import MIN_COLUMNS, PROSE_COLUMNS, UNLIMITED, Layout, layout_for
@@ -52,11 +53,13 @@ def test_a_pipe_or_a_closed_stream_has_no_limit():
 
 def test_a_reason_is_wrapped_on_a_terminal_and_whole_in_a_pipe():
     head = click.style("run x failed", bold=True) + ": "
-    assert [click.unstyle(line) for line in Layout(60).prose(head, REASON, hang=2)] == [
-        "run x failed: g: the supervisor's model cannot be used: the",
-        "  cassette /home/you/work/cassettes/planner.yaml is not",
-        "  there",
-    ]
+    assert [click.unstyle(line) for line in Layout(60).prose(head, REASON, hang=2)] == snapshot(
+        [
+            "run x failed: g: the supervisor's model cannot be used: the",
+            "  cassette /home/you/work/cassettes/planner.yaml is not",
+            "  there",
+        ]
+    )
     assert Layout().prose(head, REASON, hang=2) == [f"{head}{REASON}"]
 
 
@@ -67,9 +70,11 @@ def test_sentences_have_shorter_lines_than_a_wide_terminal_and_data_have_not():
 
 
 def test_text_that_only_introduces_something_is_cut():
-    assert Layout(40).cut("a request of many words that goes on\nand on", 10) == "a request of many w… (+1 line)"
-    assert (
-        Layout().cut("a request of many words that goes on\nand on") == "a request of many words that goes on (+1 line)"
+    assert Layout(40).cut("a request of many words that goes on\nand on", 10) == snapshot(
+        "a request of many w… (+1 line)"
+    )
+    assert Layout().cut("a request of many words that goes on\nand on") == snapshot(
+        "a request of many words that goes on (+1 line)"
     )
 
 

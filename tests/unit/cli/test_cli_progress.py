@@ -1,5 +1,7 @@
 """Progress messages of a run."""
 
+from inline_snapshot import snapshot
+
 from scaffold.cli.render.live.progress import event_sentence
 from scaffold.core.events import ActionStatusChanged, FactStateChanged, FilesGranted
 from scaffold.core.ids import ActionKey, Commit
@@ -10,7 +12,9 @@ def test_a_failed_action_is_one_line_whatever_its_checks_printed():
     event = ActionStatusChanged(
         ActionKey("store"), "failed", "gate_failed in attempt 2 of 3: test\n- a::b: new failure\nFF  [100%]"
     )
-    assert event_sentence(event) == "failed   store: gate_failed in attempt 2 of 3: test (more: `scaffold status`)"
+    assert event_sentence(event) == snapshot(
+        "failed   store: gate_failed in attempt 2 of 3: test (more: `scaffold status`)"
+    )
 
 
 def test_a_waiting_action_without_a_reason_shows_none():
@@ -20,9 +24,9 @@ def test_a_waiting_action_without_a_reason_shows_none():
 def test_granted_files_are_a_line_with_who_granted_them():
     """AL-9, BX-13."""
     granted = FilesGranted(ActionKey("store"), ("a.py", "b.py", "c.py", "d.py"), "rule", "needed")
-    assert event_sentence(granted) == "files    store: a.py, b.py, c.py and 1 more granted by rule"
+    assert event_sentence(granted) == snapshot("files    store: a.py, b.py, c.py and 1 more granted by rule")
     approved = FilesGranted(ActionKey("store"), ("conftest.py",), "human", "needed")
-    assert event_sentence(approved) == "files    store: conftest.py granted by you"
+    assert event_sentence(approved) == snapshot("files    store: conftest.py granted by you")
 
 
 def test_a_fact_that_only_orders_steps_is_no_line():
@@ -30,4 +34,4 @@ def test_a_fact_that_only_orders_steps_is_no_line():
     lines = [
         event_sentence(FactStateChanged("shop", "a", "holds", Commit("c" * 40), orders)) for orders in (True, False)
     ]
-    assert lines == [None, "fact     a holds at cccccccc"]
+    assert lines == snapshot([None, "fact     a holds at cccccccc"])

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices, wrap_choices
@@ -114,7 +115,9 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(s
     session.clock.advance(0.6)
     assert answer_choices(session.questions) == "y yes   n no   r no, because   a don't ask again   (1 more)"
     await session.ask(RUN)
-    assert answer_choices(session.questions) == "y yes to all 2   n no   r no, because   a don't ask again   (1 more)"
+    assert answer_choices(session.questions) == snapshot(
+        "y yes to all 2   n no   r no, because   a don't ask again   (1 more)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.cells import set_cell_size
 from rich.text import Text
 
@@ -86,7 +87,9 @@ def test_a_diff_of_equal_texts_is_empty_and_a_long_one_is_bounded():
     assert (long.added, long.removed) == (1_000, 0)
     assert [line.kind for line in line_diff("a", "a\n").lines] == ["removed", "added"]
     assert long.lines[-1].text == "600 more lines"
-    assert line_diff("x\n" * 9_000, "y\n" * 9_000).lines[0].text == "9,000 lines became 9,000: too many to compare"
+    assert line_diff("x\n" * 9_000, "y\n" * 9_000).lines[0].text == snapshot(
+        "9,000 lines became 9,000: too many to compare"
+    )
 
 
 @given(st.text("ab\n", max_size=30), st.text("ab\n", max_size=30))
@@ -123,7 +126,7 @@ def test_an_idle_status_line_is_not_busy_and_shows_an_unknown_cost():
 def test_a_status_sentence_has_words_for_everything():
     """RA-18: a screen reader spells symbols."""
     state = StatusLineState(model="m:x", mode="plan", activity="running shell", busy_s=61.0, input_tokens=12_340)
-    assert status_sentence(state) == "running shell for 1m01s, 12.3k tokens in, 0 out, $0.00, m:x, mode plan"
+    assert status_sentence(state) == snapshot("running shell for 1m01s, 12.3k tokens in, 0 out, $0.00, m:x, mode plan")
     idle = StatusLineState(model="m:x", mode="default", activity="", cost_usd=None, window=0.4, agents=2)
     assert status_sentence(idle).startswith("0 tokens in, 0 out, 40% of window, 2 agents, cost unknown")
 
@@ -132,8 +135,8 @@ def test_a_plain_terminal_gets_words_instead_of_symbols():
     """RA-18."""
     drawn = Renderer(width=60, colours=False, plain=True)
     args = {"command": "make test"}
-    assert drawn.result("shell", args, "exit code 0", failed=False) == "ran shell make test\n  exit code 0"
-    assert drawn.result("shell", args, "exit code 2", failed=True) == "failed: shell make test\n  exit code 2"
+    assert drawn.result("shell", args, "exit code 0", failed=False) == snapshot("ran shell make test\n  exit code 0")
+    assert drawn.result("shell", args, "exit code 2", failed=True) == snapshot("failed: shell make test\n  exit code 2")
     assert drawn.error("no", "do") == "error: no\n  do"
 
 

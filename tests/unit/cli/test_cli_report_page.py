@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, some_evidence
 from scaffold.cli.render.html.page import report_page
@@ -166,10 +167,12 @@ def test_pictures_have_a_text_in_their_place_and_tables_their_headings():
     store = an_action("store", goal=GOAL, effects=("store_works",), state=Completed())
     page = page_of(a_view([store], attempts=[an_attempt(store, outcome="landed")]))
     pictures = [each["aria-label"] for each in page.elements("div") if each.get("role") == "img"]
-    assert pictures == [
-        "Plan of shop: 1 completed. The table of actions below has the same in words.",
-        "Timeline of the agents. The table of attempts below has the same in words.",
-    ]
+    assert pictures == snapshot(
+        [
+            "Plan of shop: 1 completed. The table of actions below has the same in words.",
+            "Timeline of the agents. The table of attempts below has the same in words.",
+        ]
+    )
     assert {each["scope"] for each in page.elements("th")} == {"col", "row"}
     assert all(each["aria-label"] for each in page.elements("div") if each.get("role") == "region")
     assert "action-1" in page.values("id")
@@ -220,10 +223,12 @@ def test_costs_are_split_by_goal_role_and_model():
     split = [
         [(each.name, each.agents, each.usage.cost_usd) for each in lines] for lines in (costs.by_goal, costs.by_role)
     ]
-    assert split == [
-        [("shop", 4, None), ("planning of the run", 1, 0.25)],
-        [("implementation", 3, None), ("planner", 1, 0.25), ("supervisor", 1, 0.25)],
-    ]
+    assert split == snapshot(
+        [
+            [("shop", 4, None), ("planning of the run", 1, 0.25)],
+            [("implementation", 3, None), ("planner", 1, 0.25), ("supervisor", 1, 0.25)],
+        ]
+    )
     assert [(each.name, each.usage.requests) for each in costs.by_model] == [
         ("m2", 1),
         ("m1", 4),

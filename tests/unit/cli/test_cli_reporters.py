@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.cli.render.reporters import TextReporter, reporter_for
 from scaffold.core.conversation import (
@@ -62,7 +63,7 @@ def test_the_stream_is_one_event_per_line_from_session_to_result(capsys):
     assert [event.pop("type") for event in events] == [
         *("session", "thinking", "text", "text", "tool_call", "approval", "tool_result", "notice", "notice", "result")
     ]
-    assert events[-2] == {"notice": "news", "text": "Your subagent sub-1 ended"}
+    assert events[-2] == snapshot({"notice": "news", "text": "Your subagent sub-1 ended"})
     assert "".join(event["text"] for event in events[2:4]) == "I will look"
     assert events[4]["args"] == {"path": "a"}
     assert events[-1] == dict(END)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from rich.cells import cell_len
 
 from builders import make_settings
@@ -176,7 +177,7 @@ def test_a_planning_turn_shows_how_long_it_takes_already():
     """AL-26: whose turn it is, about which goal, and since when."""
     turn = worker(1, role="supervisor", action="store", attempt=None, phase="decompose")
     row = frame_lines(run_view(turn), 100, 24)[-1]
-    assert " ".join(row.split()) == (
+    assert " ".join(row.split()) == snapshot(
         "▶ supervisor shop: store decompose shell: python -m pytest -q tests 1 m 00 s $0.12"
     )
 
@@ -197,10 +198,12 @@ def test_in_a_pipe_a_sentence_tells_each_command_and_what_the_run_waits_for():
     around = Activity(label="proves the work", is_whole=False, surrounds=True)
     outer = worker(2, activity=msgspec.structs.replace(proving().activity, work=around))
     run = msgspec.structs.replace(RUN, waits_for="anthropic, which does not answer")
-    assert work_lines(run_view(proving(), outer, run=run)) == [
-        "running  endpoint-1#1: test `python -m pytest -q tests` (last 1 m 10 s)",
-        "waits    for anthropic, which does not answer",
-    ]
+    assert work_lines(run_view(proving(), outer, run=run)) == snapshot(
+        [
+            "running  endpoint-1#1: test `python -m pytest -q tests` (last 1 m 10 s)",
+            "waits    for anthropic, which does not answer",
+        ]
+    )
 
 
 def test_what_the_run_waits_for_is_wrapped_and_not_cut():
@@ -223,9 +226,9 @@ def test_many_goals_are_counted_too():
 
 
 def test_a_run_without_workers_says_so():
-    assert frame_lines(run_view(), 80, 24)[-1] == "  No agent is working."
+    assert frame_lines(run_view(), 80, 24)[-1] == snapshot("  No agent is working.")
     over = run_view(run=msgspec.structs.replace(RUN, state=Paused("the budget is used up")), status="paused")
-    assert frame_lines(over, 80, 24)[-1] == "  paused: the budget is used up"
+    assert frame_lines(over, 80, 24)[-1] == snapshot("  paused: the budget is used up")
 
 
 def test_without_a_screen_nothing_is_left_out():
@@ -279,7 +282,7 @@ def test_a_watched_run_has_a_line_for_each_change_in_a_pipe(capsys):
     assert printed(later) == []
     acting = run_view(worker(1), worker(2, last_activity=LastActivity(NOW, "shell: ls")))
     assert printed(acting) == ["▶ endpoint-2#1  executing  shell: ls  0 s ago  $0.12"]
-    assert printed(run_view()) == ["  No agent is working."]
+    assert printed(run_view()) == snapshot(["  No agent is working."])
     assert printed(None) == []
 
 

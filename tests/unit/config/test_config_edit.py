@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from ruamel.yaml.error import YAMLError
 
 from scaffold.config.edit import set_in_file, with_setting
@@ -86,7 +87,7 @@ def test_the_refusal_says_what_to_write(tmp_path):
         with_setting(path.read_text(), "environment", ("C",))
     with pytest.raises(UsageError) as caught:
         set_in_file(path, "environment", ("C",))
-    assert caught.value.fix == 'Set `environment` to ["C"] there with an editor.'
+    assert caught.value.fix == snapshot('Set `environment` to ["C"] there with an editor.')
 
 
 NAMES = st.lists(st.sampled_from("ABCD"), unique=True).map(tuple)

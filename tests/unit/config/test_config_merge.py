@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.config.file import SettingValue
 from scaffold.config.merge_rules import NO_ADDRESSES, ONLY_YOURS
@@ -92,9 +93,11 @@ def test_a_looser_value_is_ignored_with_the_reason(held, wanted, reason):
 def test_only_hosts_that_the_user_allows_are_kept():
     held = user(sandbox__hosts=("a.example", "b.example"))
     wanted = asked(sandbox__hosts=("b.example", "evil.example"))
-    assert becomes(merge_project_settings, held, wanted) == (
-        ("b.example",),
-        ["your own configuration does not have evil.example"],
+    assert becomes(merge_project_settings, held, wanted) == snapshot(
+        (
+            ("b.example",),
+            ["your own configuration does not have evil.example"],
+        )
     )
 
 

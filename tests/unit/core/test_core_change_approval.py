@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.change_approval import ChangeSubject, answers_about, approval_of, subject_of, why_outdated
@@ -53,12 +54,14 @@ def test_the_same_change_of_another_attempt_repeats_a_rejected_one():
 
 def test_each_reason_is_told_in_words():
     """AL-22."""
-    assert {other: why_outdated(OTHERS[other], CHANGE) for other in OTHERS} == {
-        "attempt": "attempt 2 has made the change anew",
-        "base": "its base is 22222222 now, it was 11111111",
-        "content": "what would land is another change, as others have changed the same files meanwhile",
-        "doubt": "its checks raise other doubts now: tests_lost",
-    }
+    assert {other: why_outdated(OTHERS[other], CHANGE) for other in OTHERS} == snapshot(
+        {
+            "attempt": "attempt 2 has made the change anew",
+            "base": "its base is 22222222 now, it was 11111111",
+            "content": "what would land is another change, as others have changed the same files meanwhile",
+            "doubt": "its checks raise other doubts now: tests_lost",
+        }
+    )
 
 
 def test_a_doubt_less_needs_no_new_answer():

@@ -1,8 +1,10 @@
+from inline_snapshot import snapshot
+
 from scaffold.core.errors import ContextOverflow, EnvironmentNotReady, HumanDecisionRequired, ScaffoldError
 
 
 def test_an_error_on_one_line_is_two_sentences():
-    assert ScaffoldError("the key is wrong", "Set another.").in_full == "the key is wrong. Set another."
+    assert ScaffoldError("the key is wrong", "Set another.").in_full == snapshot("the key is wrong. Set another.")
     assert ScaffoldError("It broke.", "Try again.").in_full == "It broke. Try again."
 
 
@@ -14,7 +16,7 @@ def test_waiting_for_a_human_names_the_inbox_item():
 
 def test_an_environment_that_is_not_ready_keeps_the_output_that_shows_why():
     error = EnvironmentNotReady("pytest cannot run", "Install it.", "No module named pytest")
-    assert (error.what, error.output) == ("pytest cannot run", "No module named pytest")
+    assert (error.what, error.output) == snapshot(("pytest cannot run", "No module named pytest"))
 
 
 def test_an_overflow_may_name_the_window():

@@ -1,6 +1,7 @@
 """Settings of a run: tiers, models, the list in which tasks are marked."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import a_run, make_settings
@@ -23,7 +24,9 @@ def test_an_attempts_time_is_set_in_minutes_and_used_in_seconds():
 def test_how_a_tier_was_chosen_is_said_only_if_the_user_did_not_choose_it():
     """AL-2."""
     chosen = TierChoice(confidence=0.95, found_words=("typo",), reason="the request has `typo`")
-    assert chosen.text("quick") == ("tier quick: the request has `typo` (confidence 0.95); `--tier` chooses another")
+    assert chosen.text("quick") == snapshot(
+        "tier quick: the request has `typo` (confidence 0.95); `--tier` chooses another"
+    )
     assert TierChoice().text("quick") == ""
 
 

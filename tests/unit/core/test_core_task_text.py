@@ -1,6 +1,7 @@
 """The text of a task: fields of their own, and one text of all of them."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.plan import ActionSpec, TaskText, full_text, headline, text_fields
 
@@ -16,13 +17,15 @@ WHOLE = TaskText(
 
 def test_the_full_text_has_every_field_as_a_paragraph():
     """AL-3: what agents are told."""
-    assert full_text(WHOLE).split("\n\n") == [
-        "A cart",
-        "Keep what is bought.",
-        "Accepted when:\n- it keeps two\n- it forgets none",
-        "To be verified: adding twice gives two",
-        "Notes: See cart.py.",
-    ]
+    assert full_text(WHOLE).split("\n\n") == snapshot(
+        [
+            "A cart",
+            "Keep what is bought.",
+            "Accepted when:\n- it keeps two\n- it forgets none",
+            "To be verified: adding twice gives two",
+            "Notes: See cart.py.",
+        ]
+    )
     assert full_text(TaskText(title="A cart", description="A cart ")) == "A cart"
     assert full_text(TaskText()) == ""
 

@@ -1,6 +1,7 @@
 """Skills, roles and commands: what is read of their files, and what is said about the rest."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.skills import MAX_LIST_CHARS, listed_skills
 from scaffold.core.extensions import Skill
@@ -18,7 +19,7 @@ SKILL = "---\nname: tests\ndescription: How tests are written.\n---\n\nWrite the
 
 def test_a_skill_has_a_name_and_a_description():
     [skill], notices = parse_skills([file(SKILL)])
-    assert (skill.name, skill.description, notices) == ("tests", "How tests are written.", ())
+    assert (skill.name, skill.description, notices) == snapshot(("tests", "How tests are written.", ()))
     assert read_prompt_file(SKILL.encode()).text == "Write them first."
 
 
@@ -52,7 +53,7 @@ def test_a_broken_skill_has_no_effect_and_is_said(text, said):
 
 def test_front_matter_that_is_no_yaml_but_plain_is_read_line_by_line():
     parsed = read_prompt_file(b"---\nname: x\ndescription: Use it when: always\n---\nbody")
-    assert parsed.head == {"name": "x", "description": "Use it when: always"}
+    assert parsed.head == snapshot({"name": "x", "description": "Use it when: always"})
 
 
 def test_aliases_cost_nothing():
@@ -63,7 +64,7 @@ def test_aliases_cost_nothing():
 def test_of_two_with_the_same_name_the_nearest_counts_and_is_said():
     skills, notices = parse_skills([file(SKILL, source="a", path="near"), file(SKILL, source="b", path="far")])
     assert [skill.file for skill in skills] == ["near"]
-    assert notices == ("b has no effect: near is the skill tests",)
+    assert notices == snapshot(("b has no effect: near is the skill tests",))
 
 
 def test_ten_thousand_skills_are_bounded_in_number_and_in_the_prompt():

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
@@ -77,7 +78,7 @@ def test_a_humans_approval_is_evidence_with_time_and_reason():
     """BX-1: a human's decision is a kind of its own."""
     (evidence,) = evidence_of(Verification(commit="m", results=()), "attempt-1", "c", THEN, [agreed()])
     assert (evidence.kind, evidence.command, evidence.at) == ("human", None, LATER)
-    assert evidence.detail == "approved as i1: I looked\na changes protected paths: auth.py"
+    assert evidence.detail == snapshot("approved as i1: I looked\na changes protected paths: auth.py")
 
 
 def test_only_approvals_of_protected_changes_on_the_same_base_count():

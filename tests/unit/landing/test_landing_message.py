@@ -1,6 +1,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import make_settings
 from scaffold.core.model import Action, Run
@@ -52,7 +53,7 @@ def test_the_commit_of_a_story_has_its_id_and_title():
         kind="compound",
         method="story",
     )
-    assert landing_message(RUN, story) == (
+    assert landing_message(RUN, story) == snapshot(
         "feat(ralph): US-001 - A cart\n\nKeep it.\n\nAccepted when:\n- it keeps two\n\n"
         "Scaffold-Run: r1\nScaffold-Action: US-001\n"
     )

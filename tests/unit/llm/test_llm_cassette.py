@@ -2,6 +2,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.conversation import (
     AssistantMessage,
@@ -153,7 +154,7 @@ async def test_an_unmatched_request_error_shows_the_entry_it_needs():
     asked = request("code_review", action="review", attempt=2, turn=3)
     with pytest.raises(ModelError) as caught:
         await answer(asked, CassetteEntry(when=RequestMatcher(role="planner")))
-    assert caught.value.what == (
+    assert caught.value.what == snapshot(
         "the cassette tape.yaml has no reply for this request: role code_review, action review, attempt 2, turn 3"
     )
     assert "`- when: {role: code_review, action: review, attempt: 2, turn: 3}`" in caught.value.fix

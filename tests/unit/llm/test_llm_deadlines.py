@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.conversation import Caller, Request, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelError
@@ -123,7 +124,7 @@ async def test_a_silent_connection_is_closed_after_the_idle_time():
     async with asyncio.timeout(5.0):
         while not heard:  # noqa: ASYNC110 - a list rings no bell
             await asyncio.sleep(0.005)
-    assert heard[0].reason == "openai:gpt-5 did not answer within 0.02 s"
+    assert heard[0].reason == snapshot("openai:gpt-5 did not answer within 0.02 s")
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking

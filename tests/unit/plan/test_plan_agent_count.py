@@ -1,6 +1,7 @@
 """The recommended number of agents: shared files, progress, limits and large plans."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, MAX_SIMULATED, advise_agent_count
@@ -69,7 +70,7 @@ def test_only_what_is_left_to_do_counts():
     facts = {"g": [f"{key}_there" for key in "abc"]}
     assert advise_agent_count(plan).agents > 1
     left = advise_agent_count(plan, progress=PlanProgress(statuses=done, facts=facts))
-    assert (left.agents, left.why) == (1, "no two actions can run in parallel")
+    assert (left.agents, left.why) == snapshot((1, "no two actions can run in parallel"))
     ended = PlanProgress(statuses=dict.fromkeys("abcde", "completed"))
     assert advise_agent_count(plan, progress=ended).agents == 1
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.plan import ActionSpec
@@ -68,7 +69,7 @@ def test_the_nearer_limit_is_shown_and_reached_first():
     assert both.share == pytest.approx(0.9)
     assert both.is_low
     assert both.reached is None
-    assert both.in_words == "90% of the budget is used: $0.90 of $1.00 and 100 of 1,000 uncached tokens"
+    assert both.in_words == snapshot("90% of the budget is used: $0.90 of $1.00 and 100 of 1,000 uncached tokens")
     assert use(usd=1.0, spent=Amount(1.0)).reached == ("$1.00", "$1.00 spent")
     tokens = use(usd=1.0, tokens=1_000, spent=Amount(0.1, 1_200))
     assert tokens.reached == (format_tokens(1_000), "1,200 used")
@@ -82,9 +83,9 @@ def test_the_nearer_limit_is_shown_and_reached_first():
 def test_an_unknown_cost_is_never_shown_as_nothing():
     """AL-21: the price of a local model is unknown, so a limit in dollars says nothing about it."""
     unknown = structs.replace(use(usd=1.0), is_cost_known=False)
-    assert unknown.in_words == "0% of the budget is used: an unknown amount of $1.00"
+    assert unknown.in_words == snapshot("0% of the budget is used: an unknown amount of $1.00")
     partly = structs.replace(use(usd=1.0, spent=Amount(0.4, 9)), is_cost_known=False)
-    assert partly.in_words == "40% of the budget is used: $0.40 and an unknown amount of $1.00"
+    assert partly.in_words == snapshot("40% of the budget is used: $0.40 and an unknown amount of $1.00")
 
 
 def test_without_a_limit_nothing_is_reached():

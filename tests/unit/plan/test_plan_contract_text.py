@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import PlanInvalid
@@ -31,16 +32,18 @@ def test_a_contract_by_itself_is_read_as_in_a_plan():
 def test_the_json_of_a_contract_has_every_field():
     """AL-8: omitted fields have their defaults."""
     shown = full_contract_document(CONTRACT)
-    assert shown["commands"] == [
-        {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None},
-        {
-            "command": "cat out",
-            "expect": "output contains two words",
-            "description": "why",
-            "required": False,
-            "timeout_s": 5.0,
-        },
-    ]
+    assert shown["commands"] == snapshot(
+        [
+            {"command": "make test", "expect": "exit 0", "description": "", "required": True, "timeout_s": None},
+            {
+                "command": "cat out",
+                "expect": "output contains two words",
+                "description": "why",
+                "required": False,
+                "timeout_s": 5.0,
+            },
+        ]
+    )
     assert shown["must_not_exist"] == ()
     assert set(full_contract_document(Contract())) == set(shown)
 

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import PlanInvalid
@@ -60,8 +61,8 @@ def test_a_cycle_is_listed_from_its_first_task():
     """OR-6."""
     finding = only(task("a", "c"), task("b", 0), task("c", "b"), task("late", "c"))
     assert (finding.code, finding.action, finding.severity) == ("cycle", "a", "error")
-    assert finding.message == "tasks wait for each other: a -> c -> b -> a"
-    assert finding.fix == "Remove one dependency, e.g. `c` of `a`."
+    assert finding.message == snapshot("tasks wait for each other: a -> c -> b -> a")
+    assert finding.fix == snapshot("Remove one dependency, e.g. `c` of `a`.")
 
 
 @pytest.mark.parametrize("place", [-1, 2])
@@ -70,13 +71,13 @@ def test_an_index_outside_the_list_is_an_unknown_dependency(place):
     finding = only(task("a", place), task("b"))
     assert (finding.code, finding.action) == ("unknown-dependency", "a")
     assert finding.message == f"task `a` depends on task {place}, but the list has 2 tasks"
-    assert finding.fix == "Name a task from 0 to 1, or its key."
+    assert finding.fix == snapshot("Name a task from 0 to 1, or its key.")
 
 
 def test_an_unknown_key_is_reported_with_a_suggestion():
     """OR-6."""
     finding = only(task("store"), task("api", "stor"))
-    assert finding.message == "task `api` depends on `stor`, which is not a task of the list"
+    assert finding.message == snapshot("task `api` depends on `stor`, which is not a task of the list")
     assert finding.fix.startswith("Did you mean `store`? ")
 
 
@@ -96,7 +97,7 @@ def test_all_errors_of_a_refused_list_are_reported_at_once():
     with pytest.raises(PlanInvalid) as caught:
         dag_goal("g", [task("a", 7), task("b", "b")])
     assert [finding.code for finding in caught.value.findings] == ["unknown-dependency", "self-dependency"]
-    assert caught.value.what == "task `a` depends on task 7, but the list has 2 tasks (and 1 more)"
+    assert caught.value.what == snapshot("task `a` depends on task 7, but the list has 2 tasks (and 1 more)")
     with pytest.raises(PlanInvalid, match=r"depends on itself$") as caught:
         dag_goal("g", [task("b", "b")])
-    assert caught.value.fix == "Remove `b` from its own dependencies."
+    assert caught.value.fix == snapshot("Remove `b` from its own dependencies.")

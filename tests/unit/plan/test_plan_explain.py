@@ -1,5 +1,7 @@
 """Explanations of a plan, and the recommended number of agents."""
 
+from inline_snapshot import snapshot
+
 from scaffold.core.contract import Check, Contract
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
@@ -86,7 +88,7 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     found = explain(shared).weaknesses
     assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
     assert found[0].message.startswith("`one`, `two` may both change `x`, so they do not run")
-    assert found[0].fix == "Let `two` wait for an effect of `one`, or assign the file to only one of them."
+    assert found[0].fix == snapshot("Let `two` wait for an effect of `one`, or assign the file to only one of them.")
 
 
 def independent(count, name="g"):
@@ -97,7 +99,7 @@ def independent(count, name="g"):
 def test_a_chain_needs_one_agent():
     """BX-18."""
     advice = advise_agent_count(plan("b", action("one", gives="a"), action("two", "a", "b")))
-    assert (advice.agents, advice.why) == (1, "no two actions can run in parallel")
+    assert (advice.agents, advice.why) == snapshot((1, "no two actions can run in parallel"))
     assert len(advice.predictions) == 1
 
 

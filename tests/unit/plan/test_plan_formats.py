@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import detect_format
@@ -88,5 +89,5 @@ def test_a_round_gets_the_whole_prompt_and_may_change_nothing():
     goal = round_goal(read_prompt_loop("Do the next thing.\n", name="PROMPT.md"), 3)
     (action,) = goal.actions
     assert (goal.name, goal.goal_state, action.key, action.method) == ("round-3", ("done:round-3",), "round-3", "round")
-    assert action.description == "Do the next thing.\n"
+    assert action.description == snapshot("Do the next thing.\n")
     assert "round 3 of at most 50" in action.notes

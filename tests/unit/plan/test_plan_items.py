@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.work_item import WorkItem
 from scaffold.plan.items import circle_in, hindrances, moved, open_parts, problem_of, ready_items
@@ -110,13 +111,13 @@ def test_a_status_follows_from_another_only_where_that_makes_sense():
     )
     assert moved(items["a"], "in_progress", items).status == "in_progress"
     begun = moved(items["a"], "in_progress", items)
-    assert moved(begun, "in_progress", items) == "it is in progress"
+    assert moved(begun, "in_progress", items) == snapshot("it is in progress")
     assert moved(items["waits"], "in_progress", items) == "it waits for a"
     assert moved(items["a"], "blocked", items, reason=" ") == "it needs a reason"
     held = moved(items["a"], "blocked", items, reason="no\nserver")
     assert (held.status, held.reason) == ("blocked", "no server")
     assert moved(items["held"], "open", items).reason == ""
-    assert moved(items["e"], "done", items) == "parts of it are open: x"
+    assert moved(items["e"], "done", items) == snapshot("parts of it are open: x")
     assert [each.id for each in open_parts(items["e"], items)] == ["x"]
     assert moved(items["over"], "in_progress", items) == "it is done"
     assert moved(items["over"], "canceled", items) == "it is done"

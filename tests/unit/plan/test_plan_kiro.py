@@ -1,6 +1,7 @@
 """Numbered task lists of Kiro: nesting, order, criteria, optional tasks, errors."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.checklist import items_of, lines_of
@@ -63,11 +64,13 @@ def by_id(text, requirements=""):
 
 
 def test_criteria_have_the_numbers_of_their_requirement_and_their_own():
-    assert read_criteria(REQUIREMENTS) == {
-        (1, 1): "WHEN one pays THEN the shop SHALL deliver\nwithin a day",
-        (1, 2): "IF it is late THEN the shop SHALL apologise",
-        (2, 1): "WHEN one returns THE shop SHALL refund",
-    }
+    assert read_criteria(REQUIREMENTS) == snapshot(
+        {
+            (1, 1): "WHEN one pays THEN the shop SHALL deliver\nwithin a day",
+            (1, 2): "IF it is late THEN the shop SHALL apologise",
+            (2, 1): "WHEN one returns THE shop SHALL refund",
+        }
+    )
 
 
 def test_tasks_are_nested_by_number_and_optional_ones_are_marked():
@@ -119,7 +122,7 @@ def test_the_criteria_that_a_task_refers_to_are_its_acceptance_criteria():
 
 def test_references_to_criteria_that_are_missing_are_warned_of():
     messages = [warning.message for warning in read(TASKS, REQUIREMENTS).warnings]
-    assert messages == ["the task refers to criterion 7.3, which requirements.md does not have"]
+    assert messages == snapshot(["the task refers to criterion 7.3, which requirements.md does not have"])
     assert read(TASKS).warnings == ()
 
 

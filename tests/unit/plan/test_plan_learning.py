@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.learning import TTL, Learning, LearningUse, Triple
 from scaffold.plan.learning.evidence import (
@@ -133,7 +134,7 @@ def test_a_score_counts_what_landed_with_it_and_without_it():
     assert (score.used, score.helped, score.withheld, score.withheld_helped, score.found) == (2, 1, 1, 1, 4)
     assert score.standing == "unproven"
     assert score.lift is None
-    assert score.too_few == "3 more with it, 2 more without it, 2 more runs"
+    assert score.too_few == snapshot("3 more with it, 2 more without it, 2 more runs")
 
 
 def test_what_happened_long_ago_counts_less():

@@ -1,4 +1,5 @@
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.plan.analysis.lint import lint
@@ -49,7 +50,7 @@ def test_an_unprovided_precondition_is_reported_with_a_suggestion():
     finding = only(linted, "unprovided-precondition")
     assert not linted.valid
     assert (finding.goal, finding.action, finding.severity) == ("g", "api", "error")
-    assert finding.message == "action `api` needs `store_work`, which no action of goal `g` makes true"
+    assert finding.message == snapshot("action `api` needs `store_work`, which no action of goal `g` makes true")
     assert finding.fix.startswith("Did you mean `store_works`? Add an action with the effect `store_work`")
 
 
@@ -70,7 +71,7 @@ def test_a_cycle_is_listed_in_order_from_its_first_action():
     """BX-7."""
     linted = report("x", action("a", "y", "x"), action("b", "z", "y"), action("c", "x", "z"))
     finding = only(linted, "cycle")
-    assert finding.message == "actions wait for each other: a -> b -> c -> a"
+    assert finding.message == snapshot("actions wait for each other: a -> b -> c -> a")
     assert finding.action == "a"
     assert "`y` of `a`" in finding.fix
 
@@ -104,7 +105,9 @@ def test_a_cycle_with_another_provider_is_not_blamed_for_the_providers_fault():
         action("d", "w", "v"),
         action("e", "v", "w"),
     )
-    assert [f.message for f in linted.findings if f.code == "cycle"] == ["actions wait for each other: d -> e -> d"]
+    assert [f.message for f in linted.findings if f.code == "cycle"] == snapshot(
+        ["actions wait for each other: d -> e -> d"]
+    )
 
 
 def test_every_cycle_of_a_connected_component_is_reported():
@@ -127,7 +130,7 @@ def test_two_cycles_in_one_component_are_found_one_after_the_other():
 def test_an_action_that_needs_its_own_effect_depends_on_itself():
     linted = report("x", action("a", "x", "x"))
     finding = only(linted, "self-dependency")
-    assert finding.message == "action `a` waits for `x`, which only the action itself provides"
+    assert finding.message == snapshot("action `a` waits for `x`, which only the action itself provides")
     assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
 
 
@@ -139,13 +142,13 @@ def test_a_goal_without_providers_is_unreachable():
     """SC-3."""
     finding = only(report("done", action("a", gives="don")), "unreachable-goal")
     assert finding.action is None
-    assert finding.message == "goal `g` is never reached: no action makes `done` true"
+    assert finding.message == snapshot("goal `g` is never reached: no action makes `done` true")
     assert finding.fix.startswith("Did you mean `don`?")
 
 
 def test_an_unreachable_goal_names_its_providers_that_cannot_run():
     finding = only(report("done", action("a", "nobody", "done")), "unreachable-goal")
-    assert finding.message == "goal `g` is never reached: `done` needs `a`, which cannot provide it"
+    assert finding.message == snapshot("goal `g` is never reached: `done` needs `a`, which cannot provide it")
 
 
 def test_keys_and_goal_names_are_unique():
@@ -203,8 +206,8 @@ def test_children_that_do_not_provide_a_parents_effect_are_an_error():
     """SC-5."""
     linted = report("a b", compound("c", gives="a b"), action("child", gives="a", parent="c"))
     assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
-    assert linted.findings[0].message == "compound `c` promises `b`, but its children never make `b` true"
-    assert linted.findings[1].message == "goal `g` is never reached: `b` needs `c`, which cannot provide it"
+    assert linted.findings[0].message == snapshot("compound `c` promises `b`, but its children never make `b` true")
+    assert linted.findings[1].message == snapshot("goal `g` is never reached: `b` needs `c`, which cannot provide it")
 
 
 def test_actions_that_wait_for_a_missing_effect_are_not_reported():
@@ -215,7 +218,7 @@ def test_actions_that_wait_for_a_missing_effect_are_not_reported():
 def test_a_child_waits_for_the_preconditions_of_its_parent():
     """SC-5."""
     linted = report("a", compound("c", "b", "a"), action("child", gives="a", parent="c"), action("pre", "a", "b"))
-    assert only(linted, "cycle").message == "actions wait for each other: c -> pre -> child -> c"
+    assert only(linted, "cycle").message == snapshot("actions wait for each other: c -> pre -> child -> c")
 
 
 def test_a_parent_that_needs_its_childs_effect_is_a_cycle():
@@ -234,12 +237,12 @@ def test_parents_inside_each_other_are_a_cycle():
     linted = report("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p"))
     finding = only(linted, "cycle")
     assert finding.message.endswith("p -> q -> p")
-    assert finding.fix == "Remove one `parent` on the cycle, e.g. that of `p`."
+    assert finding.fix == snapshot("Remove one `parent` on the cycle, e.g. that of `p`.")
 
 
 def test_a_compound_that_is_its_own_parent_depends_on_itself():
     finding = only(report("a", compound("p", gives="a", parent="p")), "self-dependency")
-    assert (finding.message, finding.fix) == ("action `p` is its own parent", "Remove `parent`.")
+    assert (finding.message, finding.fix) == snapshot(("action `p` is its own parent", "Remove `parent`."))
 
 
 def test_parser_findings_come_before_those_of_lint():
@@ -305,6 +308,6 @@ def test_a_story_without_a_final_review_is_an_error():
     """DR-5: nothing would land it."""
     story = ActionSpec(key="US-1", kind="compound", method="story", effects=("done",))
     linted = report("done", story, ActionSpec(**(STEP | {"effects": ("done",), "role": "coding"})))
-    assert (
-        only(linted, "malformed-story").message == "the story `US-1` has no step of type `final_review`, which lands it"
+    assert only(linted, "malformed-story").message == snapshot(
+        "the story `US-1` has no step of type `final_review`, which lands it"
     )

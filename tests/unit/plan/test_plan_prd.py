@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of, with_done
@@ -70,7 +71,7 @@ def test_spellings_met_in_the_wild_are_understood(key):
 def test_a_story_needs_only_an_id_and_a_title():
     (story,) = read(prd(entry("US-001", notes=None, acceptanceCriteria="all of it\n- really")))
     assert (story.priority, story.done, story.notes, story.depends_on) == (None, False, "", ())
-    assert story.acceptance == ("all of it\n- really",)
+    assert story.acceptance == snapshot(("all of it\n- really",))
 
 
 def test_a_cycle_is_refused_and_listed():
@@ -132,7 +133,7 @@ FEATURES = """[
 def test_a_list_of_features_without_ids_and_titles_is_read(text):
     """SC-22: what a feature is about names it, and its steps say when it is done."""
     one, two, three = read(text)
-    assert (one.title, one.description, one.acceptance) == ("The list is sorted", "", ("Open it", "Look"))
+    assert (one.title, one.description, one.acceptance) == snapshot(("The list is sorted", "", ("Open it", "Look")))
     assert (one.id, one.notes, one.done) == ("the-list-is-sorted-d35f7d", "category: ui", False)
     assert (two.id, two.title, two.description, two.acceptance) == ("7", "Search", "It finds.", ("fast",))
     assert (two.notes, two.done) == ("steps: Type", True)

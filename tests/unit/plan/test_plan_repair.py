@@ -1,6 +1,7 @@
 """A new plan in place of a running one: what is kept, redone and refused."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
@@ -69,7 +70,9 @@ def test_started_or_completed_actions_are_never_dropped():
     repaired = repair_plan(OLD, plan("c", action("new", "b", "c")), progress=BEGUN)
     assert keys(repaired) == ["one", "two", "new"]
     assert said(repaired) == [("begun-left-out", "warning", "one"), ("begun-left-out", "warning", "two")]
-    assert repaired.findings[0].message == "action `one` is completed: it stays, although the new plan leaves it out"
+    assert repaired.findings[0].message == snapshot(
+        "action `one` is completed: it stays, although the new plan leaves it out"
+    )
     assert (repaired.valid, repaired.dropped) == (True, ("three",))
 
 
@@ -173,7 +176,7 @@ def test_goals_cannot_be_changed():
     other = plan("z", action("zed", gives="z"), name="h")
     easier = repair_plan(OLD, plan("a", ONE), progress=where())
     assert (said(easier)[0], easier.plan.goals[0].goal_state) == (("goal-changed", "error", None), ("c",))
-    assert easier.findings[0].fix == "Write `goal_state: [c]`; only actions may change."
+    assert easier.findings[0].fix == snapshot("Write `goal_state: [c]`; only actions may change.")
     left_out = repair_plan(both(OLD, other), OLD, progress=where())
     assert said(left_out) == [("goal-changed", "error", None)]
     assert (left_out.plan, left_out.dropped) == (both(OLD, other), ())

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import an_action, an_attempt
 from scaffold.core.contract import ChangeReview, Verification
@@ -130,7 +131,7 @@ def test_the_rates_of_each_model_are_counted():
     assert (first.stood, first.overturned_approvals, first.overturned_rejections) == (1, 1, 1)
     assert (probed.model, probed.verdicts, probed.probe.is_unreliable) == ("n", 0, True)
     assert (last.model, last.probe) == ("z", ProbeStanding())
-    assert unreliable_text("n", probed.probe) == (
+    assert unreliable_text("n", probed.probe) == snapshot(
         "The second reviewer n found 1 of 4 planted faults, and rejected 0 of 4 changes without one: its approvals do "
         "not count. See `scaffold review --rates`."
     )

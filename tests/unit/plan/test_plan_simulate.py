@@ -1,6 +1,7 @@
 """Simulated runs of plans small enough to follow by hand."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import fields, replace
 
 from scaffold.core.model import Goal
@@ -135,7 +136,7 @@ def test_after_three_failures_an_action_fails_and_blocks_its_dependents():
     assert statuses(simulation) == {"one": "failed", "two": "blocked", "three": "blocked"}
     (end,) = simulation.goals
     assert (end.status, end.ended_s) == ("failed", 300)
-    assert end.reason == "`c` cannot be reached: `one` failed permanently"
+    assert end.reason == snapshot("`c` cannot be reached: `one` failed permanently")
     assert (simulation.completed, simulation.landings, simulation.makespan_s) == (False, (), 300)
 
 
@@ -208,7 +209,7 @@ def test_a_goal_that_is_already_reached_takes_no_time():
 
 def test_earlier_failures_are_named_when_the_goal_fails():
     simulation = simulate(CHAIN, progress=PlanProgress(statuses={"one": "failed", "two": "blocked"}))
-    assert simulation.goals[0].reason == "`b` cannot be reached: `one` failed permanently"
+    assert simulation.goals[0].reason == snapshot("`b` cannot be reached: `one` failed permanently")
 
 
 def test_a_plan_without_goals_is_complete():

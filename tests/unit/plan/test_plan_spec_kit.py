@@ -1,6 +1,7 @@
 """`tasks.md` of spec-kit: items, phases, stories, dependencies, errors."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of
@@ -65,7 +66,7 @@ def test_items_are_tasks_with_their_labels_and_details():
     assert list(tasks) == ["T001", "T002", "T003", "T004", "T005", "T006a-TEST", "T007"]
     assert [each.id for each in tasks.values() if each.done] == ["T001"]
     assert [each.id for each in tasks.values() if each.parallel] == ["T002", "T003", "T004", "T005", "T007"]
-    assert tasks["T003"].title == "Configure CI for all platforms"
+    assert tasks["T003"].title == snapshot("Configure CI for all platforms")
     assert tasks["T003"].description == "With care:\n- [ ] a step, no task\n\n```\n- [ ] T099 an example\n```"
     assert (tasks["T002"].position.line, tasks["T002"].position.column) == (11, 1)
 
@@ -87,11 +88,10 @@ def test_phases_follow_each_other_and_marked_neighbours_run_together():
 def test_what_is_said_of_a_phase_reaches_its_tasks():
     """AL-3: the independent test of a story is what its last task has to show."""
     tasks = by_id(TASKS)
-    assert (
-        tasks["T002"].notes
-        == "This is a part of: Phase 1: Setup\nPurpose: Something to build on\nCheckpoint: It builds"
+    assert tasks["T002"].notes == snapshot(
+        "This is a part of: Phase 1: Setup\nPurpose: Something to build on\nCheckpoint: It builds"
     )
-    assert tasks["T004"].notes.splitlines()[1:] == ["Goal: One can buy", "Independent Test: Buy something"]
+    assert tasks["T004"].notes.splitlines()[1:] == snapshot(["Goal: One can buy", "Independent Test: Buy something"])
     assert {key for key, each in tasks.items() if each.verification_intent} == {"T006a-TEST"}
 
 
@@ -118,7 +118,9 @@ def test_a_story_that_depends_on_itself_names_nothing():
 
 def test_items_without_an_id_are_counted():
     (warning,) = read(TASKS).warnings
-    assert (warning.line, warning.column, warning.message) == (3, 1, "1 item without an id such as `T001` is not read")
+    assert (warning.line, warning.column, warning.message) == snapshot(
+        (3, 1, "1 item without an id such as `T001` is not read")
+    )
     (warning,) = read("- [ ] T001 a\n- [ ] b\n- [ ] c\n").warnings
     assert warning.message.startswith("2 items")
 

@@ -1,6 +1,7 @@
 """A PRD as a goal: stories as compounds with the ten steps, by priority, without those that pass."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Plan
@@ -72,10 +73,12 @@ def test_one_request_is_a_story_in_the_default_steps():
     (goal,) = plan.goals
     assert (goal.name, goal.description, goal.goal_state) == ("one-shot", "Fix the lamp", ("done:US-001",))
     story = goal.actions[0]
-    assert (story.key, story.title, story.description, story.acceptance) == (
-        "US-001",
-        "Fix the lamp",
-        "Fix the lamp\n\nIt is off.",
-        (),
+    assert (story.key, story.title, story.description, story.acceptance) == snapshot(
+        (
+            "US-001",
+            "Fix the lamp",
+            "Fix the lamp\n\nIt is off.",
+            (),
+        )
     )
     assert len(goal.actions) == 11

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import IllegalTransition, PlanInvalid, UsageError
 from scaffold.plan.story.apply_edit import (
@@ -258,7 +259,7 @@ def test_a_fourth_restart_is_refused_and_fails_the_step():
     assert record.step("step-005").restart_count == 3
     outcome = apply(record, "step-005", op("skip", "step-009"), again)
     assert isinstance(outcome, RestartsExhausted)
-    assert outcome.error == (
+    assert outcome.error == snapshot(
         "`step-005` was restarted 3 times already; it fails now, and its story with it (it asked because: because)"
     )
     assert "1:76: restart (reason: `because`): " in outcome.feedback
@@ -378,8 +379,8 @@ def test_feedback_of_rejected_edits_names_file_place_reason_and_way_out_and_is_t
     assert first == second
     head, none, problem = first.feedback.splitlines()
     assert head.startswith("## The workflow edits of step-005 were rejected (")
-    assert none == "None of them was applied:"
-    assert problem == (
+    assert none == snapshot("None of them was applied:")
+    assert problem == snapshot(
         "- workflow_edits/US-001.json:1:2: skip (reason: `because`): `step-006` is of type `linting`"
         ", which cannot be skipped. Leave it in."
     )
@@ -390,7 +391,7 @@ def test_feedback_of_rejected_edits_names_file_place_reason_and_way_out_and_is_t
 def test_files_for_other_stories_are_not_an_agents_own():
     """DR-5, DR-6."""
     (refusal,) = foreign_files(["US-001.json", "US-002.json"], "US-001.json")
-    assert refusal.what == "the edit file `US-002.json` is for another story"
+    assert refusal.what == snapshot("the edit file `US-002.json` is for another story")
     assert "`US-001.json`" in refusal.fix
 
 

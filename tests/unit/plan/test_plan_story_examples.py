@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.prd import read_prd
@@ -247,25 +248,27 @@ def test_steps_are_added_after_a_step(example):
     assert [step.type for step in story.steps[7:10]] == ["coding", "linting", "initial_testing"]
     details = story.history[-1].details
     assert details["operation"] == "add_after"
-    assert details["reason"] == "2 tests failed — need fix cycle before review"
-    assert details["new_steps"] == [
-        {"id": "step-011", "type": "coding", "description": "Fix transition validation and auth check"},
-        {"id": "step-012", "type": "linting", "description": "Re-lint after fixes"},
-        {"id": "step-013", "type": "initial_testing", "description": "Re-run tests after fixes"},
-    ]
+    assert details["reason"] == snapshot("2 tests failed — need fix cycle before review")
+    assert details["new_steps"] == snapshot(
+        [
+            {"id": "step-011", "type": "coding", "description": "Fix transition validation and auth check"},
+            {"id": "step-012", "type": "linting", "description": "Re-lint after fixes"},
+            {"id": "step-013", "type": "initial_testing", "description": "Re-run tests after fixes"},
+        ]
+    )
 
 
 def test_a_step_is_split():
     """DR-5."""
     story = after(SPLIT, "step-002")
     assert ids(story)[3:7] == ["004", "011", "012", "006"]
-    assert story.step("step-012").description == "Add API endpoint and serializer"
+    assert story.step("step-012").description == snapshot("Add API endpoint and serializer")
 
 
 def test_a_step_is_skipped():
     """DR-5."""
     step = after(SKIP, "step-008").step("step-009")
-    assert (step.status, step.skip_reason) == ("skipped", "Only 2 tests added, no redundancy to prune")
+    assert (step.status, step.skip_reason) == snapshot(("skipped", "Only 2 tests added, no redundancy to prune"))
 
 
 def test_pending_steps_are_reordered():
@@ -283,7 +286,7 @@ def test_the_current_step_is_restarted_with_another_description():
 def test_a_pending_steps_description_is_changed():
     """DR-5."""
     step = after(EDIT_DESCRIPTION, "step-005").step("step-007")
-    assert step.description == "Run tests for status field including migration rollback test"
+    assert step.description == snapshot("Run tests for status field including migration rollback test")
 
 
 @pytest.mark.parametrize("example", [ADD_AFTER, SPLIT, SKIP, REORDER, RESTART, EDIT_DESCRIPTION])

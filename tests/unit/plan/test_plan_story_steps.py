@@ -1,6 +1,7 @@
 """Types of steps, their default workflow, and the transitions of steps and stories."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from scaffold.core.errors import IllegalTransition, UsageError
@@ -185,7 +186,7 @@ def test_steps_are_executed_one_after_the_other():
     assert "`step-001`" in caught.value.fix
     with pytest.raises(UsageError) as caught:
         new_record(story()).step("step-001")
-    assert caught.value.fix == "Name one of its steps: none yet."
+    assert caught.value.fix == snapshot("Name one of its steps: none yet.")
 
 
 @pytest.mark.parametrize(("change", "status"), [(FAIL, "failed"), (CANCEL, "cancelled")])
@@ -270,7 +271,7 @@ def test_a_conflict_is_resolved_in_a_step_of_its_own_before_the_final_review_whi
     assert resolve.description.endswith("since the story began: src/a.py")
     assert (final.status, final.notes, final.cost_usd) == ("pending", None, 0.5)
     details = record.history[-1].details
-    assert (details["operation"], details["reason"]) == ("add_after", "conflicts with what landed: src/a.py")
+    assert (details["operation"], details["reason"]) == snapshot(("add_after", "conflicts with what landed: src/a.py"))
     assert [each["id"] for each in details["before"]] == ["step-010"]
     assert [(each["id"], each["status"]) for each in details["after"]] == [
         ("step-011", "pending"),

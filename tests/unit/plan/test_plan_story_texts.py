@@ -1,6 +1,7 @@
 """What a step's agent reads, and what is read from its answer: prompt, summary, verdicts on criteria."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.plan import TaskText
@@ -74,7 +75,7 @@ def test_an_answer_of_blanks_or_empty_headings_says_nothing(answer):
     """DR-7: and is read in linear time, or this test does not end."""
     (verdict,) = judge_criteria(answer, ["a"], lambda _: True)
     assert find_summary(answer) is None
-    assert verdict.problem == "the review has no line `CRITERION 1: ...` about it"
+    assert verdict.problem == snapshot("the review has no line `CRITERION 1: ...` about it")
 
 
 CRITERIA = ("Carts add up", "Empty carts are free", "Negative prices are refused")

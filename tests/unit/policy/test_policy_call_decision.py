@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.policy.permission.call_decision import READ_ONLY_MODES, CallContext, decide_call
 from scaffold.policy.permission.request import invocation_by_name, permission_request
@@ -163,7 +164,7 @@ def test_a_mode_restricts_only_what_may_change_something(mode):
 
 def test_a_denial_by_a_mode_says_how_to_leave_it():
     """RA-13."""
-    assert judged(writing("a"), mode="plan").reason == (
+    assert judged(writing("a"), mode="plan").reason == snapshot(
         "the mode plan allows no changes; leave it with switch_mode first if that is what the user wants"
     )
     assert judged(command("other"), mode="plan").reason.startswith("it is not known to be read-only; the mode plan")
@@ -216,7 +217,7 @@ def test_a_remembered_approval_covers_exactly_that_call():
 
 def test_a_question_about_a_protected_area_names_it():
     """AL-18: the user sees that the change deserves a second look."""
-    assert judged(writing("src/auth/views.py")).reason == (
+    assert judged(writing("src/auth/views.py")).reason == snapshot(
         "write_file needs approval (file_write); the path is in a protected area (**/auth/**)"
     )
     assert judged(writing("src/author/views.py")).reason.endswith("approval (file_write)")

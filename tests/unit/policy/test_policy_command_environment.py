@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.policy.secret.environment import (
     command_environment,
@@ -86,7 +87,7 @@ def test_what_is_left_out_is_told_once(tmp_path):
     told = tmp_path / "deep" / "told"
     assert left_out_notice(ORDINARY, told=told) is None
     notice = left_out_notice({"A_TOKEN": "x", "B_KEY": "y", "CC": "z"}, ["B_KEY"], told=told)
-    assert notice == "commands do not get A_TOKEN; `scaffold config environment NAME,...` passes variables on"
+    assert notice == snapshot("commands do not get A_TOKEN; `scaffold config environment NAME,...` passes variables on")
     assert left_out_notice({"A_TOKEN": "other"}, told=told) is None
     assert "C_TOKEN" in (left_out_notice({"A_TOKEN": "x", "C_TOKEN": "x"}, told=told) or "")
 

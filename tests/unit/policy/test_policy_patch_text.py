@@ -1,6 +1,7 @@
 """Patches as GPT models write them: what they name, and what is no patch."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import FilePatch, PatchSection, parse_patch
@@ -113,12 +114,14 @@ def test_a_text_without_beginning_or_end_is_no_patch(text, expected):
 
 def test_what_cannot_be_understood_is_named_with_its_line():
     """RA-4."""
-    assert reason() == "The patch names no file."
+    assert reason() == snapshot("The patch names no file.")
     assert reason("*** Rename File: a").startswith("Line 2 of the patch: `*** Rename File: a` is not")
     assert reason("*** Delete File: a", "x").startswith("Line 3 of the patch: `x` is not")
-    assert reason("*** Delete File:") == "Line 2 of the patch: `*** Delete File:` names no path."
-    assert reason("*** Update File: a", "*** Move to: ", "-x") == "Line 3 of the patch: `*** Move to:` names no path."
+    assert reason("*** Delete File:") == snapshot("Line 2 of the patch: `*** Delete File:` names no path.")
+    assert reason("*** Update File: a", "*** Move to: ", "-x") == snapshot(
+        "Line 3 of the patch: `*** Move to:` names no path."
+    )
     assert "every line of the added file a begins with `+`; `x` does not" in reason("*** Add File: a", "+y", "x")
     assert "; an empty line does not" in reason("*** Add File: a", "+y", "", "+z")
     assert "a line begins with ` `, `+`, `-` or `@@`, not as `x` does in a." in reason("*** Update File: a", "x")
-    assert reason("*** Update File: a", "@@", " x") == "Line 4 of the patch: the patch changes nothing in a."
+    assert reason("*** Update File: a", "@@", " x") == snapshot("Line 4 of the patch: the patch changes nothing in a.")

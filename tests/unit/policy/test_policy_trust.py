@@ -4,6 +4,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.policy.trust import ACTIVE_FILES, FolderConfig, TrustFile, trust_status
 
@@ -35,7 +36,7 @@ def test_a_changed_or_new_file_asks_again_and_is_named():
     after = folder({".mcp.json": b"{1}", ".claude/settings.json": b"{}", ".scaffold.yaml": b""})
     found = trust_status(after, [before.digests])
     assert (found.state, found.trusted) == ("changed", False)
-    assert found.differences == (".mcp.json changed", ".claude/settings.json is new")
+    assert found.differences == snapshot((".mcp.json changed", ".claude/settings.json is new"))
 
 
 def test_a_worktree_without_the_ignored_files_never_asks():

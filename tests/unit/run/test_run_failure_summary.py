@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult, Regression
@@ -255,5 +256,5 @@ def test_an_agent_that_may_change_nothing_is_told_what_fails_alone():
 def test_the_first_failure_is_named_where_its_introduction_ends():
     """DR-9: a line of notes about a failed step names the test, not only that there is one."""
     reason = "failed: the tests:\n1 test is worse:\n\n  - test_b fails: assert 0\n  - test_c fails"
-    assert first_failure(reason) == "failed: the tests: 1 test is worse: - test_b fails: assert 0"
+    assert first_failure(reason) == snapshot("failed: the tests: 1 test is worse: - test_b fails: assert 0")
     assert [first_failure(each) for each in ("one\ntwo", "only:", "")] == ["one", "only:", ""]

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.cli.render.reporters import reporter_for
 from scaffold.cli.repl.renderer import Renderer
@@ -127,7 +128,7 @@ def test_no_format_prints_a_secret(output, capsys):
     if output == "stream-json":
         events = [json.loads(line) for line in out.splitlines()]
         words = "".join(event["text"] for event in events if event["type"] == "text")
-        assert words == "the token is [redacted:MY_TOKEN]."
+        assert words == snapshot("the token is [redacted:MY_TOKEN].")
 
 
 class Page:

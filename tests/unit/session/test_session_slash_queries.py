@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import ECHO
 from scaffold.agent.context.window_use import WindowPart, WindowUse
@@ -113,16 +114,18 @@ def test_tasks_are_listed_completely_ready_ones_only_or_singly():
     assert "status in_progress, priority high" in answer(ShowTasks("show", 2), todos=TODOS)
     with pytest.raises(UsageError, match="no task 3"):
         answer(ShowTasks("show", 3), todos=TODOS)
-    assert answer(ShowTasks("ready"), todos=TODOS[:1]) == "No task is pending."
+    assert answer(ShowTasks("ready"), todos=TODOS[:1]) == snapshot("No task is pending.")
 
 
 def test_subagents_are_listed_and_shown():
     """RA-18, SC-19."""
     subagents = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
-    assert answer(ShowAgents(), subagents=subagents).split("\n") == [
-        "sub-1  success    30 s  count the beans",
-        "sub-2  running    1 m 30 s  count the beans",
-    ]
+    assert answer(ShowAgents(), subagents=subagents).split("\n") == snapshot(
+        [
+            "sub-1  success    30 s  count the beans",
+            "sub-2  running    1 m 30 s  count the beans",
+        ]
+    )
     for name in ("1", "sub-1", "abc/sub-1"):
         assert "result: seven" in answer(ShowAgents(name), subagents=subagents)
     with pytest.raises(UsageError, match="no subagent `9`"):
@@ -147,7 +150,7 @@ def test_the_window_is_shown_by_its_parts():
     parts = (WindowPart("system prompt", 1_500), WindowPart("results of read_file", 500))
     lines = answer(ShowContext(), window=WindowUse(parts, 10_000)).split("\n")
     assert lines[0].startswith("about 2,000 of 10,000 tokens are used (20.0%)")
-    assert lines[-2:] == ["  system prompt         1,500 (15.0%)", "  results of read_file  500 (5.0%)"]
+    assert lines[-2:] == snapshot(["  system prompt         1,500 (15.0%)", "  results of read_file  500 (5.0%)"])
     unknown = answer(ShowContext(), window=WindowUse(parts, None))
     assert unknown.startswith("about 2,000 tokens are used; the size of the model's window is unknown\n")
     assert "%" not in unknown

@@ -1,4 +1,5 @@
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.line_edits import EditResult, apply_edits, parse_edits
@@ -105,10 +106,12 @@ def test_an_unexpected_line_is_shown_with_the_lines_where_the_text_occurs():
     """RA-4: never a guess."""
     refused = outcome("a\nb\nc\nb\n", replace(1, "x", expected="b"))
     assert isinstance(refused, Refusal)
-    assert refused.reason.splitlines() == [
-        "`expected` does not match line 1; nothing was changed. It is at line 2, 4. Current lines:",
-        "1\ta",
-    ]
+    assert refused.reason.splitlines() == snapshot(
+        [
+            "`expected` does not match line 1; nothing was changed. It is at line 2, 4. Current lines:",
+            "1\ta",
+        ]
+    )
 
 
 @pytest.mark.parametrize("expected", ["        y = 1", "\t\ty  = 1", "\t\ty = 1 ", "\t\ty = 1\r"])
@@ -116,7 +119,7 @@ def test_different_white_space_is_refused_and_the_line_is_shown(expected):
     """RA-4: a line applied at another indentation would change what the program does."""
     refused = outcome("\tif x:\n\t\ty = 1\n", replace(2, "y = 2", expected=expected))
     assert isinstance(refused, Refusal)
-    assert refused.reason == (
+    assert refused.reason == snapshot(
         "`expected` differs in white space from line 2; nothing was changed. Current lines:\n2\t\t\ty = 1"
     )
 
@@ -125,7 +128,7 @@ def test_line_numbers_in_the_expected_lines_are_named_as_the_mistake():
     """RA-4."""
     refused = outcome("a\n  b\nc\n", replace(2, "2\tx", expected="2\t  b"))
     assert isinstance(refused, Refusal)
-    assert refused.reason == (
+    assert refused.reason == snapshot(
         "`expected` has line numbers before the lines; nothing was changed. Leave out the numbers, in `content` too:\n"
         "2\t  b"
     )

@@ -1,6 +1,7 @@
 """Where the sections of a patch belong in a file."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import parse_patch
@@ -56,7 +57,7 @@ def test_an_exact_place_is_preferred_to_one_with_other_white_space():
 
 def test_other_indentation_is_refused_with_the_lines():
     """RA-4: what is added would be wrong, too."""
-    assert refusal("if x:\n    a = 1\n", "-  a = 1", "+  a = 2") == (
+    assert refusal("if x:\n    a = 1\n", "-  a = 1", "+  a = 2") == snapshot(
         "These lines do not occur:\n  a = 1\nThese lines differ from it only in white space:\n2\t    a = 1"
     )
 
@@ -103,7 +104,7 @@ def test_the_end_of_a_file_is_a_place_and_keeps_its_newline(text):
 def test_added_lines_need_a_line_beside_them_or_the_end_of_the_file(anchor):
     """RA-4: some readers put them at the end, others behind the anchor."""
     text = "def f():\n    pass\n"
-    assert refusal(text, *anchor, "+    x = 1") == (
+    assert refusal(text, *anchor, "+    x = 1") == snapshot(
         "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
         "`*** End of File` after them:\n    x = 1"
     )

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.line_edits import apply_edits
@@ -61,7 +62,7 @@ def test_each_place_of_text_that_occurs_more_than_once_is_shown_with_lines_aroun
 @pytest.mark.parametrize("new", ["    return a + 3", "", "\treturn a + 3"])
 def test_text_with_less_indentation_than_its_line_is_refused_if_that_would_change_it(new):
     """RA-4: the rest of the indentation would stay before the new text."""
-    assert refused(CODE, "  return a + 1", new) == (
+    assert refused(CODE, "  return a + 1", new) == snapshot(
         "`old` begins within the indentation of line 2, so `new` would be indented wrongly; nothing was changed. "
         "Take the whole line:\n2\t    return a + 1"
     )

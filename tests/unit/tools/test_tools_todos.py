@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.todo import Todo, TodoList
 from scaffold.tools.arguments import argument_problems
@@ -41,7 +42,7 @@ async def test_todos_are_created_updated_and_deleted(todos, write):
     output = await write("update", {"id": 1, "status": "completed"}, {"id": 2, "status": "in_progress"})
     assert output.content == "[x] 1. read\n[>] 2. write it (high)" == todos.render()
     output = await write("delete", {"id": 1}, {"id": 2})
-    assert output.content == "The list is empty."
+    assert output.content == snapshot("The list is empty.")
     assert todos.render() == ""
 
 
@@ -140,7 +141,7 @@ async def test_an_entry_set_again_keeps_its_id_and_omitted_fields(say):
 
 async def test_an_empty_list_clears_it(say):
     await say({"todos": [{"content": "a"}]})
-    assert await say({"todos": []}) == "The list is empty."
+    assert await say({"todos": []}) == snapshot("The list is empty.")
 
 
 @pytest.mark.parametrize("odd", ["x", "", "-1", "1.0", "\u0661", True, 1.0, [1], "9" * 5000])

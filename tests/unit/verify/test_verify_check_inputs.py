@@ -1,6 +1,7 @@
 """Which paths decide checks."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.git.commits import PathChange
 from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason, launched_commands, satisfiable_targets
@@ -117,7 +118,9 @@ def test_makefiles_and_scripts_are_protected_if_a_check_uses_them(path, kind, co
 def test_files_in_which_a_runner_found_tests_are_tests():
     """AL-9: configuration may give tests any name."""
     outset = BaseLayout(BASE, (), tests={"specs/check_a.py"})
-    assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == "is an existing test or test data"
+    assert check_input_reason(PathChange("specs/check_a.py", "M"), outset) == snapshot(
+        "is an existing test or test data"
+    )
     assert check_input_reason(PathChange("specs/check_b.py", "A"), outset) is None
     assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
 
@@ -136,7 +139,7 @@ def test_helpers_and_programs_are_no_test_files_to_run_alone(path, runnable):
 def test_files_that_checks_load_are_protected_whatever_they_are_called():
     """AL-9: an option names no part of the program."""
     outset = BaseLayout(BASE, (), loaded={"calc.py"})
-    assert check_input_reason(PathChange("calc.py", "M"), outset) == "is loaded by what checks the work"
+    assert check_input_reason(PathChange("calc.py", "M"), outset) == snapshot("is loaded by what checks the work")
     assert check_input_reason(PathChange("main.py", "M"), outset) is None
 
 

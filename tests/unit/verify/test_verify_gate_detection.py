@@ -1,6 +1,7 @@
 """Detection of a repository's gates over many layouts, by names and contents of files."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.gates import Gate
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates, drop_unavailable_gates
@@ -264,7 +265,9 @@ def test_settings_replace_detected_gates():
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
     settled = apply_gate_settings(detection, given, ("lint", "build"))
-    assert gates_of(settled) == [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
+    assert gates_of(settled) == snapshot(
+        [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
+    )
     assert settled.given == {"test"}
 
 
@@ -275,9 +278,11 @@ def test_missing_tools_are_noted_and_tests_and_configured_gates_stay(tmp_path):
     detection = apply_gate_settings(found(files), (Gate(kind="typecheck", command="nosuchtool"),), ())
     left = drop_unavailable_gates(detection, tmp_path, {"PATH": ""})
     assert [gate.kind for gate in left.gates] == ["typecheck", "test"]
-    assert left.notes == (
-        "./build.sh is not installed, so build is not checked",
-        "eslint is not installed, so lint is not checked",
+    assert left.notes == snapshot(
+        (
+            "./build.sh is not installed, so build is not checked",
+            "eslint is not installed, so lint is not checked",
+        )
     )
     for path in ("build.sh", "node_modules/.bin/eslint"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +302,7 @@ def test_tools_come_from_the_projects_environment_if_it_has_one(tmp_path):
     environ = {"PATH": f"{own}:{tmp_path}/system"}
     left = drop_unavailable_gates(detection, tmp_path / "top", environ, (own,))
     assert [gate.kind for gate in left.gates] == ["test", "typecheck"]
-    assert left.notes == ("ruff is not installed in the project's environment, so lint is not checked",)
+    assert left.notes == snapshot(("ruff is not installed in the project's environment, so lint is not checked",))
     given = apply_gate_settings(detection, (Gate(kind="lint", command="ruff check"),), ())
     assert drop_unavailable_gates(given, tmp_path / "top", environ, (own,)).notes == ()
     # Without an environment of its own, a project uses what there is.
@@ -312,4 +317,4 @@ def test_node_tools_come_from_node_modules_if_the_project_has_one(tmp_path):
     assert drop_unavailable_gates(detection, tmp_path, environ).notes == ()
     (tmp_path / "node_modules" / ".bin").mkdir(parents=True)
     notes = drop_unavailable_gates(detection, tmp_path, environ).notes
-    assert notes == ("eslint is not installed in node_modules/.bin, so lint is not checked",)
+    assert notes == snapshot(("eslint is not installed in node_modules/.bin, so lint is not checked",))

@@ -1,6 +1,7 @@
 """What says that a gate or a set-up command is the project's: the file, the line, and what it does there."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.verify.gates.detection import detect_gates
 from scaffold.verify.gates.projects.project_files import ProjectFiles
@@ -81,9 +82,9 @@ def test_shell_scripts_that_a_workflow_starts_are_read():
         "scripts/tool": "#!/usr/bin/env python3\nruff check nowhere\n",
     }
     detection = found(files)
-    assert detection.command("lint") == "ruff check app tests"
+    assert detection.command("lint") == snapshot("ruff check app tests")
     assert detection.command("typecheck") == "mypy app tests"
-    assert detection.reasons["lint"].text == "scripts/check:5 runs `ruff check app tests`"
+    assert detection.reasons["lint"].text == snapshot("scripts/check:5 runs `ruff check app tests`")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,7 @@ def test_of_several_languages_the_one_whose_tests_the_project_runs_comes_first()
     detection = found(files)
     assert detection.kind == "node", "the type follows from the first manifest"
     assert (detection.command("test"), detection.command("build")) == ("python3 -m pytest -q", "cargo build")
-    assert detection.reasons["test"].text == "Makefile:2 runs `uv run pytest`"
+    assert detection.reasons["test"].text == snapshot("Makefile:2 runs `uv run pytest`")
     assert detection.sources == {"test": "Makefile", "lint": "Makefile"}
 
 

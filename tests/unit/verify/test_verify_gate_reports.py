@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.verify.gates.findings import FINDINGS
 from scaffold.verify.gates.go_runner import GO
@@ -199,7 +200,7 @@ def test_a_report_that_is_a_link_or_no_regular_file_is_not_read(tmp_path):
 
 def test_jest_and_vitest_get_a_report_path_and_selected_files():
     some = bench(Path("/tmp/gate 1"), "src/a.test.js > a > b", "src/a.test.js", "c.test.js")
-    assert JEST.build_command("npm run test", some).command == (
+    assert JEST.build_command("npm run test", some).command == snapshot(
         "npm run test -- --json --outputFile='/tmp/gate 1/report.json' --runTestsByPath src/a.test.js c.test.js"
     )
     assert VITEST.build_command("npx vitest", bench(Path("/tmp/g"))).command == (
@@ -334,24 +335,28 @@ Found 7 errors.
 def test_findings_of_many_tools_are_named_by_file_and_code():
     """AL-9: lint and type check fail on new findings; lines shift, and messages are reworded."""
     reading = FINDINGS.read_report(ended(FOUND, 1))
-    assert list(reading.outcomes) == [
-        "a.py: F401",
-        "a.py: C0114",
-        "src/b.py: assignment",
-        "src/b.py: reportPossiblyUnbound",
-        "src/c.ts: TS2322",
-        "src/d.ts: TS2345",
-        "src/e.js: no-undef",
-        "src/e.js: @typescript-eslint/no-explicit-any",
-        "src/main.rs: warning: unused variable: `x`",
-        "src/main.rs: E0308",
-        "main.go: x declared and not used",
-        "main.go: errcheck",
-    ]
+    assert list(reading.outcomes) == snapshot(
+        [
+            "a.py: F401",
+            "a.py: C0114",
+            "src/b.py: assignment",
+            "src/b.py: reportPossiblyUnbound",
+            "src/c.ts: TS2322",
+            "src/d.ts: TS2345",
+            "src/e.js: no-undef",
+            "src/e.js: @typescript-eslint/no-explicit-any",
+            "src/main.rs: warning: unused variable: `x`",
+            "src/main.rs: E0308",
+            "main.go: x declared and not used",
+            "main.go: errcheck",
+        ]
+    )
     assert reading.counts == {"a.py: F401": 2, "src/e.js: no-undef": 2}
-    assert reading.messages["src/e.js: no-undef"] == (
-        "src/e.js: error 'x' is not defined no-undef",
-        "src/e.js: error 'y' is not defined no-undef",
+    assert reading.messages["src/e.js: no-undef"] == snapshot(
+        (
+            "src/e.js: error 'x' is not defined no-undef",
+            "src/e.js: error 'y' is not defined no-undef",
+        )
     )
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.verify.paths.manifest import LOCAL_PART, changed_check_settings, has_settings
 
@@ -155,9 +156,13 @@ def test_a_repository_without_tests_may_get_test_configuration_but_keeps_its_own
 
 
 def test_a_manifest_that_is_not_text_counts_as_a_whole():
-    assert changed_check_settings("package.json", b"\xff", b"\xfe") == ("the whole file, which cannot be parsed",)
+    assert changed_check_settings("package.json", b"\xff", b"\xfe") == snapshot(
+        ("the whole file, which cannot be parsed",)
+    )
     assert changed_check_settings("package.json", b"\xff", b"\xff") == ()
-    assert changed_check_settings("package.json", b"[" * 100_000, b"{}") == ("the whole file, which cannot be parsed",)
+    assert changed_check_settings("package.json", b"[" * 100_000, b"{}") == snapshot(
+        ("the whole file, which cannot be parsed",)
+    )
 
 
 def test_a_script_used_by_a_check_decides_whatever_its_name():

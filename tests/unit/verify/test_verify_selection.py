@@ -1,6 +1,7 @@
 """Which tests concern a change."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.regression.mentions import changed_names, exported, go_packages
@@ -84,11 +85,13 @@ def test_tests_of_callers_are_selected():
     selection = select_tests(
         ["src/a/b.py"], PathIndex(paths), callers=["src/a/c.py", "tests/x/test_flow.py"], sizes=ENOUGH
     )
-    assert dict(selection.reasons) == {
-        "tests/test_b.py": "it tests src/a/b.py",
-        "tests/test_c.py": "it tests src/a/c.py, which mentions what changed",
-        "tests/x/test_flow.py": "it mentions what changed",
-    }
+    assert dict(selection.reasons) == snapshot(
+        {
+            "tests/test_b.py": "it tests src/a/b.py",
+            "tests/test_c.py": "it tests src/a/c.py, which mentions what changed",
+            "tests/x/test_flow.py": "it mentions what changed",
+        }
+    )
 
 
 def test_tags_select_the_tests_mapped_to_them():

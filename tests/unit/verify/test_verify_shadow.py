@@ -1,6 +1,7 @@
 """Which new modules would be imported in place of existing ones."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.verify.paths.shadow import find_shadows
 
@@ -148,7 +149,9 @@ def test_a_module_shadows_one_whose_folder_is_no_longer_searched():
     assert hidden(["tests/__init__.py", "helpers.py"], HELPED) == {"helpers.py": False}
     both = (*HELPED, "helpers.py")
     (found,) = find_shadows(["tests/__init__.py"], both, [*both, "tests/__init__.py"])
-    assert (found.path, found.why) == ("tests/__init__.py", "makes tests import helpers instead of tests/helpers")
+    assert (found.path, found.why) == snapshot(
+        ("tests/__init__.py", "makes tests import helpers instead of tests/helpers")
+    )
 
 
 @pytest.mark.parametrize("added", [["tests/__init__.py"], ["tests/__init__.py", "tests/unit/__init__.py"]])

@@ -1,6 +1,7 @@
 """What a finished command proves."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.verify.builders import command_result
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
@@ -68,7 +69,7 @@ def judged(paths=("a.py", "docs/x.md"), changed=("a.py",), **globs):
 def test_file_constraints_are_judged_by_the_commit():
     """AL-8: must_exist, must_not_exist, must_not_change."""
     assert judged(must_exist=("docs/*.md",)) == ("pass", "docs/x.md")
-    assert judged(must_exist=("*.md",)) == ("fail", "no such path in the commit")
+    assert judged(must_exist=("*.md",)) == snapshot(("fail", "no such path in the commit"))
     assert judged(must_not_exist=("**/*.orig",)) == ("pass", "none")
     assert judged(must_not_exist=("docs",)) == ("fail", "docs/x.md")
     assert judged(must_not_change=("docs/**",)) == ("pass", "untouched")

@@ -1,5 +1,6 @@
 """The JSON of a run's tier, its agents and its models."""
 
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import a_run, make_settings
@@ -14,14 +15,18 @@ def test_it_says_what_was_chosen_and_why():
         choice=TierChoice(confidence=0.7, reason="the request has `rename`"),
         assigned=AssignedModels(by_role={"planner": AssignedModel(name="openai:p")}),
     )
-    assert tier_json(a_run(settings=settings, advised_agents=1, advice="no two actions can run in parallel")) == {
-        "tier_confidence": 0.7,
-        "tier_reason": "the request has `rename`",
-        "questions": 2,
-        "agents": 1,
-        "agents_reason": "no two actions can run in parallel",
-        "models": {"model": "cassette:/nowhere.yaml", "planner": "openai:p"},
-    }
+    assert tier_json(
+        a_run(settings=settings, advised_agents=1, advice="no two actions can run in parallel")
+    ) == snapshot(
+        {
+            "tier_confidence": 0.7,
+            "tier_reason": "the request has `rename`",
+            "questions": 2,
+            "agents": 1,
+            "agents_reason": "no two actions can run in parallel",
+            "models": {"model": "cassette:/nowhere.yaml", "planner": "openai:p"},
+        }
+    )
 
 
 def test_agents_that_were_given_have_no_reason():

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.gates import Gate, GateResult
@@ -71,7 +72,7 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
         must_not_change=("tests/**",),
     )
     text = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
-    assert text == (
+    assert text == snapshot(
         "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
         "# Files this task is expected to change\n- api.py\n- docs/*.md\n"
         "Ask for others with `request_files` before you change them; new tests in new files need no request.\n\n"
@@ -176,7 +177,7 @@ def test_a_critic_gets_task_checks_and_change_all_bounded():
     verification = Verification(commit="c", results=passed, gates=(lint,))
     contract = Contract(intent="It sells.", commands=(Check(command="make test"),))
     asked = critique_prompt(an_action("api"), contract, verification, "+sold\n", iteration=2, maximum=5)
-    assert asked == (
+    assert asked == snapshot(
         "# The task: api (role: implementation)\nBuild the api.\n\n"
         "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n\n"
         "# What was checked\n- pass: make test\n- pre_existing: lint, `ruff check`\n\n"
