@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench soak check format wording docs release lock clean broken
+.PHONY: help demo test test-slow extras nightly ci ci-status bench soak check format wording docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -10,19 +10,31 @@ HERE  := PATH="$(CURDIR)/.venv/bin:$$PATH"
 PIN   := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
          --no-emit-index-url --no-annotate --no-header --no-strip-extras
 LOCK  := $(PIN) pyproject.toml
+COVERAGE := --cov=scaffold.core --cov=scaffold.plan --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' Makefile
 
 demo: $(READY) ## Land a sample plan with a recorded model; needs no API key and no server
 	@$(HERE) scaffold demo
 
-test: $(READY) ## Run the quick tests and show why any were skipped
-	@$(HERE) pytest -n 2 -rfEs
+test: $(READY) ## Run the quick tests, and require that those of core and plan cover every branch of theirs
+	@$(HERE) pytest -n 3 -rfEs $(COVERAGE)
 
-coverage: $(READY) ## Require 100% branch coverage of core and plan from their own tests
-	@$(HERE) pytest -q -n 2 tests/unit/core tests/unit/plan --cov=scaffold.core --cov=scaffold.plan --cov-branch \
-		--cov-report=term-missing:skip-covered --cov-fail-under=100
+test-slow: $(READY) ## Run slow tests for 8 minutes: of what changed last, then others by turns
+	@$(HERE) pytest -n 3 -m slow -rfE --minutes 7 --maxschedchunk 1
+
+extras: $(READY)
+	@.venv/bin/python -m pip --disable-pip-version-check --no-input install -qq --require-hashes -r requirements/memory.txt
+
+nightly: extras ## Run every suite there is, and go on where a stopped run was; takes hours; SUITES="check docs" for some
+	@$(HERE) PYTHONPATH=tests python -m support.nightly $(SUITES)
+
+ci: ## Run .ci/run on HEAD in a clean clone, as on a bare machine, and note that the tree passed
+	@sh .ci/in-clean-clone
+
+ci-status: ## Say whether the current tree is the one that passed `make ci`
+	@sh .ci/in-clean-clone status
 
 bench: $(READY) ## Measure speed; prints one JSON object per line
 	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2

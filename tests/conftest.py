@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, settings
 
 from scaffold.host.startup import gc_paused
 from support.docker import FakeDocker, free_port
+from support.own_coverage import OwnCoverage
 from support.postgres import private_server
 from support.property_examples import up_to
-
-TURNS = 4
-"""After so many runs of CI, each case of a rotating suite has had its turn."""
+from support.second_try import SecondTry
+from support.slow_lane import SlowLane
 
 settings.register_profile(
     "untimed", deadline=None, max_examples=up_to(100), suppress_health_check=[HealthCheck.too_slow]
@@ -23,24 +23,28 @@ settings.register_profile(
 settings.load_profile("untimed")  # how long something takes says nothing of whether it is right
 
 
-def pytest_configure() -> None:
-    """Activate our virtual environment for commands, and restore the signal handling that background shells change."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Activate our environment, restore the signal handling that background shells change, and load our plugins."""
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix  # our programs are on the PATH of commands only if it is activated
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+    if (minutes := config.getoption("minutes")) is not None:
+        config.pluginmanager.register(SlowLane(config, minutes))
+    if config.getoption("numprocesses", None):  # in the process that distributes the tests
+        config.pluginmanager.register(SecondTry(config))
+    if config.getoption("cov_source", None):
+        config.pluginmanager.register(OwnCoverage(config))
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With a number in `SCAFFOLD_TURN`, leave out the cases of rotating suites whose turn it is not."""
-    if (turn := os.environ.get("SCAFFOLD_TURN")) is None:
-        return
-    rotating = sorted(item.nodeid for item in items if item.get_closest_marker("rotates"))
-    in_turn = {node: place for place, node in enumerate(rotating)}
-    left_out = {item for item in items if in_turn.get(item.nodeid, int(turn)) % TURNS != int(turn) % TURNS}
-    config.hook.pytest_deselected(items=[*left_out])
-    items[:] = [item for item in items if item not in left_out]
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run have so many minutes."""
+    parser.addoption(
+        "--minutes",
+        type=float,
+        help="run tests for so long: of what changed last, then others by turns (support.slow_lane)",
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -120,7 +120,7 @@ def parse_problem(words: list[str], *, is_whole: bool = True) -> str:
         case ["scaffold" | "ralph", *_]:
             return _argument_problem(words, is_whole=is_whole)
         case ["make", *targets]:
-            known = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+            known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
             return ", ".join(f"there is no target `{each}`" for each in targets if each not in known)
         case _:
             files = [word for word in words if OUR_FILE.fullmatch(word)]
