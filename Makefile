@@ -53,8 +53,10 @@ format: $(READY) ## Format the code and apply the linter's fixes
 	@$(HERE) ruff format .
 	@$(HERE) ruff check --fix .
 
-wording: $(READY) ## Write changed sentences into the tests that compare them; look at the diff afterwards
-	@$(HERE) pytest -q -m "slow or not slow" --inline-snapshot=fix $$(git grep -l inline_snapshot -- 'tests/*.py')
+wording: $(READY) ## Carry changed sentences into the tests and documents that quote them; look at the diff afterwards
+	@$(HERE) python tests/support/wording.py
+	-@$(HERE) pytest -q -m "slow or not slow" --inline-snapshot=fix $$(git grep -l inline_snapshot -- 'tests/*.py')
+	@$(HERE) ruff format -q tests
 
 docs: $(READY) ## Build the documentation as a site in site/; warnings are errors
 	@$(HERE) mkdocs build --quiet --strict
