@@ -208,8 +208,10 @@ def test_a_guardrail_refuses_with_what_to_do_instead():
             "a step of type `final_review` cannot be added. Add `review` steps for more reviews.",
             "`step-002` is completed; only pending steps can be changed. Add a new step instead.",
             "`step-005` is in_progress; only pending steps can be changed. Use `restart` for your own step.",
-            "`step-007` is pending and not the step you work on. Restart your own step `step-005`, "
-            "or use `edit_description` for a pending one.",
+            (
+                "`step-007` is pending and not the step you work on. Restart your own step `step-005`, "
+                "or use `edit_description` for a pending one."
+            ),
             "nothing comes after the final review `step-010`. Add the steps after `step-009`, the step before it.",
             "a step of type `rebase_resolve` cannot be added. Conflicts get their step by themselves.",
             (
