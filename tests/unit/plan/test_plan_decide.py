@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.plan.decide import (
     AskHuman,
     CompleteCompound,
@@ -206,10 +204,6 @@ TABLE = {
         view(replans_left=1),
         (Replan(("done",), "nothing is ready or running"),),
     ),
-    "actions that are used up short of the goal ask for another plan": (
-        view(replans_left=1),
-        (Replan(("done",), "nothing is ready or running"),),
-    ),
     "a deadlock without replans fails, and says what cannot be reached": (view(), (FailGoal(STUCK),)),
     "a failure names the actions that failed permanently": (
         view(unmet=("x", "y"), exhausted=failed("a")),
@@ -218,8 +212,8 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("case", TABLE)
-def test_decision(case):
+def test_decision():
     """OR-3, SC-3, SC-5."""
-    seen, commands = TABLE[case]
-    assert decide(seen) == commands
+    assert {case: decide(seen) for case, (seen, _) in TABLE.items()} == {
+        case: commands for case, (_, commands) in TABLE.items()
+    }

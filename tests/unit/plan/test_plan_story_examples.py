@@ -1,296 +1,116 @@
-"""The JSON of the specification of stories: each example is accepted, and does what it is an example of."""
+"""The examples of the specification of stories: each operation is accepted, and does what it is an example of."""
 
 import json
 
-import pytest
-from inline_snapshot import snapshot
-
-from scaffold.core.errors import PlanInvalid
-from scaffold.plan.source.prd import read_prd
 from scaffold.plan.story.apply_edit import EditsApplied, apply_file
 from scaffold.plan.story.history import log_line, step_entry
 from scaffold.plan.story.record import default_workflow
 from scaffold.plan.story.step_edit import read_edits
-from scaffold.plan.story.workflow_state import encode_state, read_state
-from support.stories import NOON, claimed, ids, request, working_on
+from support.stories import NOON, claimed, ids, new, op, request, working_on
 
-PRD_STORY = """{
-  "id": "US-003",
-  "title": "Add profile status API endpoint",
-  "description": "...",
-  "acceptanceCriteria": ["..."],
-  "depends_on": ["US-001", "US-002"]
+ADD_AFTER = op(
+    "add_after",
+    "step-007",
+    reason="2 tests failed — need fix cycle before review",
+    new_steps=[
+        new("coding", "Fix transition validation and auth check"),
+        new("linting", "Re-lint after fixes"),
+        new("initial_testing", "Re-run tests after fixes"),
+    ],
+)
+SPLIT = op(
+    "split",
+    "step-005",
+    reason="Story requires both model changes and migration — split into two focused steps",
+    replacement_steps=[
+        new("coding", "Add model changes and migration"),
+        new("coding", "Add API endpoint and serializer"),
+    ],
+)
+SKIP = op("skip", "step-009", reason="Only 2 tests added, no redundancy to prune")
+ORDER = ["step-005", "step-004", "step-006", "step-007", "step-008", "step-009", "step-010"]
+REORDER = op("reorder", reason="Need to write tests before production code (TDD approach)", new_order=ORDER)
+RESTART = op(
+    "restart",
+    "step-005",
+    reason="Went down the wrong path — tried to modify the serializer instead of the model",
+    new_description="Implement status field by adding column to Profile model and generating migration",
+)
+EDIT_DESCRIPTION = op(
+    "edit_description",
+    "step-007",
+    reason="Need to also test the migration rollback",
+    new_description="Run tests for status field including migration rollback test",
+)
+DESCRIPTIONS = {
+    "context_gathering": "Explore codebase, DB schema, docs, and related code",
+    "planning": "Produce implementation plan based on gathered context",
+    "architecture": "Design code structure and identify files to modify",
+    "test_architecture": "Design test strategy and identify test files",
+    "coding": "Implement the changes",
+    "linting": "Run formatters and lint checks",
+    "initial_testing": "Run tests and identify failures",
+    "review": "Self-review against acceptance criteria",
+    "prune_tests": "Remove redundant tests",
+    "final_review": "Final verification and commit",
 }
-"""
-
-PRD_DEPENDENCIES = """{
-  "id": "US-003",
-  "title": "Add profile status API endpoint",
-  "depends_on": ["US-001", "US-002"]
-}
-"""
-
-STATE_OUTLINE = """{
-  "version": 1,
-  "created_at": "2025-01-15T10:00:00Z",
-  "prd_file": "prd.json",
-  "stories": {
-    "<story_id>": { "...story workflow..." }
-  }
-}
-"""
-
-STORY_OUTLINE = """{
-  "story_id": "US-001",
-  "title": "Add status field to profiles",
-  "status": "in_progress",
-  "agent_id": 1,
-  "claimed_at": "2025-01-15T10:05:00Z",
-  "completed_at": null,
-  "depends_on": [],
-  "steps": [
-    { "...step..." }
-  ],
-  "history": [
-    { "...history entry..." }
-  ]
-}
-"""
-
-STEP = """{
-  "id": "step-001",
-  "type": "context_gathering",
-  "status": "completed",
-  "description": "Explore codebase for profiles status field",
-  "started_at": "2025-01-15T10:05:30Z",
-  "completed_at": "2025-01-15T10:08:00Z",
-  "git_sha_at_start": "a1b2c3d4",
-  "notes": "Found: profiles/models.py (Profile model), profiles/schemas.py, test_profiles.py",
-  "error": null,
-  "skip_reason": null,
-  "restart_count": 0,
-  "cost_usd": 0.12,
-  "input_tokens": 15000,
-  "output_tokens": 3000,
-  "log_file": "logs/US-001/step-001.jsonl"
-}
-"""
-
-ENTRY = """{
-  "timestamp": "2025-01-15T10:12:00Z",
-  "action": "workflow_edit",
-  "agent_id": 1,
-  "step_id": "step-005",
-  "details": {
-    "operation": "add_after",
-    "target_step_id": "step-005",
-    "reason": "Edge case in profile status validation needs a dedicated fix",
-    "new_steps": [
-      {
-        "id": "step-011",
-        "type": "coding",
-        "description": "Fix failing test for edge case in profile status validation"
-      }
-    ]
-  }
-}
-"""
-
-EDIT_FILE = """[
-  {
-    "operation": "add_after",
-    "target_step_id": "step-007",
-    "reason": "2 tests failed — need fix cycle before review",
-    "new_steps": [
-      { "type": "coding", "description": "Fix transition validation and auth check" },
-      { "type": "linting", "description": "Re-lint after fixes" },
-      { "type": "initial_testing", "description": "Re-run tests after fixes" }
-    ]
-  }
-]
-"""
-
-LOG_LINE = """{"ts": "2025-01-15T10:05:00Z", "agent_id": 1, "story_id": "US-001", "step_id": \
-"step-001", "event": "step_started"}
-"""
-
-ADD_AFTER = """{
-  "operation": "add_after",
-  "target_step_id": "step-007",
-  "reason": "2 tests failed — need fix cycle before review",
-  "new_steps": [
-    { "type": "coding", "description": "Fix transition validation and auth check" },
-    { "type": "linting", "description": "Re-lint after fixes" },
-    { "type": "initial_testing", "description": "Re-run tests after fixes" }
-  ]
-}
-"""
-
-SPLIT = """{
-  "operation": "split",
-  "target_step_id": "step-005",
-  "reason": "Story requires both model changes and migration — split into two focused steps",
-  "replacement_steps": [
-    { "type": "coding", "description": "Add model changes and migration" },
-    { "type": "coding", "description": "Add API endpoint and serializer" }
-  ]
-}
-"""
-
-SKIP = """{
-  "operation": "skip",
-  "target_step_id": "step-009",
-  "reason": "Only 2 tests added, no redundancy to prune"
-}
-"""
-
-REORDER = """{
-  "operation": "reorder",
-  "reason": "Need to write tests before production code (TDD approach)",
-  "new_order": ["step-005", "step-004", "step-006", "step-007", "step-008", "step-009", "step-010"]
-}
-"""
-
-RESTART = """{
-  "operation": "restart",
-  "target_step_id": "step-005",
-  "reason": "Went down the wrong path — tried to modify the serializer instead of the model",
-  "new_description": "Implement status field by adding column to Profile model and generating migration"
-}
-"""
-
-EDIT_DESCRIPTION = """{
-  "operation": "edit_description",
-  "target_step_id": "step-007",
-  "reason": "Need to also test the migration rollback",
-  "new_description": "Run tests for status field including migration rollback test"
-}
-"""
-
-DEFAULT_WORKFLOW = """[
-  { "id": "step-001", "type": "context_gathering",  "status": "pending",
-    "description": "Explore codebase, DB schema, docs, and related code" },
-  { "id": "step-002", "type": "planning",           "status": "pending",
-    "description": "Produce implementation plan based on gathered context" },
-  { "id": "step-003", "type": "architecture",       "status": "pending",
-    "description": "Design code structure and identify files to modify" },
-  { "id": "step-004", "type": "test_architecture",  "status": "pending",
-    "description": "Design test strategy and identify test files" },
-  { "id": "step-005", "type": "coding",             "status": "pending", "description": "Implement the changes" },
-  { "id": "step-006", "type": "linting",            "status": "pending",
-    "description": "Run formatters and lint checks" },
-  { "id": "step-007", "type": "initial_testing",    "status": "pending",
-    "description": "Run tests and identify failures" },
-  { "id": "step-008", "type": "review",             "status": "pending",
-    "description": "Self-review against acceptance criteria" },
-  { "id": "step-009", "type": "prune_tests",        "status": "pending", "description": "Remove redundant tests" },
-  { "id": "step-010", "type": "final_review",       "status": "pending",
-    "description": "Final verification and commit" }
-]
-"""
 
 
-def state(*, steps=(), history=()):
-    story = {"story_id": "US-001", "title": "t", "status": "in_progress", "agent_id": 1, "depends_on": []}
-    document = {"version": 1, "created_at": "2025-01-15T10:00:00Z", "prd_file": "prd.json"}
-    return document | {"stories": {"US-001": story | {"steps": list(steps), "history": list(history)}}}
-
-
-def after(text, step_id):
-    """Return the story in which the agent of a step asked for what `text` says."""
+def after(operation, step_id):
+    """Return the story in which the agent of a step asked for this operation, without an array around it."""
+    text = json.dumps(operation, ensure_ascii=False)
+    alone, listed = read_edits(text.encode(), name="e.json"), read_edits(f"[{text}]".encode(), name="e.json")
+    assert [each.operation for each in alone] == [each.operation for each in listed]
     outcome = apply_file(working_on(step_id), request(step_id), text.encode())
     assert isinstance(outcome, EditsApplied), outcome
     return outcome.story
 
 
-@pytest.mark.parametrize("example", [PRD_STORY, PRD_DEPENDENCIES])
-def test_a_story_of_a_prd_is_read(example):
-    """DR-1."""
-    others = [{"id": "US-001", "title": "a"}, {"id": "US-002", "title": "b"}]
-    stories = read_prd(json.dumps({"stories": [*others, json.loads(example)]}), name="prd.json").tasks
-    assert stories[2].depends_on == ("US-001", "US-002")
-
-
-@pytest.mark.parametrize("outline", [STATE_OUTLINE, STORY_OUTLINE])
-def test_an_outline_with_placeholders_is_no_json_and_refused_with_its_position(outline):
-    """DR-8."""
-    with pytest.raises(PlanInvalid, match=r"workflow_state.json:\d+:\d+: invalid JSON"):
-        read_state(outline, name="workflow_state.json")
-
-
-def test_a_step_and_a_history_entry_are_read_and_written_unchanged():
-    """DR-8."""
-    given = state(steps=[json.loads(STEP)], history=[json.loads(ENTRY)])
-    stored = read_state(json.dumps(given), name="workflow_state.json")
-    written = json.loads(encode_state(stored.state))["stories"]["US-001"]
-    assert (written["steps"], written["history"]) == ([json.loads(STEP)], [json.loads(ENTRY)])
-
-
 def test_a_claimed_story_has_the_default_workflow():
     """DR-3."""
-    shown = [{"id": s.id, "type": s.type, "status": s.status, "description": s.description} for s in default_workflow()]
-    assert shown == json.loads(DEFAULT_WORKFLOW)
-    assert claimed().steps == default_workflow()
+    workflow = default_workflow()
+    assert {step.type: step.description for step in workflow} == DESCRIPTIONS
+    assert [step.id for step in workflow] == [f"step-{number:03}" for number in range(1, 11)]
+    assert [step.type for step in workflow] == list(DESCRIPTIONS)
+    assert {step.status for step in workflow} == {"pending"}
+    assert claimed().steps == workflow
 
 
 def test_a_line_of_the_log_has_the_fields_of_the_example():
     """DR-15."""
-    example = json.loads(LOG_LINE)
     line = json.loads(log_line("US-001", step_entry(claimed(), "step-001", "step_started", NOON)))
-    assert line == example | {"ts": "2026-01-01T12:00:00Z", "agent_id": 7}
+    expected = {"agent_id": 7, "story_id": "US-001", "step_id": "step-001", "event": "step_started"}
+    assert line == expected | {"ts": "2026-01-01T12:00:00Z"}
 
 
-@pytest.mark.parametrize("example", [ADD_AFTER, EDIT_FILE])
-def test_steps_are_added_after_a_step(example):
-    """DR-5: alone and in an array."""
-    story = after(example, "step-007")
+def test_steps_are_added_after_a_step():
+    """DR-5."""
+    story = after(ADD_AFTER, "step-007")
     assert ids(story) == ["001", "002", "003", "004", "005", "006", "007", "011", "012", "013", "008", "009", "010"]
     assert [step.type for step in story.steps[7:10]] == ["coding", "linting", "initial_testing"]
     details = story.history[-1].details
-    assert details["operation"] == "add_after"
-    assert details["reason"] == snapshot("2 tests failed — need fix cycle before review")
-    assert details["new_steps"] == snapshot(
-        [
-            {"id": "step-011", "type": "coding", "description": "Fix transition validation and auth check"},
-            {"id": "step-012", "type": "linting", "description": "Re-lint after fixes"},
-            {"id": "step-013", "type": "initial_testing", "description": "Re-run tests after fixes"},
-        ]
-    )
+    new_steps = [
+        {"id": f"step-{number}"} | each for number, each in zip(ids(story)[7:10], ADD_AFTER["new_steps"], strict=True)
+    ]
+    assert {key: details[key] for key in ADD_AFTER} == ADD_AFTER | {"new_steps": new_steps}
 
 
 def test_a_step_is_split():
     """DR-5."""
     story = after(SPLIT, "step-002")
     assert ids(story)[3:7] == ["004", "011", "012", "006"]
-    assert story.step("step-012").description == snapshot("Add API endpoint and serializer")
+    assert story.step("step-012").description == SPLIT["replacement_steps"][1]["description"]
 
 
-def test_a_step_is_skipped():
+def test_a_pending_step_is_skipped_described_anew_or_moved():
     """DR-5."""
-    step = after(SKIP, "step-008").step("step-009")
-    assert (step.status, step.skip_reason) == snapshot(("skipped", "Only 2 tests added, no redundancy to prune"))
-
-
-def test_pending_steps_are_reordered():
-    """DR-5."""
-    assert ids(after(REORDER, "step-003"))[3:] == ["005", "004", "006", "007", "008", "009", "010"]
+    skipped = after(SKIP, "step-008").step("step-009")
+    assert (skipped.status, skipped.skip_reason) == ("skipped", SKIP["reason"])
+    assert after(EDIT_DESCRIPTION, "step-005").step("step-007").description == EDIT_DESCRIPTION["new_description"]
+    assert ids(after(REORDER, "step-003"))[3:] == [each.removeprefix("step-") for each in ORDER]
 
 
 def test_the_current_step_is_restarted_with_another_description():
     """DR-5."""
     step = after(RESTART, "step-005").step("step-005")
-    assert (step.status, step.restart_count) == ("pending", 1)
-    assert step.description.startswith("Implement status field by adding column")
-
-
-def test_a_pending_steps_description_is_changed():
-    """DR-5."""
-    step = after(EDIT_DESCRIPTION, "step-005").step("step-007")
-    assert step.description == snapshot("Run tests for status field including migration rollback test")
-
-
-@pytest.mark.parametrize("example", [ADD_AFTER, SPLIT, SKIP, REORDER, RESTART, EDIT_DESCRIPTION])
-def test_an_operation_is_read_alone_and_in_an_array(example):
-    """DR-5."""
-    alone, listed = read_edits(example.encode(), name="e.json"), read_edits(f"[{example}]".encode(), name="e.json")
-    assert [each.operation for each in alone] == [each.operation for each in listed]
+    assert (step.status, step.restart_count, step.description) == ("pending", 1, RESTART["new_description"])
