@@ -135,21 +135,18 @@ def test_a_later_total_replaces_an_earlier_one_unless_it_is_missing():
     assert whole.usage.input_tokens == 104
 
 
-@pytest.mark.parametrize(
-    ("reason", "stop"),
-    [
-        ("end_turn", "end"),
-        ("stop_sequence", "end"),
-        ("pause_turn", "paused"),
-        ("tool_use", "end"),
-        ("max_tokens", "max_tokens"),
-        ("model_context_window_exceeded", "max_tokens"),
-        ("refusal", "refused"),
-        ("something_new", "end"),
-    ],
-)
-def test_stop_reasons_of_a_text_reply_map_to_ours(reason, stop):
-    assert heard(start(), opens(0, "text", text="hi"), *stops(reason)).stop == stop
+def test_stop_reasons_of_a_text_reply_map_to_ours():
+    expected = {
+        "end_turn": "end",
+        "stop_sequence": "end",
+        "pause_turn": "paused",
+        "tool_use": "end",
+        "max_tokens": "max_tokens",
+        "model_context_window_exceeded": "max_tokens",
+        "refusal": "refused",
+        "something_new": "end",
+    }
+    assert {reason: heard(start(), opens(0, "text", text="hi"), *stops(reason)).stop for reason in expected} == expected
 
 
 def test_a_reported_stop_reason_is_not_overwritten():
@@ -167,9 +164,9 @@ def test_calls_of_a_truncated_reply_have_no_arguments(reason, text):
     assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
 
 
-@pytest.mark.parametrize("reason", ["end_turn", "stop_sequence", "pause_turn", "tool_use"])
-def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says(reason):
-    assert heard(start(), *call(0, "{}"), *stops(reason)).stop == "tool_calls"
+def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says():
+    reasons = ["end_turn", "stop_sequence", "pause_turn", "tool_use"]
+    assert [reason for reason in reasons if heard(start(), *call(0, "{}"), *stops(reason)).stop != "tool_calls"] == []
 
 
 def test_a_refused_reply_has_no_calls():
@@ -236,9 +233,9 @@ def test_unknown_events_and_fields_are_ignored():
     assert whole.message.parts == (Text("hi"),)
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
+def test_garbage_is_a_transient_error():
+    """RA-21."""
+    rows = [
         [ServerSentEvent("message_start", "{")],
         [ServerSentEvent("message_start", "[]")],
         [ServerSentEvent("message_delta", '{"type": "message_delta", "delta": "?"}')],
@@ -247,12 +244,10 @@ def test_unknown_events_and_fields_are_ignored():
         [start(), start()],
         [opens(0, "text", text="a"), opens(0, "text", text="b")],
         [start(), *stops(None)],
-    ],
-)
-def test_garbage_is_a_transient_error(events):
-    """RA-21."""
-    assert "cannot be read" in error(*events).what
-    assert error(*events).transient
+    ]
+    assert [
+        events for events in rows if "cannot be read" not in error(*events).what or not error(*events).transient
+    ] == []
 
 
 def test_errors_within_the_stream_are_reported():
@@ -266,11 +261,9 @@ def test_errors_within_the_stream_are_reported():
     assert isinstance(long, ContextOverflow)
 
 
-@pytest.mark.parametrize(
-    "data", ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
-)
-def test_errors_of_an_unusual_shape_are_reported_too(data):
-    assert "upstream gone" in error(ServerSentEvent("error", data)).what
+def test_errors_of_an_unusual_shape_are_reported_too():
+    rows = ["upstream gone", '"upstream gone"', '{"message": "upstream gone"}', '{"detail": "upstream gone"}']
+    assert [data for data in rows if "upstream gone" not in error(ServerSentEvent("error", data)).what] == []
 
 
 def body(**fields: Any) -> bytes:

@@ -253,9 +253,13 @@ def test_thinking_of_another_wire_is_not_sent_back():
     assert said == {"role": "assistant", "content": "Yes.\nNo."}
 
 
-@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.")), replied()])
-def test_a_message_without_text_is_not_sent(message):
-    assert [said["role"] for said in asked(message, user("Hello"))["messages"]] == ["system", "user"]
+def test_a_message_without_text_is_not_sent():
+    messages = [user(""), user(), replied(""), replied(Thinking("Hm.")), replied()]
+    assert [
+        message
+        for message in messages
+        if [said["role"] for said in asked(message, user("Hello"))["messages"]] != ["system", "user"]
+    ] == []
 
 
 @pytest.mark.parametrize("foreign", ["call_" + "x" * 60, "with space", "ä", "", "line\n"])

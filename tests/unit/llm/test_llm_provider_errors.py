@@ -63,9 +63,13 @@ def test_a_server_that_names_a_time_is_overloaded(status, should_retry):
     assert error.retry_after_s == 7
 
 
-@pytest.mark.parametrize("status", [400, 403, 500, 503])
-def test_a_servers_error_type_overrides_the_status(status):
-    assert sort(answer(status, openai("Try later", kind="server_error", code="rate_limit_exceeded"))) == BUSY
+def test_a_servers_error_type_overrides_the_status():
+    statuses = [400, 403, 500, 503]
+    assert [
+        status
+        for status in statuses
+        if sort(answer(status, openai("Try later", kind="server_error", code="rate_limit_exceeded"))) != BUSY
+    ] == []
 
 
 def test_a_server_that_says_not_to_retry_is_believed():
@@ -241,9 +245,9 @@ def test_a_quota_error_says_when_the_quota_resets(reset):
     assert error.retry_after_s == 3600
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
+def test_retry_after_is_seconds_or_a_date():
+    """RA-21, AL-31."""
+    rows = [
         ("20", 20),
         ("0.25", 0.25),
         (" 5 ", 5),
@@ -258,12 +262,13 @@ def test_a_quota_error_says_when_the_quota_resets(reset):
         ("inf", None),
         ("soon", None),
         ("Sun, 22 Nov 999999999999 12:00:30 GMT", None),
-    ],
-)
-def test_retry_after_is_seconds_or_a_date(header, seconds):
-    """RA-21, AL-31."""
-    assert answer(429, retry_after=header).retry_after_s == seconds
-    assert answer(500, retry_after=header).retry_after_s == seconds
+    ]
+    assert [
+        (header, seconds)
+        for header, seconds in rows
+        if answer(429, retry_after=header).retry_after_s != seconds
+        or answer(500, retry_after=header).retry_after_s != seconds
+    ] == []
 
 
 @given(
@@ -275,18 +280,15 @@ def test_an_absurd_retry_after_does_no_harm(header):
     assert after_s is None or after_s >= 0
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
+def test_milliseconds_win_over_seconds():
+    """AL-31."""
+    rows = [
         ({}, None),
         ({"retry-after": "3"}, "3"),
         ({"retry-after": "3", "retry-after-ms": "2500"}, "2.5"),
         ({"retry-after": "3", "retry-after-ms": "soon"}, "3"),
-    ],
-)
-def test_milliseconds_win_over_seconds(headers, expected):
-    """AL-31."""
-    assert retry_after_header(headers) == expected
+    ]
+    assert [(headers, retry_after_header(headers)) for headers, _ in rows] == rows
 
 
 @given(st.integers(300, 599), st.binary() | st.text().map(str.encode), st.text())
@@ -298,9 +300,8 @@ def test_any_response_body_is_shown_as_one_bounded_line(status, body, who):
     assert error.fix.isprintable()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_bodies_of_any_shape_are_parsed_as_far_as_possible():
+    bodies = [
         b"",
         b"null",
         b"[]",
@@ -311,10 +312,8 @@ def test_any_response_body_is_shown_as_one_bounded_line(status, body, who):
         b'{"error": {"message": "\xff"}}',
         b"[" * 100_000,
         b'{"message": "x"',
-    ],
-)
-def test_bodies_of_any_shape_are_parsed_as_far_as_possible(body):
-    assert sort(answer(500, body)) == PASSING
+    ]
+    assert [body for body in bodies if sort(answer(500, body)) != PASSING] == []
 
 
 def test_control_characters_are_shown_escaped():

@@ -240,10 +240,10 @@ def test_no_input_counts_as_cached_unless_the_server_says_so():
 UNREADABLE = ["much", [1], 7, {"input_tokens": "a lot"}, {"input_tokens": 5, "input_tokens_details": 3}]
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"input_tokens": None, "input_tokens_details": None}, *UNREADABLE])
-def test_usage_may_be_missing_or_unreadable(usage):
+def test_usage_may_be_missing_or_unreadable():
     """AL-21: the reply is good; its usage is estimated."""
-    assert heard(ended(usage=usage)).usage == Usage(cost_usd=None, requests=1)
+    usages = [None, {}, {"input_tokens": None, "input_tokens_details": None}, *UNREADABLE]
+    assert [usage for usage in usages if heard(ended(usage=usage)).usage != Usage(cost_usd=None, requests=1)] == []
 
 
 @pytest.mark.parametrize(

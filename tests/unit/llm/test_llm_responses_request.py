@@ -101,10 +101,14 @@ def test_nothing_is_stored_and_encrypted_reasoning_is_requested():
     assert (body["store"], body["include"], body["stream"]) == (False, ["reasoning.encrypted_content"], True)
 
 
-@pytest.mark.parametrize("name", ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"])
-def test_models_without_reasoning_are_not_asked_for_it(name):
-    assert "include" not in asked(user("Hello"), target=model(name), effort="high")
-    assert "reasoning" not in asked(user("Hello"), target=model(name), effort="high")
+def test_models_without_reasoning_are_not_asked_for_it():
+    names = ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"]
+    assert [
+        name
+        for name in names
+        if "include" in asked(user("Hello"), target=model(name), effort="high")
+        or "reasoning" in asked(user("Hello"), target=model(name), effort="high")
+    ] == []
 
 
 def test_without_streaming_no_stream_options_are_sent():
@@ -232,24 +236,21 @@ def test_encrypted_reasoning_goes_back_to_its_model_before_the_items_that_follow
     ]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
+def test_reasoning_of_other_models_unencrypted_or_at_the_end_is_not_sent():
+    """RA-1: the provider refuses reasoning that is not encrypted, or that no item follows."""
+    replies = [
         replied(Thinking("Hm.", signature="s", id="rs_1"), "So.", model="openai:gpt-5.1"),
         replied(Thinking("Hm.", signature="s", id="rs_1"), "So.", model=""),
         replied(Thinking("Hm.", id="rs_1"), "So."),
         replied("So.", Thinking("Hm.", signature="s", id="rs_1")),
         replied("So.", Thinking("Hm.", signature="s", id="rs_1"), ""),
-    ],
-)
-def test_reasoning_of_other_models_unencrypted_or_at_the_end_is_not_sent(reply):
-    """RA-1: the provider refuses reasoning that is not encrypted, or that no item follows."""
-    assert asked(reply)["input"] == [said("assistant", "So.")]
+    ]
+    assert [reply for reply in replies if asked(reply)["input"] != [said("assistant", "So.")]] == []
 
 
-@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.", signature="s")), replied()])
-def test_a_message_without_text_is_not_sent(message):
-    assert asked(message, user("Hello"))["input"] == [said("user", "Hello")]
+def test_a_message_without_text_is_not_sent():
+    messages = [user(""), user(), replied(""), replied(Thinking("Hm.", signature="s")), replied()]
+    assert [message for message in messages if asked(message, user("Hello"))["input"] != [said("user", "Hello")]] == []
 
 
 @pytest.mark.parametrize("foreign", ["x" * 65, "functions.look:0", "ä", "", "line\n"])

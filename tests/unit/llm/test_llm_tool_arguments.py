@@ -3,9 +3,9 @@ import pytest
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT, parse_arguments
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "null", "{}", " {} "])
-def test_empty_text_means_no_arguments(text):
-    assert parse_arguments(text) == {}
+def test_empty_text_means_no_arguments():
+    texts = ["", "  \n", "null", "{}", " {} "]
+    assert [text for text in texts if parse_arguments(text) != {}] == []
 
 
 def test_arguments_are_parsed_from_json():

@@ -1,6 +1,5 @@
 """Patches as GPT models write them: what they name, and what is no patch."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
@@ -60,18 +59,15 @@ def test_the_paths_of_a_patch_include_where_files_are_moved():
     assert file.paths == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_white_space_around_its_markers_and_a_here_document_are_ignored():
+    """RA-4."""
+    texts = [
         "*** Begin Patch\n*** Delete File: a\n*** End Patch",
         "\n*** Begin Patch  \r\n *** Delete File:  a \r\n  *** End Patch\r\n",
         "<<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n",
         'apply_patch <<"PATCH"\n*** Begin Patch\n\n*** Delete File: a\n\n*** End Patch\nPATCH',
-    ],
-)
-def test_white_space_around_its_markers_and_a_here_document_are_ignored(text):
-    """RA-4."""
-    assert parse_patch(text) == (FilePatch(kind="delete", path="a"),)
+    ]
+    assert [text for text in texts if parse_patch(text) != (FilePatch(kind="delete", path="a"),)] == []
 
 
 def test_line_numbers_behind_the_at_signs_name_no_line():
@@ -97,19 +93,16 @@ def test_a_line_of_a_file_that_looks_like_a_marker_is_a_line():
     assert updated.sections[0].lines == ((" ", "*** End Patch"), ("-", "@@ x"))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_a_text_without_beginning_or_end_is_no_patch():
+    """RA-4: a patch that was cut off is not applied in part."""
+    rows = [
         ("", "The first line of a patch is `*** Begin Patch`, not an empty line."),
         ("--- a/x\n+++ b/x", "The first line of a patch is `*** Begin Patch`, not `--- a/x`."),
         ("*** Begin Patch", "The last line of a patch is `*** End Patch`, not `*** Begin Patch`."),
         ("*** Begin Patch\n*** Add File: a\n+x", "The last line of a patch is `*** End Patch`, not `+x`."),
         ("<<EOF\nEOF", "The first line of a patch is `*** Begin Patch`, not `<<EOF`."),
-    ],
-)
-def test_a_text_without_beginning_or_end_is_no_patch(text, expected):
-    """RA-4: a patch that was cut off is not applied in part."""
-    assert parse_patch(text) == Refusal(expected)
+    ]
+    assert [(text, expected) for text, expected in rows if parse_patch(text) != Refusal(expected)] == []
 
 
 def test_what_cannot_be_understood_is_named_with_its_line():

@@ -74,20 +74,17 @@ def test_ordinary_text_of_an_agent_contains_no_secret(kind):
     assert SHAPED.clean(HARMLESS[kind]) is HARMLESS[kind]
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        ("https://me:hunter22@host/x", "https://me:[redacted:password]@host/x"),
-        ("Authorization: Bearer abcdefgh12345678IJKL", "Authorization: Bearer [redacted:bearer-token]"),
-        ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic [redacted:basic-login]"),
-        ("x-api-key: abcdefgh12345678IJKL.", "x-api-key: [redacted:api-key]"),
-        (f"AWS_SECRET_ACCESS_KEY={'aB1/' * 10}", "AWS_SECRET_ACCESS_KEY=[redacted:aws-secret]"),
-        (f'"SecretAccessKey": "{"aB1/" * 10}"', '"SecretAccessKey": "[redacted:aws-secret]"'),
-    ],
-)
-def test_only_the_secret_part_is_redacted(text, cleaned):
+def test_only_the_secret_part_is_redacted():
     """BX-9: user and host stay readable."""
-    assert SHAPED.clean(text) == cleaned
+    expected = {
+        "https://me:hunter22@host/x": "https://me:[redacted:password]@host/x",
+        "Authorization: Bearer abcdefgh12345678IJKL": "Authorization: Bearer [redacted:bearer-token]",
+        "Authorization: Basic dXNlcjpwYXNzd29yZA==": "Authorization: Basic [redacted:basic-login]",
+        "x-api-key: abcdefgh12345678IJKL.": "x-api-key: [redacted:api-key]",
+        f"AWS_SECRET_ACCESS_KEY={'aB1/' * 10}": "AWS_SECRET_ACCESS_KEY=[redacted:aws-secret]",
+        f'"SecretAccessKey": "{"aB1/" * 10}"': '"SecretAccessKey": "[redacted:aws-secret]"',
+    }
+    assert {text: SHAPED.clean(text) for text in expected} == expected
 
 
 def test_a_key_is_found_with_line_numbers_and_without_its_end():

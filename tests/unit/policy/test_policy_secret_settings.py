@@ -17,23 +17,27 @@ def test_a_name_marks_its_value_as_secret(name):
     assert secret_values({name: "v4lue-of-it"}) == {name: "v4lue-of-it"}
 
 
-@pytest.mark.parametrize("name", ["KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "MONKEY", "PWD", "HOME", "COMPASS_DIR"])
-def test_a_name_that_only_contains_such_a_word_does_not(name):
+def test_a_name_that_only_contains_such_a_word_does_not():
     """BX-9: by whole words, not by letters."""
-    assert secret_values({name: "v4lue-of-it"}) == {}
+    names = ["KEYBOARD_LAYOUT", "TOKENIZERS_PARALLELISM", "MONKEY", "PWD", "HOME", "COMPASS_DIR"]
+    assert [name for name in names if secret_values({name: "v4lue-of-it"}) != {}] == []
 
 
-@pytest.mark.parametrize("name", ["TOKEN_HEADER", "AUTH_BACKEND", "jwt.secret.name", "KEY_PREFIX", "auth-mode"])
-def test_a_name_about_a_secret_does_not_mark_its_value(name):
+def test_a_name_about_a_secret_does_not_mark_its_value():
     """BX-9: `TOKEN_HEADER=X-Auth-Token` is in every request of a program, and must stay readable there."""
-    assert secret_values({name: "X-Auth-Token"}) == {}
+    names = ["TOKEN_HEADER", "AUTH_BACKEND", "jwt.secret.name", "KEY_PREFIX", "auth-mode"]
+    assert [name for name in names if secret_values({name: "X-Auth-Token"}) != {}] == []
 
 
-@pytest.mark.parametrize("password", ["postgres", "PostgreSQL", "password123", "Passw0rd", "rabbitmq", "minioadmin"])
-def test_a_well_known_default_password_is_no_secret(password):
+def test_a_well_known_default_password_is_no_secret():
     """BX-9: it names the program, whose output could otherwise not be read."""
-    assert secret_values({"DB_PASSWORD": password, "DB_URL": f"postgres://app:{password}@db/app"}) == {}
-    assert file_secrets(f"DB_PASSWORD={password}\nURL=postgres://app:{password}@db\n") == {}
+    passwords = ["postgres", "PostgreSQL", "password123", "Passw0rd", "rabbitmq", "minioadmin"]
+    assert [
+        password
+        for password in passwords
+        if secret_values({"DB_PASSWORD": password, "DB_URL": f"postgres://app:{password}@db/app"}) != {}
+        or file_secrets(f"DB_PASSWORD={password}\nURL=postgres://app:{password}@db\n") != {}
+    ] == []
 
 
 @pytest.mark.parametrize(

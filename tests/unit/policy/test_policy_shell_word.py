@@ -6,9 +6,9 @@ from scaffold.policy.shell.parse.unquoting import unquote_word
 from scaffold.policy.shell.script import Word
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
+def test_quotes_are_removed_as_bash_does():
+    """RA-14."""
+    rows = [
         ("a", "a"),
         ("'a b'", "a b"),
         ('"a b"', "a b"),
@@ -26,11 +26,8 @@ from scaffold.policy.shell.script import Word
         ('"a\\\nb"', "ab"),
         ("'é'", "é"),
         ("a=b", "a=b"),
-    ],
-)
-def test_quotes_are_removed_as_bash_does(source, text):
-    """RA-14."""
-    assert unquote_word(source) == Word(text)
+    ]
+    assert [(source, text) for source, text in rows if unquote_word(source) != Word(text)] == []
 
 
 @pytest.mark.parametrize(

@@ -32,11 +32,11 @@ def test_lines_of_a_packager_that_leave_out_code_are_found(line, found):
     assert [*new_exclusions("", line, "elsewhere", paths)] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["utf-8", "latin-1", "cp1252", "gbk", "shift_jis", "euc-jp", "koi8-r", "utf-8-sig", "big5"]
-)
-def test_an_encoding_in_which_ascii_stays_what_it_is_misleads_nobody(name):
-    assert misleading_encoding(f"#!python\n# -*- coding: {name} -*-\n".encode()) is None
+def test_an_encoding_in_which_ascii_stays_what_it_is_misleads_nobody():
+    names = ["utf-8", "latin-1", "cp1252", "gbk", "shift_jis", "euc-jp", "koi8-r", "utf-8-sig", "big5"]
+    assert [
+        name for name in names if misleading_encoding(f"#!python\n# -*- coding: {name} -*-\n".encode()) is not None
+    ] == []
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ def gates_of(detection):
     return [(gate.kind, gate.command, gate.runner, gate.folder) for gate in detection.gates]
 
 
-@pytest.mark.parametrize(
-    ("files", "kind"),
-    [
+def test_the_first_manifest_decides_the_project_type():
+    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
+    rows = [
         ({}, "unknown"),
         ({"README.md": "", "tests/data.json": ""}, "unknown"),
         ({"go.mod": "", "package.json": "", "Cargo.toml": "", "pyproject.toml": ""}, "go"),
@@ -35,16 +35,13 @@ def gates_of(detection):
         ({"tests/test_a.py": TEST}, "python"),
         ({"pyproject.toml": "[broken", "package.json": "{broken", "Cargo.toml": "[["}, "node"),
         ({"node_modules/x/package.json": "{}", "vendor/y/go.mod": ""}, "unknown"),
-    ],
-)
-def test_the_first_manifest_decides_the_project_type(files, kind):
-    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
-    assert found(files).kind == kind
+    ]
+    assert [(files, found(files).kind) for files, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("files", "gates"),
-    [
+def test_gates_of_python_projects():
+    """AL-9: test, build, lint and type check as far as a project has them."""
+    rows = [
         ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
         ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
         ({"test_a.py": CASE}, [("test", "python3 -m unittest", "unittest", "")]),
@@ -88,16 +85,13 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
             {"pyproject.toml": "", "tox.ini": "[flake8]", "pyrightconfig.json": ""},
             [("lint", "flake8", "findings", ""), ("typecheck", "pyright", "findings", "")],
         ),
-    ],
-)
-def test_gates_of_python_projects(files, gates):
-    """AL-9: test, build, lint and type check as far as a project has them."""
-    assert gates_of(found(files)) == gates
+    ]
+    assert [(files, gates_of(found(files))) for files, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("files", "gates"),
-    [
+def test_gates_of_node_projects():
+    """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
+    rows = [
         (
             {"package.json": JEST, "src/a.test.ts": ""},
             [
@@ -151,11 +145,8 @@ def test_gates_of_python_projects(files, gates):
             {"package.json": "{}", "pyproject.toml": "[tool.ruff]", "tests/test_a.py": TEST},
             [PYTEST, ("lint", "ruff check .", "findings", "")],
         ),
-    ],
-)
-def test_gates_of_node_projects(files, gates):
-    """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
-    assert gates_of(found(files)) == gates
+    ]
+    assert [(files, gates_of(found(files))) for files, _ in rows] == rows
 
 
 def test_gates_of_go_and_rust_projects():
@@ -193,9 +184,8 @@ def test_nested_projects_count_if_the_top_is_none():
     assert len({gate.name for gate in detection.gates}) == len(detection.gates)
 
 
-@pytest.mark.parametrize(
-    ("files", "setup"),
-    [
+def test_setup_commands_are_detected():
+    rows = [
         ({"pyproject.toml": "[project]\nname = 'x'"}, ()),
         ({"pyproject.toml": "[project]\nname = 'x'", "uv.lock": ""}, ("uv sync --locked",)),
         (
@@ -222,10 +212,8 @@ def test_nested_projects_count_if_the_top_is_none():
         ({"go.mod": "module x\n\nrequire example.com/y v1.0.0\n"}, ("go mod download",)),
         ({"Cargo.toml": "[dependencies]", "Cargo.lock": ""}, ("cargo fetch --locked",)),
         ({"web/package.json": "{}", "web/package-lock.json": ""}, ("cd web && npm ci",)),
-    ],
-)
-def test_setup_commands_are_detected(files, setup):
-    assert found(files).setup == setup
+    ]
+    assert [(files, found(files).setup) for files, _ in rows] == rows
 
 
 @pytest.mark.parametrize(

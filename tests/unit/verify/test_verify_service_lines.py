@@ -12,25 +12,21 @@ from scaffold.verify.services.specs import (
 )
 
 
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("compose @5432", ComposeSpec(files=(), names=(), ports=(5432,))),
-        (
-            "compose -f a.yaml -f 'dev/b c.yaml' db cache @5432 @6379 @5432",
-            ComposeSpec(files=("a.yaml", "dev/b c.yaml"), names=("db", "cache"), ports=(5432, 6379)),
-        ),
-        ("host @5432 @80", HostPorts((5432, 80))),
-        ("host example.org", None),
-        ("host", None),
-        ("composed @1", None),
-        ("redis-server --port 6380 @6380", None),
-        ("compose=1 serve @1", None),
-    ],
-)
-def test_a_line_begins_with_its_kind_of_service(line, wanted):
+def test_a_line_begins_with_its_kind_of_service():
     """AL-9: compose, the host's loopback, or a command in the sandbox."""
-    assert parse_external(line) == wanted
+    expected = {
+        "compose @5432": ComposeSpec(files=(), names=(), ports=(5432,)),
+        "compose -f a.yaml -f 'dev/b c.yaml' db cache @5432 @6379 @5432": ComposeSpec(
+            files=("a.yaml", "dev/b c.yaml"), names=("db", "cache"), ports=(5432, 6379)
+        ),
+        "host @5432 @80": HostPorts((5432, 80)),
+        "host example.org": None,
+        "host": None,
+        "composed @1": None,
+        "redis-server --port 6380 @6380": None,
+        "compose=1 serve @1": None,
+    }
+    assert {line: parse_external(line) for line in expected} == expected
 
 
 @pytest.mark.parametrize(

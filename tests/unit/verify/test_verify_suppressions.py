@@ -17,38 +17,35 @@ def added(path, text):
     return new({}, {path: text}).get(path, {})
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "names"),
-    [
-        ("a.py", "import b  # noqa\nimport c  # NOQA\nimport d # noqa: F401\n", {"noqa": 3}),
-        ("a.py", "# ruff: noqa: F401\n# flake8: noqa\n", {"noqa": 2}),
-        ("a.py", "x = f()  # type: ignore[no-untyped-call]  # noqa: E501\n", {"type: ignore": 1, "noqa": 1}),
-        ("a.pyi", "# mypy: ignore-errors\n# mypy: disable-error-code=x\n# mypy: disallow-any-expr\n", {"mypy": 2}),
-        ("a.py", "# mypy: ignore_errors\n# mypy: check_untyped_defs=False, strict_optional = no\n", {"mypy": 2}),
-        ("a.py", "# mypy: always_false=X\n# mypy: strict, follow_imports=skip\n# MyPy and more\n", {"mypy": 2}),
-        ("a.py", "# mypy: strict\n# mypy: disallow_any_expr, warn-unreachable=True , check_untyped_defs\n", {}),
-        ("a.py", '# mypy: enable-error-code="a,b"\n', {}),
-        ("a.py", "# pyright: basic\n# pyright: strict\nx = y  # pyright: ignore[x]\n", {"pyright": 2}),
-        ("a.py", "def f(:  # noqa\n  '''\n", {"noqa": 1}),
-        ("a.py", "x = '# noqa'\n'''\n# type: ignore\n'''\n# about noqa\n# type: int\n", {}),
-        ("a.js", "/* eslint-disable */\nf() // eslint-disable-line x\n/* eslint x: 0 */\n", {"eslint-disable": 3}),
-        ("a.tsx", "// @ts-ignore\n/* @ts-expect-error: why */\n// biome-ignore lint: x\n", {
-            "ts-ignore": 2, "biome-ignore": 1,
-        }),
-        ("a.ts", "const s = '// @ts-ignore'; const t = `\n// @ts-nocheck\n`\n// see eslint-disable\n", {}),
-        ("a.go", "x() //nolint:x\n// nolint\n//lint:ignore SA1 y\n// a nolint\n", {"nolint": 2, "lint:ignore": 1}),
-        ("a.rs", "#![allow(dead)]\n#[expect(old)]\n#[cfg_attr(test, allow(x))]\n#[derive(Debug)]\n", {"allow": 3}),
-        ("a.rs", "// #[allow(x)]\nlet s = \"#[allow(x)]\"; fn f<'a>(x: &'a str) {}\n", {}),
-        ("a.md", "# noqa\n", {}),
-        ("a.py", "def f():  # pragma: no cover\nif x:  #PRAGMA: NO BRANCH\n# pragma: once\n", {"no cover": 2}),
-        ("a.js", "/* c8 ignore next */\n// istanbul ignore else\n/* node:coverage disable */\n/* ignore */\n", {
-            "coverage ignore": 3,
-        }),
-    ],
-)  # fmt: skip
-def test_comments_that_silence_a_tool_are_found_where_the_language_has_comments(path, text, names):
+def test_comments_that_silence_a_tool_are_found_where_the_language_has_comments():
     """BX-5: not what strings and documents say."""
-    assert added(path, text) == names
+    expected = {
+        ("a.py", "import b  # noqa\nimport c  # NOQA\nimport d # noqa: F401\n"): {"noqa": 3},
+        ("a.py", "# ruff: noqa: F401\n# flake8: noqa\n"): {"noqa": 2},
+        ("a.py", "x = f()  # type: ignore[no-untyped-call]  # noqa: E501\n"): {"type: ignore": 1, "noqa": 1},
+        ("a.pyi", "# mypy: ignore-errors\n# mypy: disable-error-code=x\n# mypy: disallow-any-expr\n"): {"mypy": 2},
+        ("a.py", "# mypy: ignore_errors\n# mypy: check_untyped_defs=False, strict_optional = no\n"): {"mypy": 2},
+        ("a.py", "# mypy: always_false=X\n# mypy: strict, follow_imports=skip\n# MyPy and more\n"): {"mypy": 2},
+        ("a.py", "# mypy: strict\n# mypy: disallow_any_expr, warn-unreachable=True , check_untyped_defs\n"): {},
+        ("a.py", '# mypy: enable-error-code="a,b"\n'): {},
+        ("a.py", "# pyright: basic\n# pyright: strict\nx = y  # pyright: ignore[x]\n"): {"pyright": 2},
+        ("a.py", "def f(:  # noqa\n  '''\n"): {"noqa": 1},
+        ("a.py", "x = '# noqa'\n'''\n# type: ignore\n'''\n# about noqa\n# type: int\n"): {},
+        ("a.js", "/* eslint-disable */\nf() // eslint-disable-line x\n/* eslint x: 0 */\n"): {"eslint-disable": 3},
+        ("a.tsx", "// @ts-ignore\n/* @ts-expect-error: why */\n// biome-ignore lint: x\n"): {
+            "ts-ignore": 2, "biome-ignore": 1,
+        },
+        ("a.ts", "const s = '// @ts-ignore'; const t = `\n// @ts-nocheck\n`\n// see eslint-disable\n"): {},
+        ("a.go", "x() //nolint:x\n// nolint\n//lint:ignore SA1 y\n// a nolint\n"): {"nolint": 2, "lint:ignore": 1},
+        ("a.rs", "#![allow(dead)]\n#[expect(old)]\n#[cfg_attr(test, allow(x))]\n#[derive(Debug)]\n"): {"allow": 3},
+        ("a.rs", "// #[allow(x)]\nlet s = \"#[allow(x)]\"; fn f<'a>(x: &'a str) {}\n"): {},
+        ("a.md", "# noqa\n"): {},
+        ("a.py", "def f():  # pragma: no cover\nif x:  #PRAGMA: NO BRANCH\n# pragma: once\n"): {"no cover": 2},
+        ("a.js", "/* c8 ignore next */\n// istanbul ignore else\n/* node:coverage disable */\n/* ignore */\n"): {
+            "coverage ignore": 3,
+        },
+    }  # fmt: skip
+    assert {(path, text): added(path, text) for path, text in expected} == expected
 
 
 def test_only_new_suppressions_count():

@@ -30,20 +30,21 @@ def cases(*ids, outcome="passed"):
     return run(**{f"test_it[{each}]": outcome for each in ids})
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "gone"),
-    [
+def test_a_case_that_the_code_took_away_is_known_by_another_in_its_place():
+    """BX-5: the number of cases is the same."""
+    rows = [
         (cases("add", "sub"), cases("plus", "sub"), ["add"]),
         (cases("add", "sub"), cases("add", "sub", "div"), []),
         (cases("0x1", "0x2"), cases("0x3", "0x4"), []),
         (cases("add", "sub"), cases("sub"), []),  # one less passes, and that blocks anyway
         (cases("add", "sub", outcome="failed"), cases("plus", "sub"), []),
         (run(test_x="passed", test_y="passed"), run(test_y="passed", test_z="passed"), []),
-    ],
-)
-def test_a_case_that_the_code_took_away_is_known_by_another_in_its_place(before, now, gone):
-    """BX-5: the number of cases is the same."""
-    assert replaced_cases(before, now, CHANGE) == {f"tests/test_a.py::test_it[{each}]": "removed" for each in gone}
+    ]
+    assert [
+        (before, now, gone)
+        for before, now, gone in rows
+        if replaced_cases(before, now, CHANGE) != {f"tests/test_a.py::test_it[{each}]": "removed" for each in gone}
+    ] == []
 
 
 @pytest.mark.parametrize(
