@@ -13,45 +13,47 @@ from scaffold.policy.shell.workspace_paths import DiskFileSystem, EmptyFileSyste
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 
-RULES = [
+RULES = {
     # rule, command -> what it comes to
-    ("shell:git commit *", "git commit", "allow"),
-    ("shell:git commit *", "git commit -m 'a b'", "allow"),
-    ("shell:git commit *", "git commit --no-verify", "ask"),
-    ("shell:npm run *:dev", "npm run web:dev", "allow"),
-    ("shell:npm run *:dev", "npm run web:dev --prefix /x", "ask"),
-    ("shell:npm run *:dev", "npm run evil", "ask"),
-    ("shell:npm run *", "npm run evil", "ask"),
-    ("shell:pytest tests/*", "pytest tests/a.py", "allow"),
-    ("shell:pytest tests/*", "pytest tests/../../x.py", "ask"),
-    ("shell:pytest *s", "pytest --flags", "ask"),
-    ("shell:touch *.py", "touch a.py", "allow"),
-    ("shell:touch *.py", "touch ../a.py", "ask"),
-    ("shell:touch *.py", "touch .git/a.py", "deny"),
-    ("shell:[s]udo ls", "sudo ls", "ask"),
-    ("shell:bash [a-z]*", "bash script", "allow"),
-    ("shell:bash [!a]*", "bash -c", "ask"),
-    ("shell:/make (test|lint)/", "make test", "allow"),
-    ("shell:/make (test|lint)/", "make test && make lint", "allow"),
-    ("shell:/make (test|lint)/", "make test deploy", "ask"),
-    ("shell:/make (test|lint)/", "make test > out", "ask"),
-    ("shell:/make .*/", "make $(x)", "ask"),
-    ("shell:/python -c .*/", "python -c 'import x'", "ask"),
-    ("shell:/sudo .*/", "sudo ls", "ask"),
-    ("shell:/cp .* .*/", "cp a ../b", "ask"),
-    ("shell:/echo 'a b' x/", 'echo "a b" x > y', "ask"),
-    ("shell:/touch 'a b'/", 'touch "a b"', "allow"),
-    ("python:make", "make", "ask"),
-    ("*:make test", "make test", "allow"),
-]
+    ("shell:git commit *", "git commit"): "allow",
+    ("shell:git commit *", "git commit -m 'a b'"): "allow",
+    ("shell:git commit *", "git commit --no-verify"): "ask",
+    ("shell:npm run *:dev", "npm run web:dev"): "allow",
+    ("shell:npm run *:dev", "npm run web:dev --prefix /x"): "ask",
+    ("shell:npm run *:dev", "npm run evil"): "ask",
+    ("shell:npm run *", "npm run evil"): "ask",
+    ("shell:pytest tests/*", "pytest tests/a.py"): "allow",
+    ("shell:pytest tests/*", "pytest tests/../../x.py"): "ask",
+    ("shell:pytest *s", "pytest --flags"): "ask",
+    ("shell:touch *.py", "touch a.py"): "allow",
+    ("shell:touch *.py", "touch ../a.py"): "ask",
+    ("shell:touch *.py", "touch .git/a.py"): "deny",
+    ("shell:[s]udo ls", "sudo ls"): "ask",
+    ("shell:bash [a-z]*", "bash script"): "allow",
+    ("shell:bash [!a]*", "bash -c"): "ask",
+    ("shell:/make (test|lint)/", "make test"): "allow",
+    ("shell:/make (test|lint)/", "make test && make lint"): "allow",
+    ("shell:/make (test|lint)/", "make test deploy"): "ask",
+    ("shell:/make (test|lint)/", "make test > out"): "ask",
+    ("shell:/make .*/", "make $(x)"): "ask",
+    ("shell:/python -c .*/", "python -c 'import x'"): "ask",
+    ("shell:/sudo .*/", "sudo ls"): "ask",
+    ("shell:/cp .* .*/", "cp a ../b"): "ask",
+    ("shell:/echo 'a b' x/", 'echo "a b" x > y'): "ask",
+    ("shell:/touch 'a b'/", 'touch "a b"'): "allow",
+    ("python:make", "make"): "ask",
+    ("*:make test", "make test"): "allow",
+}
 
 
-@pytest.mark.parametrize(("rule", "command", "decision"), RULES)
-async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
+async def test_a_rule_covers_what_it_names_and_no_more():
     """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are checked."""
-    allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
-    judged = await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))
-    assert judged.decision == decision, judged
+
+    async def decision(text, command):
+        allow = tuple(each for each in (parse_rule(text),) if each.is_for("shell"))
+        return (await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))).decision
+
+    assert {(rule, command): await decision(rule, command) for rule, command in RULES} == RULES
 
 
 async def test_a_protected_branch_asks_although_the_push_does_not_name_it(shop, tmp_path):

@@ -60,10 +60,9 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("command", ORDINARY)
-async def test_an_ordinary_command_around_commands_is_allowed(command, shop):
+async def test_an_ordinary_command_around_commands_is_allowed(shop):
     """RA-13, RA-14: with a rule for pytest only."""
-    assert await said(command, shop, "shell:pytest") == "allow"
+    assert [command for command in ORDINARY if await said(command, shop, "shell:pytest") != "allow"] == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Parsing of replies on the Anthropic wire; comparison with the official SDK is a property test."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -102,15 +103,15 @@ def test_text_thinking_and_calls_are_streamed_and_returned_as_a_whole():
     assert whole.stop == "tool_calls"
 
 
-@pytest.mark.parametrize("usage", ["much", [1], 7, {"input_tokens": "a lot"}])
-def test_usage_may_be_unreadable(usage):
+def test_usage_may_be_unreadable():
     """AL-21: the reply is good; its usage is estimated."""
-    message = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage}
-    assert AnthropicCodec().whole(body(**message), TARGET).usage == Usage(cost_usd=None, requests=1)
-    started = event("message_start", message=message)
-    assert heard(started, *stops("end_turn")).usage == Usage(output_tokens=9, cost_usd=None, requests=1)
-    end = event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
-    assert heard(start(), end, event("message_stop")).usage.input_tokens == 3
+    for usage in ["much", [1], 7, {"input_tokens": "a lot"}]:
+        message = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage}
+        assert AnthropicCodec().whole(body(**message), TARGET).usage == Usage(cost_usd=None, requests=1), usage
+        started = event("message_start", message=message)
+        assert heard(started, *stops("end_turn")).usage == Usage(output_tokens=9, cost_usd=None, requests=1), usage
+        end = event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
+        assert heard(start(), end, event("message_stop")).usage.input_tokens == 3, usage
 
 
 def test_usage_is_counted_once_with_all_input():
@@ -155,13 +156,13 @@ def test_a_reported_stop_reason_is_not_overwritten():
     assert heard(start(), reason, more, end).stop == "max_tokens"
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "something_new"])
-@pytest.mark.parametrize("text", ["", "{}", '{"path": "a.py"}', '{"path": "a.p'])
-def test_calls_of_a_truncated_reply_have_no_arguments(reason, text):
+def test_calls_of_a_truncated_reply_have_no_arguments():
     """Trap (a), RA-2: arguments that look complete could be half a file."""
-    whole = heard(start(), *call(0, text), *stops(reason))
-    assert whole.stop == "max_tokens"
-    assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
+    reasons = ["max_tokens", "model_context_window_exceeded", "something_new"]
+    for reason, text in product(reasons, ["", "{}", '{"path": "a.py"}', '{"path": "a.p']):
+        whole = heard(start(), *call(0, text), *stops(reason))
+        found = (whole.stop, whole.message.tool_calls)
+        assert found == ("max_tokens", (ToolCall("toolu_1", "read", {}),)), (reason, text)
 
 
 def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says():
@@ -196,12 +197,10 @@ def test_call_ids_are_made_unique_if_the_server_repeats_them():
     assert all(call.id for call in calls)
 
 
-@pytest.mark.parametrize("length", range(7))
-def test_a_truncated_stream_is_no_reply(length):
+def test_a_truncated_stream_is_no_reply():
     """Trap (f), RA-21: never half executed."""
     events = [start(), *call(0, "{}"), *stops("tool_use")]
-    assert len(events) == 8
-    assert error(*events[:length]).transient
+    assert [error(*events[:length]).transient for length in range(len(events) - 1)] == [True] * 7
 
 
 def test_data_after_the_end_is_ignored():

@@ -131,18 +131,25 @@ def test_unset_options_are_omitted():
     assert asked(words("hi"))["stream"] is True
 
 
-@pytest.mark.parametrize(
-    ("wanted", "possible", "max_tokens"),
-    [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
-)
-def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_tokens):
-    target = model("claude-sonnet-4-6", max_output_tokens=possible)
-    assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
+def test_the_output_limit_is_what_is_wanted_and_possible():
+    expected = {
+        (None, None): 8192,
+        (None, 64_000): 64_000,
+        (500, None): 500,
+        (500, 64_000): 500,
+        (99_000, 64_000): 64_000,
+    }
+    assert {
+        (wanted, possible): asked(
+            words("hi"), target=model("claude-sonnet-4-6", max_output_tokens=possible), max_output_tokens=wanted
+        )["max_tokens"]
+        for wanted, possible in expected
+    } == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking", "effort"),
-    [
+def test_effort_is_expressed_as_the_model_expects_it():
+    """RA-2."""
+    rows = [
         ("claude-sonnet-4-6", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-opus-4-10", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-fable-5", {"type": "adaptive", "display": "summarized"}, "medium"),
@@ -154,22 +161,20 @@ def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_t
         ("claude-sonnet-4-20250514", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-3-7-sonnet-20250219", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-3-5-haiku-latest", None, None),
-    ],
-)
-def test_effort_is_expressed_as_the_model_expects_it(name, thinking, effort):
-    """RA-2."""
-    target = model(name, max_output_tokens=64_000)
-    body = asked(words("hi"), target=target, effort="medium")
-    assert body.get("thinking") == thinking
-    assert body.get("output_config") == (None if effort is None else {"effort": effort})
-    assert "thinking" not in asked(words("hi"), target=target)
+    ]
+    for name, thinking, effort in rows:
+        target = model(name, max_output_tokens=64_000)
+        body = asked(words("hi"), target=target, effort="medium")
+        assert body.get("thinking") == thinking, name
+        assert body.get("output_config") == (None if effort is None else {"effort": effort}), name
+        assert "thinking" not in asked(words("hi"), target=target), name
 
 
-@pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
-def test_a_thinking_budget_leaves_room_for_the_reply(max_tokens, budget):
-    target = model("claude-haiku-4-5", max_output_tokens=max_tokens)
-    thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
-    assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
+def test_a_thinking_budget_leaves_room_for_the_reply():
+    for max_tokens, budget in [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)]:
+        target = model("claude-haiku-4-5", max_output_tokens=max_tokens)
+        thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
+        assert thinking == (budget and {"type": "enabled", "budget_tokens": budget}), max_tokens
 
 
 @pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
@@ -195,9 +200,9 @@ def test_a_turn_thinks_on_although_a_reply_to_results_came_without_thoughts():
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking", "effort"),
-    [
+def test_thinking_is_turned_off_as_the_model_allows():
+    """RA-2: a model that always thinks is asked for the least."""
+    rows = [
         ("claude-3-5-haiku-latest", None, None),
         ("claude-haiku-4-5", None, None),
         ("claude-opus-4-8", None, None),
@@ -208,30 +213,26 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
         ("claude-fable-5-1", ADAPTIVE, "low"),
         ("claude-opus-9", ADAPTIVE, "low"),
         ("house-model", {"type": "disabled"}, None),
-    ],
-)
-def test_thinking_is_turned_off_as_the_model_allows(name, thinking, effort):
-    """RA-2: a model that always thinks is asked for the least."""
-    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="off")
-    assert body.get("thinking") == thinking
-    assert body.get("output_config") == (None if effort is None else {"effort": effort})
+    ]
+    for name, thinking, effort in rows:
+        body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="off")
+        assert body.get("thinking") == thinking, name
+        assert body.get("output_config") == (None if effort is None else {"effort": effort}), name
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking"),
-    [
+def test_thinking_is_on_where_the_model_is_known_to_have_it():
+    """RA-2: by default, with the effort that the provider recommends."""
+    rows = [
         ("claude-3-5-haiku-latest", None),
         ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 10_000}),
         ("claude-opus-4-6", ADAPTIVE),
         ("claude-opus-9", ADAPTIVE),
         ("house-model", None),
-    ],
-)
-def test_thinking_is_on_where_the_model_is_known_to_have_it(name, thinking):
-    """RA-2: by default, with the effort that the provider recommends."""
-    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="auto")
-    assert body.get("thinking") == thinking
-    assert "output_config" not in body
+    ]
+    for name, thinking in rows:
+        body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="auto")
+        assert body.get("thinking") == thinking, name
+        assert "output_config" not in body, name
 
 
 def test_no_request_has_what_thinking_forbids():
@@ -240,20 +241,18 @@ def test_no_request_has_what_thinking_forbids():
     assert not {"temperature", "top_p", "top_k", "tool_choice"} & body.keys()
 
 
-@pytest.mark.parametrize(
-    ("error", "left_out"),
-    [
+def test_what_an_error_names_is_left_out():
+    """RA-21."""
+    rows = [
         ('"thinking.type.disabled" is not supported for this model.', "thinking"),
         ("output_config.effort: Extra inputs are not permitted", "output_config.effort"),
         ("Unexpected value(s) `x` for the `anthropic-beta` header", "anthropic-beta"),
         ("messages: at least one message is required", None),
-    ],
-)
-def test_what_an_error_names_is_left_out(error, left_out):
-    """RA-21."""
-    adapted = CODEC.adapted(TARGET, error)
-    assert (None if adapted is None else adapted.refused) == (None if left_out is None else {left_out})
-    assert adapted is None or CODEC.adapted(adapted, error) is None
+    ]
+    for error, left_out in rows:
+        adapted = CODEC.adapted(TARGET, error)
+        assert (None if adapted is None else adapted.refused) == (None if left_out is None else {left_out}), error
+        assert adapted is None or CODEC.adapted(adapted, error) is None, error
 
 
 def test_an_answer_schema_is_requested():
@@ -292,22 +291,20 @@ def test_thinking_goes_back_only_to_the_model_that_wrote_it():
     assert sent(AssistantMessage(parts, "anthropic:claude-opus-4-6")) == [{"type": "text", "text": "so"}]
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
+def test_a_reply_without_sendable_blocks_is_skipped():
+    """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
+    unsendable = [
         (),
         (Text(""),),
         (Text(" \n"),),
         (Thinking("hm", signature="sig"),),
         (Thinking("unsealed"), Text("")),
         (Thinking("", signature="x", redacted=True),),
-    ],
-)
-def test_a_reply_without_sendable_blocks_is_skipped(parts):
-    """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
-    assert CODEC.message(mine(*parts), TARGET) == b""
-    roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
-    assert roles == ["user", "user"]
+    ]
+    for parts in unsendable:
+        assert CODEC.message(mine(*parts), TARGET) == b"", parts
+        roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
+        assert roles == ["user", "user"], parts
 
 
 def test_unsigned_thinking_is_not_sent_back():
@@ -323,15 +320,15 @@ def test_an_empty_user_message_is_sent_as_such(parts):
     assert sent(UserMessage(parts)) == [{"type": "text", "text": "(no words)"}]
 
 
-@pytest.mark.parametrize("call_id", ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"])
-def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result(call_id):
+def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result():
     """RA-1, trap (e)."""
-    [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
-    [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
-    assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"]
-    assert call["id"].isascii()
-    assert call["id"].replace("_", "").isalnum()
-    assert len(call["id"]) <= 64
+    for call_id in ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"]:
+        [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
+        [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
+        assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"], call_id
+        assert call["id"].isascii(), call_id
+        assert call["id"].replace("_", "").isalnum(), call_id
+        assert len(call["id"]) <= 64, call_id
 
 
 def test_ids_of_this_wire_are_left_alone():

@@ -121,21 +121,19 @@ def test_whole_calls_with_one_index_and_different_ids_are_different_calls():
     ) == (ToolCall("a", "look", {"x": 1}), ToolCall("b", "look", {"x": 2}))
 
 
-@pytest.mark.parametrize("own", [None, "", "same"])
-@pytest.mark.parametrize("indexes", [(0, 0), (0, 1), (None, None)])
-def test_missing_or_repeated_ids_are_replaced_deterministically(own, indexes):
+def test_missing_or_repeated_ids_are_replaced_deterministically():
     """RA-1: ids of tool calls are unique."""
-    chunks = [
-        chunk(**piece(indexes[0], own=own, name="look", arguments='{"x":1}')),
-        chunk(**piece(indexes[1], own=own, name="look", arguments='{"x":2}')),
-        chunk(finish="tool_calls"),
-    ]
-    first, second = calls(*chunks)
-    assert (first.args, second.args) == ({"x": 1}, {"x": 2})
-    assert first.id
-    assert second.id
-    assert first.id != second.id
-    assert calls(*chunks) == (first, second)
+    for one, two in [(0, 0), (0, 1), (None, None)]:
+        for own in [None, "", "same"]:
+            chunks = [
+                chunk(**piece(one, own=own, name="look", arguments='{"x":1}')),
+                chunk(**piece(two, own=own, name="look", arguments='{"x":2}')),
+                chunk(finish="tool_calls"),
+            ]
+            first, second = calls(*chunks)
+            assert (first.args, second.args) == ({"x": 1}, {"x": 2}), (one, two, own)
+            assert len({first.id, second.id, ""}) == 3, (one, two, own)
+            assert calls(*chunks) == (first, second), (one, two, own)
 
 
 def test_calls_without_arguments_are_distinguished_by_their_ids():
@@ -359,15 +357,15 @@ TAGGED_REPLIES = [
 ]
 
 
-@pytest.mark.parametrize(("content", "thought", "text"), TAGGED_REPLIES)
-def test_thinking_tags_are_recognised_wherever_the_stream_is_cut(content, thought, text):
+def test_thinking_tags_are_recognised_wherever_the_stream_is_cut():
     """RA-1: thinking tags."""
-    parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
-    for first in range(len(content) + 1):
-        for second in range(first, len(content) + 1):
-            cuts = pairwise((0, first, second, len(content)))
-            chunks = [chunk(content=content[start:end]) for start, end in cuts]
-            assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts
+    for content, thought, text in TAGGED_REPLIES:
+        parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
+        for first in range(len(content) + 1):
+            for second in range(first, len(content) + 1):
+                cuts = pairwise((0, first, second, len(content)))
+                chunks = [chunk(content=content[start:end]) for start, end in cuts]
+                assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts, content
 
 
 def test_a_possible_tag_is_held_back_until_it_is_clear():

@@ -59,19 +59,18 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_is_recognised_by_its_shape(kind):
+def test_a_secret_is_recognised_by_its_shape():
     """BX-9: the text around it stays, and nothing of the secret does."""
-    cleaned = SHAPED.clean(f"before: {SECRETS[kind]}\nafter")
-    assert cleaned.startswith("before: [redacted:")
-    assert cleaned.endswith("]\nafter")
-    assert SECRETS[kind][10:20] not in cleaned
+    for kind, secret in SECRETS.items():
+        cleaned = SHAPED.clean(f"before: {secret}\nafter")
+        assert cleaned.startswith("before: [redacted:"), kind
+        assert cleaned.endswith("]\nafter"), kind
+        assert secret[10:20] not in cleaned, kind
 
 
-@pytest.mark.parametrize("kind", HARMLESS)
-def test_ordinary_text_of_an_agent_contains_no_secret(kind):
+def test_ordinary_text_of_an_agent_contains_no_secret():
     """BX-9: the text is returned unchanged."""
-    assert SHAPED.clean(HARMLESS[kind]) is HARMLESS[kind]
+    assert [kind for kind, text in HARMLESS.items() if SHAPED.clean(text) is not text] == []
 
 
 def test_only_the_secret_part_is_redacted():

@@ -52,9 +52,9 @@ def test_rules_allow_a_patch_only_if_they_allow_each_file(several):
     assert decided(*UPDATED, deny=(denied,)) == ("ask", "category")
 
 
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
+def test_one_file_that_may_not_be_written_decides_the_whole_patch():
+    """RA-13, RA-14: wherever it stands in the patch."""
+    rows = [
         (("*** Add File: .env", "+x"), ("deny", "protected:.env*")),
         (("*** Update File: src/b", "*** Move to: .git/hooks/x"), ("deny", "protected:.git")),
         (("*** Delete File: ../out",), ("ask", "outside")),
@@ -62,12 +62,10 @@ def test_rules_allow_a_patch_only_if_they_allow_each_file(several):
         (("*** Delete File: a\x07b",), ("ask", "path")),
         (("*** Delete File: a\0b",), ("deny", "path")),
         ((f"*** Delete File: {'x' * 5_000}",), ("deny", "path")),
-    ],
-)
-def test_one_file_that_may_not_be_written_decides_the_whole_patch(last, expected):
-    """RA-13, RA-14: wherever it stands in the patch."""
-    for lines in ((*UPDATED, *last), (*last, *UPDATED)):
-        assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected
+    ]
+    for last, expected in rows:
+        for lines in ((*UPDATED, *last), (*last, *UPDATED)):
+            assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected, last
 
 
 def test_modes_without_changes_deny_patches():

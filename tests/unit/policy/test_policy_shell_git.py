@@ -9,9 +9,9 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
     return analyze_git(tuple(map(Word, command.split())), settings)
 
 
-@pytest.mark.parametrize(
-    ("setting", "runs", "runs_not"),
-    [
+def test_a_setting_that_names_a_program_counts_if_git_runs_it():
+    """RA-14."""
+    rows = [
         ("core.fsmonitor", "status", "branch"),
         ("core.fsmonitor", "show :a", ""),
         ("core.hookspath", "status", "log"),
@@ -35,14 +35,12 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
         ("pager.log", "log", ""),
         ("extensions.partialclone", "cat-file -p HEAD", ""),
         ("remote.origin.promisor", "show HEAD", ""),
-    ],
-)
-def test_a_setting_that_names_a_program_counts_if_git_runs_it(setting, runs, runs_not):
-    """RA-14."""
-    assert read(runs, setting) == ConfiguredProgram(setting)
-    assert isinstance(read(runs), ReadAccess)
-    if runs_not:
-        assert isinstance(read(runs_not, setting), ReadAccess)
+    ]
+    for setting, runs, runs_not in rows:
+        assert read(runs, setting) == ConfiguredProgram(setting), setting
+        assert isinstance(read(runs), ReadAccess), setting
+        if runs_not:
+            assert isinstance(read(runs_not, setting), ReadAccess), setting
 
 
 def test_other_settings_run_nothing():

@@ -46,24 +46,22 @@ def test_nothing_is_guessed_from_unrelated_output():
     assert missing_dependency("assert 1 == 2\nAssertionError") is None
 
 
-@pytest.mark.parametrize(
-    ("shown", "words"),
-    [
+def test_a_vacuous_test_run_is_no_baseline():
+    """AL-10: the run stops before spending money, with the reason."""
+    rows = [
         (run(problem="error", detail="2 files could not be collected: a.py.\nboom"), "2 files could not be collected"),
         (run(problem="timeout", duration_s=600.2), "it timed out after 600 s"),
         (run(problem="vacuous"), "it ran no tests although tests exist"),
         (run(problem="error", exit_code=127), "its command could not be run (exit code 127)"),
         (run(outcomes={"a": "failed", "b": "skipped"}), "none of its tests pass (2 ran)"),
         (run(Gate(kind="test", command="make test"), detail="No module named x"), "the Python module `x`"),
-    ],
-)
-def test_a_vacuous_test_run_is_no_baseline(shown, words):
-    """AL-10: the run stops before spending money, with the reason."""
-    problem = unready_reason(shown, given=False)
-    assert problem is not None
-    assert words in problem.what
-    assert problem.what.count("\n") == problem.fix.count("\n") == 0
-    assert f"`quality_gates.{shown.gate.kind}`" in problem.fix
+    ]
+    for shown, words in rows:
+        problem = unready_reason(shown, given=False)
+        assert problem is not None, shown
+        assert words in problem.what, shown
+        assert problem.what.count("\n") == problem.fix.count("\n") == 0, shown
+        assert f"`quality_gates.{shown.gate.kind}`" in problem.fix, shown
 
 
 def test_a_run_that_distinguishes_good_from_bad_is_a_baseline():
@@ -107,22 +105,22 @@ def test_a_missing_service_is_named_instead_of_the_check_that_needs_it(printed, 
     assert problem.fix.startswith("Fix it in `services`; or set another command")
 
 
-@pytest.mark.parametrize(
-    ("runner", "folder", "name", "place"),
-    [
-        ("pytest", "", "tests/test_a.py::TestX::test_y[a::b]", "tests/test_a.py"),
-        ("pytest", "api", "test_b.py::test", "api/test_b.py"),
-        ("pytest", "", "exit", None),
-        ("unittest", "", "tests.test_a.Case.test_y", "tests/test_a.py"),
-        ("unittest", "", "nowhere.Case.test_y", None),
-        ("jest", "web", "src/a.test.js > sums > adds", "web/src/a.test.js"),
-        ("go", "", "example.org/shop/cart.TestSum/with.dots/and_slashes", "cart"),
-        ("go", "", "example.org/shop.TestTop", ""),
-        ("cargo", "", "src/lib.rs: tests::adds", "src/lib.rs"),
-        ("findings", "", "src/a.py: F401 unused", "src/a.py"),
-        ("exit", "", "exit", None),
-    ],
-)
-def test_a_test_is_found_in_its_file(runner, folder, name, place):
+def test_a_test_is_found_in_its_file():
+    expected = {
+        ("pytest", "", "tests/test_a.py::TestX::test_y[a::b]"): "tests/test_a.py",
+        ("pytest", "api", "test_b.py::test"): "api/test_b.py",
+        ("pytest", "", "exit"): None,
+        ("unittest", "", "tests.test_a.Case.test_y"): "tests/test_a.py",
+        ("unittest", "", "nowhere.Case.test_y"): None,
+        ("jest", "web", "src/a.test.js > sums > adds"): "web/src/a.test.js",
+        ("go", "", "example.org/shop/cart.TestSum/with.dots/and_slashes"): "cart",
+        ("go", "", "example.org/shop.TestTop"): "",
+        ("cargo", "", "src/lib.rs: tests::adds"): "src/lib.rs",
+        ("findings", "", "src/a.py: F401 unused"): "src/a.py",
+        ("exit", "", "exit"): None,
+    }
     paths = {"tests/test_a.py", "api/test_b.py", "web/src/a.test.js", "cart/cart_test.go", "top_test.go", "src/lib.rs"}
-    assert path_of_test(Gate(kind="test", command="x", runner=runner, folder=folder), name, paths) == place
+    assert {
+        (runner, folder, name): path_of_test(Gate(kind="test", command="x", runner=runner, folder=folder), name, paths)
+        for runner, folder, name in expected
+    } == expected

@@ -1,6 +1,5 @@
 """What says that a gate or a set-up command is the project's: the file, the line, and what it does there."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.verify.gates.detection import detect_gates
@@ -42,9 +41,9 @@ def test_each_gate_names_the_file_and_line_that_says_so():
     assert [(files, name, reason) for files, name, reason in rows if not reasons(files, name).startswith(reason)] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
+def test_a_command_of_the_project_is_found_again_in_its_file():
+    """AL-28: also where programs that only start it, variables and comments are around it."""
+    rows = [
         ("Makefile", "SRC = src\nlint:\n\t@uv run ruff check $(SRC)\n", 3),
         ("tox.ini", "[tox]\nenv_list = ruff\n[testenv]\ncommands =\n  ruff check src\n", 5),
         (".github/workflows/ci.yml", "# ruff check\njobs:\n  a:\n    steps:\n      - run: ruff check src\n", 5),
@@ -55,13 +54,10 @@ def test_each_gate_names_the_file_and_line_that_says_so():
         (".travis.yml", "script:\n  - ruff check src\n", 2),
         (".circleci/config.yml", "jobs:\n  a:\n    steps:\n      - run: {command: ruff check src}\n", 4),
         (".gitlab-ci.yml", "lint:\n  script: [ruff check src]\n", 2),
-    ],
-)
-def test_a_command_of_the_project_is_found_again_in_its_file(name, text, line):
-    """AL-28: also where programs that only start it, variables and comments are around it."""
-    files = {"pyproject.toml": TOOLS, "src/a.py": "", name: text}
-    reason = found(files).reasons["lint"]
-    assert (reason.path, reason.line) == (name, line)
+    ]
+    for name, text, line in rows:
+        reason = found({"pyproject.toml": TOOLS, "src/a.py": "", name: text}).reasons["lint"]
+        assert (reason.path, reason.line) == (name, line), name
 
 
 def test_shell_scripts_that_a_workflow_starts_are_read():
@@ -167,9 +163,9 @@ def d(s):
 HATCH = "[envs.default]\ndependencies = ['pytest', 'anyio']\nfeatures = ['x']\n[envs.docs]\ndependencies = ['mkdocs']\n"
 
 
-@pytest.mark.parametrize(
-    ("files", "setup"),
-    [
+def test_set_up_installs_what_the_projects_tests_and_tools_need():
+    """AL-10: without its own requirements no test of a project could run."""
+    rows = [
         ({"pyproject.toml": GROUPS, "uv.lock": ""}, ["uv sync --locked --group tests --group lint --extra testing"]),
         (
             {"pyproject.toml": f"{GROUPS}{WORKSPACE}", "uv.lock": ""},
@@ -206,14 +202,12 @@ HATCH = "[envs.default]\ndependencies = ['pytest', 'anyio']\nfeatures = ['x']\n[
         ({"requirements.txt": "-r other.txt\n"}, ["python3 -m venv .venv", "PIP -r requirements.txt"]),
         ({"Pipfile.lock": "{}", "setup.py": ""}, ["PIPENV_VENV_IN_PROJECT=1 pipenv sync --dev"]),
         ({"pdm.lock": "", "pyproject.toml": ""}, ["pdm sync --dev"]),
-    ],
-)  # fmt: skip
-def test_set_up_installs_what_the_projects_tests_and_tools_need(files, setup):
-    """AL-10: without its own requirements no test of a project could run."""
-    detection = found({**files, "tests/test_a.py": TEST})
-    commands = [each.replace(".venv/bin/python -m pip install", "PIP") for each in detection.setup]
-    assert commands == setup
-    assert set(detection.setup) <= detection.reasons.keys()
+    ]
+    for files, setup in rows:
+        detection = found({**files, "tests/test_a.py": TEST})
+        commands = [each.replace(".venv/bin/python -m pip install", "PIP") for each in detection.setup]
+        assert commands == setup, files
+        assert set(detection.setup) <= detection.reasons.keys(), files
 
 
 def test_a_folder_with_a_strange_name_is_one_word_of_its_set_up():

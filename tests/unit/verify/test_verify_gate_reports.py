@@ -67,9 +67,9 @@ def test_go_reports_each_test_and_subtest():
     assert reading.messages == {"example.com/shop/cart.TestSum/of_none": ("cart_test.go:9: got 1",)}
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "problem", "outcomes"),
-    [
+def test_a_go_report_is_checked_against_its_exit():
+    """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
+    rows = [
         ("", 0, "error", {}),
         ("FAIL\n", 2, "error", {}),
         (events({"Action": "skip", "Package": "example.com/shop"}), 0, "vacuous", {}),
@@ -104,12 +104,10 @@ def test_go_reports_each_test_and_subtest():
             None,
             {"example.com/shop/cart.TestA": "failed"},
         ),
-    ],
-)
-def test_a_go_report_is_checked_against_its_exit(report, code, problem, outcomes):
-    """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
-    reading = GO.read_report(ended(report, code))
-    assert (reading.problem, reading.outcomes) == (problem, outcomes)
+    ]
+    for report, code, problem, outcomes in rows:
+        reading = GO.read_report(ended(report, code))
+        assert (reading.problem, reading.outcomes) == (problem, outcomes), report
 
 
 def test_go_is_asked_for_some_functions_and_names_hanging_tests():
@@ -273,9 +271,9 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
     assert "compiler-artifact" not in str(reading.shown_output)
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "problem", "word"),
-    [
+def test_cargo_output_is_checked_against_its_exit():
+    """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
+    rows = [
         ("error[E0308]: mismatched types\n", 101, "error", "could not be built"),
         ("", 0, "error", "no report"),
         (CARGO_REPORT, 0, "error", "exit code is 0"),
@@ -288,13 +286,11 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
             "stopped before they finished",
         ),
         ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
-    ],
-)
-def test_cargo_output_is_checked_against_its_exit(report, code, problem, word):
-    """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
-    reading = CARGO.read_report(ended(report, code))
-    assert reading.problem == problem
-    assert word in reading.why
+    ]
+    for report, code, problem, word in rows:
+        reading = CARGO.read_report(ended(report, code))
+        assert reading.problem == problem, report
+        assert word in reading.why, report
 
 
 def test_cargo_is_asked_for_all_programs_and_selected_tests():

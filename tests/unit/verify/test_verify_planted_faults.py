@@ -57,9 +57,9 @@ def test_only_new_lines_get_faults():
     assert planted("x = a < b\ny = c < d\n", lines={2}) == [("boundary", "x = a < b\ny = c <= d\n")]
 
 
-@pytest.mark.parametrize(
-    ("line", "kind", "after"),
-    [
+def test_other_languages_get_faults_by_rules_about_text():
+    """AL-23."""
+    rows = [
         ("if (a <= b) {", "boundary", "if (a < b) {"),
         ("if (a < b) {", "boundary", "if (a <= b) {"),
         ("x === y && z", "operator", "x !== y && z"),
@@ -67,13 +67,11 @@ def test_only_new_lines_get_faults():
         ("return true;", "operator", "return false;"),
         ("move(from, to)", "swapped_arguments", "move(to, from)"),
         ("  if (!ok) return null;", "deleted_check", ""),
-    ],
-)
-def test_other_languages_get_faults_by_rules_about_text(line, kind, after):
-    """AL-23."""
-    content = f"{line}\n".encode()
-    found = [(each.kind, each.planted(content).decode().rstrip("\n")) for each in text_faults("a.ts", content, {1})]
-    assert (kind, after) in found
+    ]
+    for line, kind, after in rows:
+        content = f"{line}\n".encode()
+        found = [(each.kind, each.planted(content).decode().rstrip("\n")) for each in text_faults("a.ts", content, {1})]
+        assert (kind, after) in found, (line, kind)
 
 
 @pytest.mark.parametrize(

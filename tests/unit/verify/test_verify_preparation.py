@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from scaffold.verify.environment.dependencies import (
     hash_lines,
     install_folder,
@@ -33,9 +31,9 @@ def test_the_folder_a_setup_command_fills_is_recognised_by_its_program():
     assert {command: install_folder(command) for command in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("commands", "before"),
-    [
+def test_pip_gets_its_own_environment_in_the_checkout():
+    """Otherwise it would install into the system."""
+    rows = [
         (("pip install -e .",), True),
         (("python -m pip install -r /elsewhere/.venv/requirements.txt",), True),
         (("npm ci", "uv pip install ."), True),
@@ -44,12 +42,10 @@ def test_the_folder_a_setup_command_fills_is_recognised_by_its_program():
         (("uv sync",), False),
         (("npm ci",), False),
         ((), False),
-    ],
-)
-def test_pip_gets_its_own_environment_in_the_checkout(commands, before):
-    """Otherwise it would install into the system."""
-    expected = ("python3 -m venv .venv", *commands) if before else commands
-    assert with_venv_creation(commands) == expected
+    ]
+    for commands, before in rows:
+        expected = ("python3 -m venv .venv", *commands) if before else commands
+        assert with_venv_creation(commands) == expected
 
 
 SETUP = ("uv sync --locked", "npm ci")

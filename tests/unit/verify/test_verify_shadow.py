@@ -63,16 +63,13 @@ def test_an_added_module_is_allowed():
     assert [(added, before) for added, before in rows if hidden([added], before) != {}] == []
 
 
-@pytest.mark.parametrize(
-    ("added", "before", "gone"),
-    [
+def test_replacing_a_deleted_module_is_allowed():
+    rows = [
         ("calc/basic/__init__.py", FLAT, ["calc/basic.py"]),
         ("web/sum.ts", ("web/sum.js",), ["web/sum.js"]),
         ("calc.py", ("calc/__init__.py",), ["calc/__init__.py"]),
-    ],
-)
-def test_replacing_a_deleted_module_is_allowed(added, before, gone):
-    assert hidden([added], before, gone) == {}
+    ]
+    assert [(added, before, gone) for added, before, gone in rows if hidden([added], before, gone) != {}] == []
 
 
 def test_a_package_may_move_below_src():

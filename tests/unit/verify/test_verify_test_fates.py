@@ -135,20 +135,18 @@ def test_of_a_change_the_declared_tests_of_the_base_are_run_again():
     assert changed_base_tests(TEST, change, ["calc.py"]) == ()
 
 
-@pytest.mark.parametrize(
-    ("runner", "altered", "asked"),
-    [
+def test_a_runner_runs_as_few_files_as_it_can():
+    """AL-10: helpers and data may matter to any of the selected tests."""
+    rows = [
         ("pytest", ["api/tests/test_a.py"], ("tests/test_a.py",)),
         ("vitest", ["api/a.test.js"], ("a.test.js",)),
         ("pytest", ["api/tests/test_a.py", "api/tests/conftest.py"], ("tests/test_a.py", "tests/test_b.py")),
         ("node", ["api/a.test.js"], ()),
         ("cargo", ["api/tests/a.rs"], ()),
-    ],
-)
-def test_a_runner_runs_as_few_files_as_it_can(runner, altered, asked):
-    """AL-10: helpers and data may matter to any of the selected tests."""
-    gate = Gate(kind="test", command=runner, runner=runner, folder="api")
-    assert selection(gate, altered, ["tests/test_b.py"], CHANGE) == asked
+    ]
+    for runner, altered, asked in rows:
+        gate = Gate(kind="test", command=runner, runner=runner, folder="api")
+        assert selection(gate, altered, ["tests/test_b.py"], CHANGE) == asked, (runner, altered)
 
 
 def test_a_removed_module_may_have_been_imported_under_several_names():
@@ -195,9 +193,9 @@ def test_the_name_that_javascript_cannot_resolve_is_read_from_its_error():
     assert {message: unresolved_name(message) for message in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("runner", "name", "tail", "title"),
-    [
+def test_a_name_of_every_runner_has_a_tail_and_a_title():
+    """AL-10: what is left without the file, and what the file has of it."""
+    rows = [
         ("pytest", "tests/a.py::TestIt::test_one[a.b::c]", "TestIt::test_one[a.b::c]", "test_one"),
         ("unittest", "tests.test_a.It.test_one", "It.test_one", "test_one"),
         ("go", "example.org/a.b/calc.TestOne/sub_case", "TestOne/sub_case", "TestOne"),
@@ -205,14 +203,12 @@ def test_the_name_that_javascript_cannot_resolve_is_read_from_its_error():
         ("node", "outer > adds up (2)", "outer > adds up", "adds up"),
         ("cargo", "src/lib.rs: tests::adds", "tests::adds", "adds"),
         ("exit", "exit", "exit", "exit"),
-    ],
-)
-def test_a_name_of_every_runner_has_a_tail_and_a_title(runner, name, tail, title):
-    """AL-10: what is left without the file, and what the file has of it."""
-    gate = Gate(kind="test", command=runner, runner=runner)
-    assert (name_in_file(gate, name), title_in_source(gate, name)) == (tail, title)
-    assert occurs_in(f"def {title}(", gate, name)
-    assert not occurs_in(f"def {title}_more(", gate, name)
+    ]
+    for runner, name, tail, title in rows:
+        gate = Gate(kind="test", command=runner, runner=runner)
+        assert (name_in_file(gate, name), title_in_source(gate, name)) == (tail, title), runner
+        assert occurs_in(f"def {title}(", gate, name), runner
+        assert not occurs_in(f"def {title}_more(", gate, name), runner
 
 
 def test_namesakes_pass_elsewhere():
