@@ -1,12 +1,8 @@
 import json
-from base64 import b64encode
-
-import pytest
 
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
-    Image,
     Message,
     Request,
     Text,
@@ -90,17 +86,6 @@ def test_each_conversation_has_a_stable_cache_key():
     assert asked()["prompt_cache_key"]
 
 
-def test_unset_options_are_omitted():
-    wanted = {"model", "instructions", "store", "prompt_cache_key", "stream", "include", "input"}
-    assert asked(user("Hello")).keys() == wanted
-
-
-def test_nothing_is_stored_and_encrypted_reasoning_is_requested():
-    """RA-1."""
-    body = asked(user("Hello"))
-    assert (body["store"], body["include"], body["stream"]) == (False, ["reasoning.encrypted_content"], True)
-
-
 def test_models_without_reasoning_are_not_asked_for_it():
     names = ["gpt-4.1-mini", "gpt-4o", "chatgpt-4o-latest", "ft:gpt-4o:us"]
     assert [
@@ -132,13 +117,6 @@ def test_codex_gets_its_own_items_back_unchanged():
     assert asked(replied("Yes."), codec=ResponsesCodec(codex=True))["input"][0]["content"] == content
 
 
-def test_tools_are_flat():
-    """RA-1."""
-    assert asked(user("Hello"), tools=(LOOK,))["tools"] == [
-        {"type": "function", "name": "look", "description": "Look.", "parameters": {"type": "object"}, "strict": False}
-    ]
-
-
 def test_effort_is_expressed_as_the_model_expects_it():
     """RA-2."""
     rows = [
@@ -160,30 +138,17 @@ def test_effort_is_expressed_as_the_model_expects_it():
         assert "reasoning" not in asked(user("Hello"), target=model(name)), name
 
 
-@pytest.mark.parametrize(
-    ("error", "reasoning", "included"),
-    [
-        ("Your organization must be verified to generate reasoning summaries.", {"effort": "high"}, True),
-        ("Encrypted content is not supported: include 'reasoning.encrypted_content'", ..., False),
-        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", None, True),
-    ],
-)
-def test_what_an_error_names_is_left_out(error, reasoning, included):
+def test_what_an_error_names_is_left_out():
     """RA-21."""
-    adapted = ResponsesCodec().adapted(TARGET, error)
-    body = asked(user("Hello"), target=adapted, effort="high")
-    expected = {"effort": "high", "summary": "auto"} if reasoning is ... else reasoning
-    assert body.get("reasoning") == expected
-    assert ("include" in body) is included
-    assert ResponsesCodec().adapted(TARGET, "input: too many items") is None
-
-
-def test_limit_effort_and_schema_use_the_field_names_of_the_wire():
-    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    body = asked(user("Hello"), max_output_tokens=100, effort="high", answer_schema=schema)
-    assert body["max_output_tokens"] == 100
-    assert body["reasoning"] == {"effort": "high", "summary": "auto"}
-    assert body["text"] == {"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}}
+    whole = {"effort": "high", "summary": "auto"}
+    for error, reasoning, included in [
+        ("Your organization must be verified to generate reasoning summaries.", {"effort": "high"}, True),
+        ("Encrypted content is not supported: include 'reasoning.encrypted_content'", whole, False),
+        ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", None, True),
+    ]:
+        body = asked(user("Hello"), target=ResponsesCodec().adapted(TARGET, error), effort="high")
+        assert (body.get("reasoning"), "include" in body) == (reasoning, included), error
+    assert ResponsesCodec().adapted(TARGET, "input: too many") is None
 
 
 def test_a_reminder_follows_the_context():
@@ -192,22 +157,6 @@ def test_a_reminder_follows_the_context():
     assert [part["text"] for part in end["content"]] == ["It is Sunday.", "Open: two."]
     assert asked(user("Hello"), reminder="Open: two.")["input"][-1]["content"] == [
         {"type": "input_text", "text": "Open: two."}
-    ]
-
-
-def test_tool_results_come_before_the_users_text():
-    assert asked(user("Now stop.", ToolResult("call_1", "look", "seen", failed=True)))["input"] == [
-        {"type": "function_call_output", "call_id": "call_1", "output": "seen"},
-        said("user", "Now stop."),
-    ]
-
-
-def test_images_are_data_urls_in_their_position():
-    """RA-20."""
-    url = f"data:image/jpeg;base64,{b64encode(b'jpeg').decode()}"
-    assert asked(user("Look:", Image("image/jpeg", b"jpeg")))["input"][0]["content"] == [
-        {"type": "input_text", "text": "Look:"},
-        {"type": "input_image", "image_url": url, "detail": "auto"},
     ]
 
 
@@ -239,11 +188,6 @@ def test_reasoning_of_other_models_unencrypted_or_at_the_end_is_not_sent():
         replied("So.", Thinking("Hm.", signature="s", id="rs_1"), ""),
     ]
     assert [reply for reply in replies if asked(reply)["input"] != [said("assistant", "So.")]] == []
-
-
-def test_a_message_without_text_is_not_sent():
-    messages = [user(""), user(), replied(""), replied(Thinking("Hm.", signature="s")), replied()]
-    assert [message for message in messages if asked(message, user("Hello"))["input"] != [said("user", "Hello")]] == []
 
 
 def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results():
