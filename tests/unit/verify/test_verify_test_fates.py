@@ -72,7 +72,7 @@ def test_the_base_version_of_a_test_decides_what_became_of_it():
         ("skipped", "passed"): "lost",
         ("skipped", "failed"): "lost",
     }
-    assert {(now, laid): fate(now, laid) for now, laid in expected} == expected
+    assert {(new, laid): fate(new, laid) for new, laid in expected} == expected
 
 
 @pytest.mark.parametrize("where", ["tests/a.py::test_x", "tests/a.py"])
