@@ -9,7 +9,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
 from scaffold.policy.permission.request import ToolInvocation, permission_request
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
-from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema
@@ -124,7 +124,7 @@ async def test_a_human_decides_a_call_that_asks(tmp_path):
         subject="make",
         args='{"command":"make"}',
         digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
-        why="`make` is not known to be read-only, and no rule allows it",
+        why=snapshot("`make` is not known to be read-only, and no rule allows it"),
     )
     assert tools.asked == [asked] * 2
     assert tools.decided == [("allow", "human"), ("deny", "human")]
@@ -243,7 +243,7 @@ async def test_a_call_that_needs_a_decision_elsewhere_raises_and_does_not_run(tm
         await tools.shell("make")
     [(subject, digest, judged)] = heard
     assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
-    assert judged == PolicyDecision("ask", "shell", "`make` is not known to be read-only, and no rule allows it")
+    assert (judged.decision, judged.rule) == ("ask", "shell")
     assert tools.ran == []
 
 
@@ -405,7 +405,8 @@ async def test_no_agent_writes_where_settings_plugins_and_logins_are(tmp_path, m
     for path in ("ours/config/plugins/evil", "ours/data/user.db", "link/mcp.json", str(tmp_path / "ours/config/x")):
         assert "Scaffold's own" in (await tools.write(path)).content
     assert (await tools.write("ours/notes.txt")).content == "done"
-    assert "Scaffold's own" in (await tools.shell("cp evil ours/config/plugins/")).content
+    copied = await tools.shell("cp evil ours/config/plugins/")
+    assert "Scaffold's own" in copied.content
 
 
 async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):

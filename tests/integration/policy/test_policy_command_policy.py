@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import make_repository
 from scaffold.policy.rule.rules import parse_rule
@@ -107,14 +108,16 @@ async def test_without_bash_only_portable_commands_are_allowed(tmp_path):
     commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
     assert [(await rich.judge(each, ground)).decision for each in commands] == [*["allow"] * 4, "deny"]
     assert [(await poor.judge(each, ground)).decision for each in commands] == ["allow", "allow", "ask", "ask", "deny"]
-    assert "bash is not installed" in (await poor.judge(r"ls a\ b", ground)).reason
+    assert (await poor.judge(r"ls a\ b", ground)).reason == snapshot(
+        "the command contains more than plain words, and bash is not installed, so its effects are unknown"
+    )
 
 
 async def test_without_the_second_parser_complex_commands_ask(tmp_path):
     """RA-14: no crash; simple commands are decided as usual, and denials apply."""
     commands = ShellCommandPolicy(parser=tmp_path / "nowhere" / "shfmt")
     asked = await commands.judge(r"ls a\ b", DecisionContext(workspace=PLACE))
-    assert (asked.decision, "shfmt cannot be run" in asked.reason) == ("ask", True)
+    assert (asked.decision, f"{tmp_path}/nowhere/shfmt" in asked.reason) == ("ask", True)
     assert (await commands.judge("ls -la", DecisionContext(workspace=PLACE))).decision == "allow"
     assert (await commands.judge(r"cat .env a\ b", DecisionContext(workspace=PLACE))).decision == "deny"
     assert await commands.suggest_pattern(r"touch a\ b", DecisionContext(workspace=PLACE)) is None

@@ -107,10 +107,10 @@ def test_contains_searches_only_the_last_message_and_its_tool_results():
     assert not RequestMatcher(contains="first words").fits(asked)
 
 
-@pytest.mark.parametrize("messages", [(), (AssistantMessage((Text("I said that"),)),)])
-def test_contains_handles_a_conversation_without_a_user_message_at_the_end(messages):
-    asked = Request(caller=Caller(role="testing"), system="", messages=messages)
-    assert RequestMatcher(contains="I said").fits(asked) is bool(messages)
+def test_contains_handles_a_conversation_without_a_user_message_at_the_end():
+    for messages in [(), (AssistantMessage((Text("I said that"),)),)]:
+        asked = Request(caller=Caller(role="testing"), system="", messages=messages)
+        assert RequestMatcher(contains="I said").fits(asked) is bool(messages)
 
 
 async def test_a_reply_consists_of_thinking_text_and_calls_with_new_ids():
@@ -135,13 +135,13 @@ async def test_a_reply_without_calls_ends_the_turn_and_is_free_by_default():
     assert reply.usage == Usage(requests=1)
 
 
-@pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
-async def test_cached_input_has_its_own_price_or_else_the_input_price(cached_price, cost):
+async def test_cached_input_has_its_own_price_or_else_the_input_price():
     usage = CassetteUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
-    prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
-    reply = await model(CassetteEntry(usage=usage), prices=prices).reply(request())
-    assert reply.usage.cost_usd == pytest.approx(cost)
-    assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
+    for cached_price, cost in [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)]:
+        prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
+        found = (await model(CassetteEntry(usage=usage), prices=prices).reply(request())).usage
+        assert found.cost_usd == pytest.approx(cost), cached_price
+        assert (found.input_tokens, found.cached_input_tokens) == (1_000_000, 300_000)
 
 
 async def test_an_unmatched_request_error_shows_the_entry_it_needs():

@@ -1,6 +1,5 @@
 import json
 
-import pytest
 from msgspec import structs
 
 from scaffold.core.conversation import (
@@ -105,9 +104,9 @@ def test_a_schema_is_strict_if_the_provider_can_enforce_it():
         assert asked(user("Hello"), answer_schema=schema)["response_format"] == wanted, schema
 
 
-@pytest.mark.parametrize(("local", "name"), [(False, "max_completion_tokens"), (True, "max_tokens")])
-def test_the_length_limit_has_another_name_on_local_servers(local, name):
-    assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
+def test_the_length_limit_has_another_name_on_local_servers():
+    for local, name in [(False, "max_completion_tokens"), (True, "max_tokens")]:
+        assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
 
 
 def test_the_output_limit_does_not_exceed_the_models():
@@ -139,13 +138,13 @@ def test_a_local_server_is_told_to_turn_thinking_off_in_its_models_template():
     assert "chat_template_kwargs" not in asked(user("Hello"), effort="low", **given)
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thoughts_go_back_in_the_field_they_came_in(field):
+def test_thoughts_go_back_in_the_field_they_came_in():
     """RA-2: servers such as DeepSeek's refuse a history of calls without them."""
-    call = ToolCall("call_1", "look", {})
-    reply = replied(Thinking("Let me", field=field), Thinking(" look.", field=field), call)
-    assert asked(reply)["messages"][1][field] == "Let me look."
-    assert field not in asked(AssistantMessage(reply.parts, "local:other@http://h/v1"))["messages"][1]
+    for field in ["reasoning_content", "reasoning"]:
+        thoughts = Thinking("Let me", field=field), Thinking(" look.", field=field)
+        reply = replied(*thoughts, ToolCall("call_1", "look", {}))
+        assert asked(reply)["messages"][1][field] == "Let me look."
+        assert field not in asked(AssistantMessage(reply.parts, "local:other@http://h/v1"))["messages"][1]
 
 
 def test_what_an_error_names_is_left_out():
@@ -170,23 +169,17 @@ def test_a_server_that_misses_thoughts_gets_the_field_with_every_reply():
     assert ChatCodec().adapted(target, error) is None
 
 
-@pytest.mark.parametrize(
-    ("message", "end"),
-    [
+def test_a_reminder_is_at_the_end_of_the_last_message():
+    """RA-3, RA-5: behind the cached prefix; one more message would be refused by some models' templates."""
+    for message, end in [
         (user("Hello"), {"role": "user", "content": "Hello\n\nOpen: two."}),
         (
             user(ToolResult("call_1", "look", "seen")),
             {"role": "tool", "tool_call_id": "call_1", "content": "seen\n\nOpen: two."},
         ),
-    ],
-)
-def test_a_reminder_is_at_the_end_of_the_last_message(message, end):
-    """RA-3, RA-5: behind the cached prefix; one more message would be refused by some models' templates."""
-    assert asked(user("Go"), message, reminder="Open: two.")["messages"][-1] == end
-    assert (
-        asked(user("Go"), message, reminder="Open: two.")["messages"][:-1]
-        == asked(user("Go"), message)["messages"][:-1]
-    )
+    ]:
+        without = asked(user("Go"), message)["messages"][:-1]
+        assert asked(user("Go"), message, reminder="Open: two.")["messages"] == [*without, end]
 
 
 def test_thinking_of_another_wire_is_not_sent_back():

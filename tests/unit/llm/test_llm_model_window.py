@@ -79,7 +79,8 @@ def test_an_overflow_names_the_window_in_any_wording():
     assert {said: refused(message=said).window_tokens for said in expected} == expected
     told = {said: reported_error("context_length_exceeded", said) for said in expected}
     assert {said: error.window_tokens for said, error in told.items()} == expected
-    assert refused(message="the request exceeds the available context size", n_ctx=8192).window_tokens == 8192
+    numbered = refused(message="the request exceeds the available context size", n_ctx=8192)
+    assert numbered.window_tokens == 8192
 
 
 def refused(**error):

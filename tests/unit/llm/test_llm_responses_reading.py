@@ -1,7 +1,5 @@
 import json
 
-import pytest
-
 from scaffold.core.conversation import (
     AssistantMessage,
     Text,
@@ -212,15 +210,12 @@ def test_an_unknown_incomplete_reason_gives_no_reply():
     assert ("`steered`" in error.what, error.transient) == (True, True)
 
 
-@pytest.mark.parametrize("last", [ended(), ended(message(refusal="I will not."))])
-def test_a_refusal_is_returned_as_text_and_stop_reason(last):
-    reader, deltas = feed(
-        event("refusal.delta", output_index=0, delta="I will "),
-        event("refusal.delta", output_index=0, delta="not."),
-        last,
-    )
-    assert deltas == [TextDelta("I will "), TextDelta("not.")]
-    assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
+def test_a_refusal_is_returned_as_text_and_stop_reason():
+    pieces = [event("refusal.delta", output_index=0, delta=text) for text in ("I will ", "not.")]
+    for last in [ended(), ended(message(refusal="I will not."))]:
+        reader, deltas = feed(*pieces, last)
+        assert deltas == [TextDelta("I will "), TextDelta("not.")]
+        assert (reader.end().message.text, reader.end().stop) == ("I will not.", "refused")
 
 
 def test_repeated_usage_counts_once():

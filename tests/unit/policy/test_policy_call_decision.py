@@ -3,7 +3,6 @@
 import asyncio
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -186,13 +185,19 @@ def test_one_protected_path_of_several_is_enough_and_reading_is_separate():
     assert said(writing("/dev/zero", tool="read_file"), RuleSet(yolo=True)) == ("deny", "device")
 
 
-@pytest.mark.parametrize("tool", ["mcp_fs_write", "some_plugin"])
-def test_no_secret_file_is_passed_to_a_user_defined_tool(tool):
+def test_no_secret_file_is_passed_to_a_user_defined_tool():
     """RA-13, RA-14: any text in its arguments may be a path, whatever allows the tool."""
-    rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
-    for text in ("~/.ssh/id_rsa", "file:///w/.env", "a/../.git/config"):
-        assert said(permission_request(invocation_by_name(tool, {"deep": [{"er": text}]}), PLACE), rules)[0] == "deny"
-    assert said(permission_request(invocation_by_name(tool, {"q": "what is .env for"}), PLACE), rules)[0] == "allow"
+    expected = {
+        "~/.ssh/id_rsa": "deny",
+        "file:///w/.env": "deny",
+        "a/../.git/config": "deny",
+        "what is .env for": "allow",
+    }
+    for tool in ["mcp_fs_write", "some_plugin"]:
+        rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
+        calls = {text: invocation_by_name(tool, {"deep": [{"er": text}]}) for text in expected}
+        found = {text: said(permission_request(call, PLACE), rules)[0] for text, call in calls.items()}
+        assert found == expected, tool
 
 
 def test_internal_addresses_are_denied_whatever_is_allowed():

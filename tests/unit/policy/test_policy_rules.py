@@ -1,10 +1,9 @@
 import json
 
-import pytest
-
 from scaffold.core.errors import UsageError
 from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
 from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
+from support.raised import raised
 
 
 def writing(*paths):
@@ -106,14 +105,21 @@ def test_an_approval_is_bound_to_the_tool_and_all_its_arguments():
     assert digest(path="\udce9") == digest(path="\udce9")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "shell", "shell:", ":git", "shell: ", "shell:a && b", "shell:'open", "shell:a\nb", "shell:*", "shell:/(/"],
-)
-def test_a_rule_that_can_never_allow_anything_is_refused(text):
-    with pytest.raises(UsageError) as caught:
-        parse_rule(text)
-    assert caught.value.fix
+def test_a_rule_that_can_never_allow_anything_is_refused():
+    texts = [
+        "",
+        "shell",
+        "shell:",
+        ":git",
+        "shell: ",
+        "shell:a && b",
+        "shell:'open",
+        "shell:a\nb",
+        "shell:*",
+        "shell:/(/",
+    ]
+    errors = {text: raised(UsageError, parse_rule, text) for text in texts}
+    assert [text for text, error in errors.items() if error is None or not error.fix] == []
 
 
 def test_a_rule_is_formatted_as_it_was_written():

@@ -1,20 +1,15 @@
 """Which settings hold secrets."""
 
-import pytest
-
 from scaffold.policy.secret.sources import file_secrets, secret_values
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_name_marks_its_value_as_secret():
+    """BX-9: by whole words, not by letters."""
+    names = [
         *("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "MY_SERVICE_TOKEN", "DB_PASSWORD", "DB_PASSWD", "CLIENT_SECRET"),
         *("GOOGLE_CREDENTIALS", "githubToken", "npm_config__auth", "aws.secret", "SECRET_KEY_BASE", "PASSPHRASE"),
-    ],
-)
-def test_a_name_marks_its_value_as_secret(name):
-    """BX-9: by whole words, not by letters."""
-    assert secret_values({name: "v4lue-of-it"}) == {name: "v4lue-of-it"}
+    ]
+    assert [name for name in names if secret_values({name: "v4lue-of-it"}) != {name: "v4lue-of-it"}] == []
 
 
 def test_a_name_that_only_contains_such_a_word_does_not():
@@ -40,16 +35,13 @@ def test_a_well_known_default_password_is_no_secret():
     ] == []
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_values_that_cannot_be_secret_are_kept_whatever_the_name():
+    """BX-9: switches, numbers, paths, hosts and placeholders stay readable."""
+    values = [
         *("true", "disabled", "changeme", "your-secret-here", "localhost:8080", "12345678", "3.14159265", "********"),
         *("/home/me/.ssh/key", "~/key.txt", "./certs/key", "${API_TOKEN}", "<your token>", "https://auth.example.com/"),
-    ],
-)
-def test_values_that_cannot_be_secret_are_kept_whatever_the_name(value):
-    """BX-9: switches, numbers, paths, hosts and placeholders stay readable."""
-    assert secret_values({"API_KEY": value}) == {}
+    ]
+    assert [value for value in values if secret_values({"API_KEY": value}) != {}] == []
 
 
 def test_only_the_password_of_an_address_is_secret():

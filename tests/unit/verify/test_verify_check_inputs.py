@@ -1,6 +1,5 @@
 """Which paths decide checks."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.git.commits import PathChange
@@ -30,9 +29,8 @@ def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed():
     ] == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_name_that_only_resembles_a_test_is_none():
+    paths = [
         *("contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts", "spec.js", "latest.js"),
         *(
             "spec/openapi.yaml",
@@ -42,11 +40,8 @@ def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed():
             "lib/commands/test.js",
             "src/PodSpec.ts",
         ),
-    ],
-)
-def test_a_name_that_only_resembles_a_test_is_none(path):
-    assert not is_test(path)
-    assert why(path, "M") is None
+    ]
+    assert [path for path in paths if is_test(path) or why(path, "M") is not None] == []
 
 
 def test_files_with_an_effect_by_presence_are_neither_added_nor_changed():
@@ -121,15 +116,12 @@ def test_files_in_which_a_runner_found_tests_are_tests():
     assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
 
 
-@pytest.mark.parametrize(
-    ("path", "runnable"),
-    [
+def test_helpers_and_programs_are_no_test_files_to_run_alone():
+    rows = [
         *(("test.js", True), ("spec/calcSpec.js", True), ("web/test.mjs", True)),
         *(("lib/commands/test.js", False), ("test/test-utils.js", False), ("spec/helper.js", False)),
-    ],
-)
-def test_helpers_and_programs_are_no_test_files_to_run_alone(path, runnable):
-    assert is_test_file(path) == runnable
+    ]
+    assert [(path, runnable) for path, runnable in rows if is_test_file(path) != runnable] == []
 
 
 def test_files_that_checks_load_are_protected_whatever_they_are_called():

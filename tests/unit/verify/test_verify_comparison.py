@@ -1,6 +1,5 @@
 """A gate compared with its baseline, test by test, without a way to look better than before."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -52,11 +51,11 @@ def test_each_test_has_one_verdict():
         assert dict(shown.tests) == ({"t": verdict} if verdict not in {None, "pass"} else {}), (before, now)
 
 
-@pytest.mark.parametrize("problem", ["vacuous", "error", "timeout"])
-def test_a_failed_run_is_judged_only_as_such(problem):
+def test_a_failed_run_is_judged_only_as_such():
     """BX-4: vacuous and error block, and no test is missing from a run that did not reach it."""
-    shown = compare_gate_runs(run({"t": "passed"}), run(problem=problem))
-    assert (shown.verdict, shown.blocks, dict(shown.tests)) == (problem, True, {})
+    for problem in ["vacuous", "error", "timeout"]:
+        shown = compare_gate_runs(run({"t": "passed"}), run(problem=problem))
+        assert (shown.verdict, shown.blocks, dict(shown.tests)) == (problem, True, {})
 
 
 def test_a_gate_without_a_baseline_has_only_new_failures():

@@ -25,6 +25,7 @@ def script(url, *functions):
 
 
 def written(folder, *reports):
+    folder.mkdir(exist_ok=True)
     for number, report in enumerate(reports):
         text = report if isinstance(report, str) else json.dumps({"result": report, "timestamp": 1})
         (folder / f"{number}.json").write_text(text)
@@ -64,10 +65,10 @@ def test_processes_add_to_each_other(tmp_path):
     }
 
 
-@pytest.mark.parametrize("report", ["", "{", "[]", '{"result": 1}', '{"result": [{"url": 1, "functions": []}]}'])
-def test_reports_that_make_no_sense_are_left_out(tmp_path, report):
+def test_reports_that_make_no_sense_are_left_out(tmp_path):
     (tmp_path / "x.json").symlink_to("/etc/passwd")
-    assert written(tmp_path, report) == ()
+    senseless = ["", "{", "[]", '{"result": 1}', '{"result": [{"url": 1, "functions": []}]}']
+    assert written(tmp_path, *senseless) == ()
 
 
 def test_code_is_told_from_lines_that_do_nothing():

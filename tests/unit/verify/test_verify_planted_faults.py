@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.verify.planted_faults.fault import Fault
 from scaffold.verify.planted_faults.python_faults import python_faults
@@ -74,11 +72,9 @@ def test_other_languages_get_faults_by_rules_about_text():
         assert (kind, after) in found, (line, kind)
 
 
-@pytest.mark.parametrize(
-    ("path", "content"), [("a.md", b"a <= b\n"), ("a.ts", b"// a <= b\n"), ("a.c", b"\0 a <= b\n")]
-)
-def test_text_and_comments_and_binary_files_get_none(path, content):
-    assert [*text_faults(path, content, {1})] == []
+def test_text_and_comments_and_binary_files_get_none():
+    rows = [("a.md", b"a <= b\n"), ("a.ts", b"// a <= b\n"), ("a.c", b"\0 a <= b\n")]
+    assert [(path, content) for path, content in rows if [*text_faults(path, content, {1})] != []] == []
 
 
 def test_every_fault_of_this_module_still_parses():

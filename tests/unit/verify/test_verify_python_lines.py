@@ -1,7 +1,5 @@
 """Which changed lines of Python code can be executed, and which statements share a mark."""
 
-import pytest
-
 from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines, executable_lines
 
 CODE = '''\
@@ -96,6 +94,6 @@ def test_both_parts_of_a_line_get_the_same_mark():
     assert executable_lines(b"def f(a):\n    if a: return 1\n", [2]).in_functions == (MarkedLines(2, (2,)),)
 
 
-@pytest.mark.parametrize("source", [b"def f(:\n", b"\0", b"\xff = 1\n"])
-def test_a_file_that_is_no_python_of_ours_tells_nothing(source):
-    assert executable_lines(source, [1]) is None
+def test_a_file_that_is_no_python_of_ours_tells_nothing():
+    sources = [b"def f(:\n", b"\0", b"\xff = 1\n"]
+    assert [source for source in sources if executable_lines(source, [1]) is not None] == []

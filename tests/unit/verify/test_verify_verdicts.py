@@ -47,13 +47,16 @@ def test_a_command_gets_its_verdict():
 
 
 def test_a_verdict_says_why():
-    expected = {
-        command_result(1): "Expected exit code 0, but got exit code 1.",
-        command_result(127): "The command could not be run (exit code 127).",
-        command_result(signal=11): "Killed by signal 11 twice.",
-        command_result(timed_out=True): "Timed out after 7.5 s.",
-    }
-    assert {ending: check_verdict(Check(command="make", timeout_s=7.5), ending)[1] for ending in expected} == expected
+    endings = [command_result(1), command_result(127), command_result(signal=11), command_result(timed_out=True)]
+    check = Check(command="make", timeout_s=7.5)
+    assert [check_verdict(check, ending)[1] for ending in endings] == snapshot(
+        [
+            "Expected exit code 0, but got exit code 1.",
+            "The command could not be run (exit code 127).",
+            "Killed by signal 11 twice.",
+            "Timed out after 7.5 s.",
+        ]
+    )
 
 
 def judged(paths=("a.py", "docs/x.md"), changed=("a.py",), **globs):
