@@ -137,10 +137,14 @@ async def test_a_reason_names_the_part_and_its_problem(reader):
             "`cat`: /x is outside the workspace",
             "it writes out",
             "it sets X, which may change what runs",
-            "the rule `shell:pytest` does not cover it: `-c` changes what it does; only a rule that names it can "
-            "allow it",
-            "the command contains an invisible character or a non-ASCII space (\\xa0, NO-BREAK SPACE), so its "
-            "effects are unknown",
+            (
+                "the rule `shell:pytest` does not cover it: `-c` changes what it does; only a rule that names it can "
+                "allow it"
+            ),
+            (
+                "the command contains an invisible character or a non-ASCII space (\\xa0, NO-BREAK SPACE), so its "
+                "effects are unknown"
+            ),
             ".env contains secrets (.env): agents must not read it",
         ]
     )

@@ -122,8 +122,10 @@ def test_what_cannot_be_understood_is_named_with_its_line():
     ] == snapshot(
         [
             "The patch names no file.",
-            "Line 2 of the patch: `*** Rename File: a` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** "
-            "Delete File: PATH`.",
+            (
+                "Line 2 of the patch: `*** Rename File: a` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** "
+                "Delete File: PATH`."
+            ),
             "Line 3 of the patch: `x` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`.",
             "Line 2 of the patch: `*** Delete File:` names no path.",
             "Line 3 of the patch: `*** Move to:` names no path.",
