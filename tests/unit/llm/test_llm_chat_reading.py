@@ -112,12 +112,15 @@ def test_missing_or_repeated_ids_are_replaced_deterministically():
             assert calls(*chunks) == (first, second), (one, two, own)
 
 
-def test_calls_without_arguments_are_distinguished_by_their_ids():
+def test_calls_with_one_index_are_distinguished_by_their_ids():
+    """A server may repeat the id in each chunk of a call."""
     assert calls(
         chunk(**piece(0, own="a", name="look", arguments="")),
-        chunk(**piece(0, own="b", name="look", arguments="")),
+        chunk(**piece(0, own="b", name="look", arguments='{"x"')),
+        chunk(**piece(0, own="b", name="look", arguments=":1}")),
+        chunk(**piece(0, own="c", name="look", arguments='{"x":2}')),
         chunk(finish="tool_calls"),
-    ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
+    ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {"x": 1}), ToolCall("c", "look", {"x": 2}))
 
 
 def test_an_id_may_come_late_and_arguments_may_be_empty():

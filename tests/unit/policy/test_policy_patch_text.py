@@ -123,8 +123,8 @@ def test_what_cannot_be_understood_is_named_with_its_line():
         [
             "The patch names no file.",
             (
-                "Line 2 of the patch: `*** Rename File: a` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** "
-                "Delete File: PATH`."
+                "Line 2 of the patch: `*** Rename File: a` is not `*** Add File: PATH`, `*** Update File: PATH` or "
+                "`*** Delete File: PATH`."
             ),
             "Line 3 of the patch: `x` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`.",
             "Line 2 of the patch: `*** Delete File:` names no path.",

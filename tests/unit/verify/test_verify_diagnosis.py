@@ -109,13 +109,13 @@ def test_a_missing_service_is_named_instead_of_the_check_that_needs_it():
     assert [problem.what for problem in found] == snapshot(
         [
             (
-                "the gate `test` (pytest -q) cannot judge any work: the service `db @x` ended with exit code 127 before "
-                "it was ready, because the program `db` was not found"
+                "the gate `test` (pytest -q) cannot judge any work: the service `db @x` ended with exit code 127 "
+                "before it was ready, because the program `db` was not found"
             ),
             "the gate `test` (pytest -q) cannot judge any work: the service `db` did not listen on 80 within 60 s",
             (
-                "the gate `test` (pytest -q) cannot judge any work: the service `db` was not started: port 80 is already "
-                "in use"
+                "the gate `test` (pytest -q) cannot judge any work: the service `db` was not started: port 80 is "
+                "already in use"
             ),
         ]
     )
