@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from scaffold.verify.observation.node_coverage import (
     NodeLines,
     SourceLines,
@@ -25,16 +23,15 @@ def script(url, *functions):
 
 
 def written(folder, *reports):
-    folder.mkdir(exist_ok=True)
     for number, report in enumerate(reports):
         text = report if isinstance(report, str) else json.dumps({"result": report, "timestamp": 1})
         (folder / f"{number}.json").write_text(text)
     return read_reports(folder)
 
 
-@pytest.mark.parametrize(
-    ("functions", "seen"),
-    [
+def test_a_line_was_executed_if_the_smallest_part_around_it_was(tmp_path):
+    """BX-5: a script of another length is not the file."""
+    for functions, seen in [
         (
             [[(0, 47, 1)], [(13, 41, 1)]],
             NodeLines(executed=frozenset({1, 3, 5}), in_functions=frozenset({3}), loaded=True),
@@ -47,13 +44,10 @@ def written(folder, *reports):
         ([[(0, 60, 1)]], NodeLines(transformed=True)),
         ([], NodeLines(transformed=True)),
         ([[]], NodeLines(transformed=True)),
-    ],
-)
-def test_a_line_was_executed_if_the_smallest_part_around_it_was(tmp_path, functions, seen):
-    """BX-5: a script of another length is not the file."""
-    reports = written(tmp_path, [script("file:///top/a%20b.js", *functions), script("node:fs", [(0, 9, 1)])])
-    assert lines_seen(reports, {"/top/a b.js": SourceLines(TEXT, (1, 3, 5))}) == {"/top/a b.js": seen}
-    assert loaded_files(reports) == {"/top/a b.js"}
+    ]:
+        reports = written(tmp_path, [script("file:///top/a%20b.js", *functions), script("node:fs", [(0, 9, 1)])])
+        assert lines_seen(reports, {"/top/a b.js": SourceLines(TEXT, (1, 3, 5))}) == {"/top/a b.js": seen}
+        assert loaded_files(reports) == {"/top/a b.js"}
 
 
 def test_processes_add_to_each_other(tmp_path):
