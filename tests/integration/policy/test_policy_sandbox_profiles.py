@@ -168,35 +168,15 @@ def test_a_hooks_folder_elsewhere_adds_no_seal(zone, root):
 
 
 SECRETS_OF_A_HOME = (
-    ".ssh/id_ed25519",
-    ".aws/credentials",
-    ".netrc",
-    ".config/gh/hosts.yml",
-    ".docker/config.json",
-    ".docker/run/docker.sock",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".cargo/credentials.toml",
-    ".config/google-chrome/Default/Cookies",
-    ".config/BraveSoftware/x",
-    ".gnupg/S.gpg-agent",
-    ".bash_history",
-    "key.pem",
-    ".SSH/id_rsa",
+    *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".docker/config.json"),
+    *(".docker/run/docker.sock", ".claude/.credentials.json", ".codex/auth.json", ".cargo/credentials.toml"),
+    *(".config/google-chrome/Default/Cookies", ".config/BraveSoftware/x", ".gnupg/S.gpg-agent", ".bash_history"),
+    *("key.pem", ".SSH/id_rsa"),
 )
 NO_SECRETS_OF_A_HOME = (
-    ".cargo/bin/cargo",
-    ".cargo/config.toml",
-    ".config/git/ignore",
-    ".gitconfig",
-    ".local/bin/uv",
-    ".local/share/uv/python/bin/python",
-    ".m2/settings.xml",
-    ".nvm/versions/node",
-    ".python-version",
-    ".rustup/settings.toml",
-    "work/x",
-    "work/ca.pem",
+    *(".cargo/bin/cargo", ".cargo/config.toml", ".config/git/ignore", ".gitconfig", ".local/bin/uv"),
+    *(".local/share/uv/python/bin/python", ".m2/settings.xml", ".nvm/versions/node", ".python-version"),
+    *(".rustup/settings.toml", "work/x", "work/ca.pem"),
 )
 PUBLIC = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 

@@ -1,6 +1,7 @@
 """Requests on the Anthropic wire; comparison with the official SDK is a property test."""
 
 import json
+import re
 from typing import Any
 
 from scaffold.core.conversation import (
@@ -126,6 +127,7 @@ def test_unset_options_are_omitted():
     assert set(body) == {"model", "max_tokens", "messages"}
     assert body["model"] == "claude-sonnet-4-6"
     assert asked(words("hi"))["stream"] is True
+    assert asked()["messages"] == []
 
 
 def test_the_output_limit_is_what_is_wanted_and_possible():
@@ -251,17 +253,6 @@ def test_what_an_error_names_is_left_out():
         assert adapted is None or CODEC.adapted(adapted, error) is None, error
 
 
-def test_thinking_goes_back_only_to_the_model_that_wrote_it():
-    """RA-2: providers verify their own thinking blocks, and refuse those of others."""
-    parts = (Thinking("hm", signature="sig"), Thinking("", signature="data", redacted=True), Text("so"))
-    thought = [
-        {"type": "thinking", "thinking": "hm", "signature": "sig"},
-        {"type": "redacted_thinking", "data": "data"},
-    ]
-    assert sent(AssistantMessage(parts, ME)) == [*thought, {"type": "text", "text": "so"}]
-    assert sent(AssistantMessage(parts, "anthropic:claude-opus-4-6")) == [{"type": "text", "text": "so"}]
-
-
 def test_a_reply_without_sendable_blocks_is_skipped():
     """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
     unsendable = [
@@ -293,19 +284,10 @@ def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result():
         [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
         [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
         assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"], call_id
-        assert call["id"].isascii(), call_id
-        assert call["id"].replace("_", "").isalnum(), call_id
-        assert len(call["id"]) <= 64, call_id
-
-
-def test_ids_of_this_wire_are_left_alone():
+        assert re.fullmatch(r"[A-Za-z0-9_]{1,64}", call["id"]), call_id
     assert sent(mine(ToolCall("toolu_01-A", "read", {})))[0]["id"] == "toolu_01-A"
 
 
 def test_invented_tool_names_do_not_make_the_history_invalid():
     expected = {"functions.read": "functions_read", "": "unknown", "ü" * 80: "_" * 64}
     assert {name: sent(mine(ToolCall("c1", name, {"a": [1]})))[0]["name"] for name in expected} == expected
-
-
-def test_an_empty_conversation_has_no_messages():
-    assert asked()["messages"] == []

@@ -70,13 +70,6 @@ def test_without_a_context_there_is_one_system_message_and_without_a_prompt_none
     assert [said["role"] for said in asked(user("Hello"), system="")["messages"]] == ["user"]
 
 
-def test_local_servers_get_one_system_message_that_begins_with_the_base_prompt():
-    """RA-1: the chat templates of many local models refuse a second one."""
-    body = asked(user("Hello"), context="Todos: none.", codec=ChatCodec(local=True, joined=True))
-    assert [said["role"] for said in body["messages"]] == ["system", "user"]
-    assert body["messages"][0]["content"] == "Base.\n\nTodos: none."
-
-
 def test_without_streaming_no_stream_options_are_sent():
     """RA-2: `--no-stream`."""
     target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", stream=False)

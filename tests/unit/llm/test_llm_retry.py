@@ -152,14 +152,6 @@ async def test_a_try_may_be_silent_no_longer_than_the_rest_of_the_minute():
     assert clock.monotonic() == pytest.approx(100, abs=0.5)
 
 
-async def test_a_retry_after_header_is_honoured():
-    """RA-21: Retry-After is honoured."""
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=1, error=ModelError("Down.", "Wait.", transient=True, retry_after_s=20.0))
-    await ask(flaky, clock)
-    assert waits(flaky) == pytest.approx([20], abs=0.3)
-
-
 @pytest.mark.parametrize("limited", [True, False])
 async def test_a_retry_after_beyond_the_minute_fails_at_once_with_the_time(limited):
     """RA-21."""

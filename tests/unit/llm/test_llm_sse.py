@@ -52,10 +52,6 @@ def test_events_are_returned_as_soon_as_their_bytes_arrive():
     assert events.feed(b"\ndata: b\n\n") == [ServerSentEvent("", "b")]
 
 
-def test_a_line_ending_split_between_chunks_is_one_line_ending():
-    assert read(b"data: a\r", b"\ndata: b\r", b"", b"\n\r", b"\n") == [ServerSentEvent("", "a\nb")]
-
-
 def test_invalid_utf_8_is_an_error_and_not_replaced():
     """RA-21."""
     for chunks in [[b"data: \xff\n\n"], [b"event: \xff\ndata: a\n\n"], [b"data: \xc3", b"\n\n"]]:

@@ -30,19 +30,9 @@ def test_files_that_git_shells_and_agents_execute_or_that_grant_access_are_prote
 def test_names_match_only_whole_segments():
     """RA-14."""
     paths = [
-        "src/environment.py",
-        "docs/git.md",
-        ".gitignore",
-        ".github/workflows/ci.yml",
-        "src/id_map.py",
-        "pem/readme.md",
-        "my.scaffold/x",
-        ".config/ghost/x",
-        ".docker/other.json",
-        ".claude/notes/a.md",
-        "profile",
-        "",
-        ".",
+        *("src/environment.py", "docs/git.md", ".gitignore", ".github/workflows/ci.yml", "src/id_map.py"),
+        *("pem/readme.md", "my.scaffold/x", ".config/ghost/x", ".docker/other.json", ".claude/notes/a.md", "profile"),
+        *("", "."),
     ]
     assert [path for path in paths if protected_entry(path) is not None] == []
 

@@ -46,6 +46,7 @@ def test_the_value_of_a_flag_may_be_a_path_or_text():
 def test_text_that_may_also_be_a_path_counts_as_a_path():
     """RA-14."""
     assert paths("--regexp", ".env", "--file", ".env") == (".env",)
+    assert paths("x*", "y") == ("x*", "y")
 
 
 def test_an_unlisted_flag_is_refused():
@@ -62,11 +63,6 @@ def test_a_glob_is_safe_where_no_flag_is_possible():
     assert paths("a", "*", known=FlagSpec(any_glob=True)) == ("a", "*")
     assert paths("text", "--", "*") == ("*",)
     assert paths("text", "x/*") == ("x/*",)
-
-
-def test_text_with_a_glob_may_become_paths():
-    """RA-14."""
-    assert paths("x*", "y") == ("x*", "y")
 
 
 def test_numbers_and_limits_are_kept():

@@ -33,11 +33,7 @@ def test_a_name_that_only_resembles_a_test_is_none():
     paths = [
         *("contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts", "spec.js", "latest.js"),
         *(
-            "spec/openapi.yaml",
-            "specs/a.md",
-            "spec/a.py",
-            "src/spec/index.ts",
-            "lib/commands/test.js",
+            *("spec/openapi.yaml", "specs/a.md", "spec/a.py", "src/spec/index.ts", "lib/commands/test.js"),
             "src/PodSpec.ts",
         ),
     ]

@@ -11,7 +11,7 @@ from scaffold.verify.gates.runner_detection import detect_runner
 TEST = "def test_a(): pass\n"
 CASE = "import unittest\nclass TestA(unittest.TestCase): pass\n"
 JEST = '{"scripts": {"test": "jest --ci", "build": "tsc -b", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
-PYTEST = ("test", "python3 -m pytest -q", "pytest", "")
+PYTEST = "test, pytest: python3 -m pytest -q"
 
 
 def found(files):
@@ -19,7 +19,11 @@ def found(files):
 
 
 def gates_of(detection):
-    return [(gate.kind, gate.command, gate.runner, gate.folder) for gate in detection.gates]
+    """Return a line for each gate: its kind, its runner, its folder if it has one, its command."""
+    return [
+        f"{gate.kind}, {gate.runner}{f' in {gate.folder}' if gate.folder else ''}: {gate.command}"
+        for gate in detection.gates
+    ]
 
 
 def test_the_first_manifest_decides_the_project_type():
@@ -44,24 +48,21 @@ def test_gates_of_python_projects():
     rows = [
         ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
         ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
-        ({"test_a.py": CASE}, [("test", "python3 -m unittest", "unittest", "")]),
+        ({"test_a.py": CASE}, ["test, unittest: python3 -m unittest"]),
         (
             {"test_a.py": "from base import Base\nclass A(Base):\n    size = 1\n\n    def test_a(self): pass\n"},
-            [("test", "python3 -m unittest", "unittest", "")],
+            ["test, unittest: python3 -m unittest"],
         ),
         ({"test_a.py": "class A(Base):\n    size = 1\n"}, []),
-        ({"tests/test_a.py": CASE}, [("test", "python3 -m unittest discover -s tests", "unittest", "")]),
-        (
-            {"tests/test_a.py": CASE, "tests/__init__.py": ""},
-            [("test", "python3 -m unittest", "unittest", "")],
-        ),
+        ({"tests/test_a.py": CASE}, ["test, unittest: python3 -m unittest discover -s tests"]),
+        ({"tests/test_a.py": CASE, "tests/__init__.py": ""}, ["test, unittest: python3 -m unittest"]),
         ({"tests/test_a.py": CASE, "conftest.py": ""}, [PYTEST]),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.pytest.ini_options]"}, [PYTEST]),
         ({"tests/test_a.py": CASE, "setup.cfg": "[tool:pytest]\n"}, [PYTEST]),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"}, [PYTEST]),
         (
             {"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest-splinter']"},
-            [("test", "python3 -m unittest discover -s tests", "unittest", "")],
+            ["test, unittest: python3 -m unittest discover -s tests"],
         ),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.poetry.group.dev.dependencies]\npytest = '*'"}, [PYTEST]),
         ({"pyproject.toml": "[tool.pytest.ini_options]"}, []),
@@ -69,21 +70,21 @@ def test_gates_of_python_projects():
         ({"tests/test_a.py": "", "venv/test_b.py": TEST}, []),
         (
             {"setup.py": "", "mypy.ini": "[mypy]\nfiles = src,\n  tests\n[mypy-x.*]\nignore_errors = True\n"},
-            [("typecheck", "mypy", "findings", "")],
+            ["typecheck, findings: mypy"],
         ),
-        ({"setup.py": "", "setup.cfg": "[mypy]\nmodules = app\n"}, [("typecheck", "mypy", "findings", "")]),
+        ({"setup.py": "", "setup.cfg": "[mypy]\nmodules = app\n"}, ["typecheck, findings: mypy"]),
         (
             {".mypy.ini": "[mypy]\nstrict = True\n", "pyproject.toml": "[tool.mypy]\nfiles = 'x'"},
-            [("typecheck", "mypy .", "findings", "")],
+            ["typecheck, findings: mypy ."],
         ),
-        ({"setup.py": "", "mypy.ini": "no section\n"}, [("typecheck", "mypy .", "findings", "")]),
+        ({"setup.py": "", "mypy.ini": "no section\n"}, ["typecheck, findings: mypy ."]),
         (
             {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['src']"},
-            [("lint", "ruff check .", "findings", ""), ("typecheck", "mypy", "findings", "")],
+            ["lint, findings: ruff check .", "typecheck, findings: mypy"],
         ),
         (
             {"pyproject.toml": "", "tox.ini": "[flake8]", "pyrightconfig.json": ""},
-            [("lint", "flake8", "findings", ""), ("typecheck", "pyright", "findings", "")],
+            ["lint, findings: flake8", "typecheck, findings: pyright"],
         ),
     ]
     assert [(files, gates_of(found(files))) for files, _ in rows] == rows
@@ -95,33 +96,27 @@ def test_gates_of_node_projects():
         (
             {"package.json": JEST, "src/a.test.ts": ""},
             [
-                ("test", "npm run test", "jest", ""),
-                ("build", "npm run build", "exit", ""),
-                ("lint", "npm run lint", "findings", ""),
-                ("typecheck", "npm run type-check", "findings", ""),
+                "test, jest: npm run test",
+                "build, exit: npm run build",
+                "lint, findings: npm run lint",
+                "typecheck, findings: npm run type-check",
             ],
         ),
         ({"package.json": '{"scripts": {"test": "jest"}}'}, []),
         (
             {"package.json": '{"scripts": {"test": "vitest run"}}', "yarn.lock": "", "__tests__/a.js": ""},
-            [("test", "yarn run test", "vitest", "")],
+            ["test, vitest: yarn run test"],
         ),
-        ({"package.json": '{"scripts": {"test": "node --test"}}'}, [("test", "npm run test", "node", "")]),
+        ({"package.json": '{"scripts": {"test": "node --test"}}'}, ["test, node: npm run test"]),
         (
             {"package.json": '{"scripts": {"test": "npm run unit && tstyche", "unit": "c8 --100 node --test"}}'},
-            [("test", "npm run test", "node", "")],
+            ["test, node: npm run test"],
         ),
-        ({"package.json": '{"scripts": {"test": "eslint . && node --test"}}'}, [("test", "npm run test", "exit", "")]),
-        ({"package.json": '{"scripts": {"test": "npm run test"}}'}, [("test", "npm run test", "exit", "")]),
-        (
-            {"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""},
-            [("test", "npm run test", "exit", "")],
-        ),
+        ({"package.json": '{"scripts": {"test": "eslint . && node --test"}}'}, ["test, exit: npm run test"]),
+        ({"package.json": '{"scripts": {"test": "npm run test"}}'}, ["test, exit: npm run test"]),
+        ({"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""}, ["test, exit: npm run test"]),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, []),
-        (
-            {"package.json": "{", "tsconfig.json": ""},
-            [("typecheck", "npx --no-install tsc --noEmit", "findings", "")],
-        ),
+        ({"package.json": "{", "tsconfig.json": ""}, ["typecheck, findings: npx --no-install tsc --noEmit"]),
         ({"package.json": '{"scripts": [1]}'}, []),
         (
             {
@@ -130,7 +125,7 @@ def test_gates_of_node_projects():
                 "packages/api/a.test.js": "",
                 "packages/old/a.test.js": "",
             },
-            [("test", "npm run test", "jest", "packages/api")],
+            ["test, jest in packages/api: npm run test"],
         ),
         (
             {
@@ -139,11 +134,11 @@ def test_gates_of_node_projects():
                 "pnpm-workspace.yaml": "packages:\n  - ./apps/*\n",
                 "apps/web/package.json": '{"scripts": {"test": "node --test"}}',
             },
-            [("test", "pnpm run test", "node", "apps/web")],
+            ["test, node in apps/web: pnpm run test"],
         ),
         (
             {"package.json": "{}", "pyproject.toml": "[tool.ruff]", "tests/test_a.py": TEST},
-            [PYTEST, ("lint", "ruff check .", "findings", "")],
+            [PYTEST, "lint, findings: ruff check ."],
         ),
     ]
     assert [(files, gates_of(found(files))) for files, _ in rows] == rows
@@ -152,13 +147,13 @@ def test_gates_of_node_projects():
 def test_gates_of_go_and_rust_projects():
     """AL-9: a repository without tests has no test gate."""
     assert gates_of(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
-        ("test", "go test ./...", "go", ""),
-        ("build", "go build ./...", "exit", ""),
-        ("lint", "golangci-lint run", "findings", ""),
+        "test, go: go test ./...",
+        "build, exit: go build ./...",
+        "lint, findings: golangci-lint run",
     ]
     assert [gate.command for gate in found({"go.mod": "module x"}).gates] == ["go build ./...", "go vet ./..."]
     used = {"go.work": "go 1.22\n\nuse (\n\t./api\n\t./gone\n)\n", "api/go.mod": "", "api/a_test.go": ""}
-    assert gates_of(found(used))[0] == ("test", "go test ./...", "go", "api")
+    assert gates_of(found(used))[0] == "test, go in api: go test ./..."
     workspace = {"Cargo.toml": "[workspace]", "one/src/lib.rs": "#[cfg(test)]\nmod tests {}"}
     assert [gate.command for gate in found(workspace).gates] == [
         "cargo test --workspace",
@@ -178,8 +173,8 @@ def test_nested_projects_count_if_the_top_is_none():
     }
     detection = found(files)
     assert detection.kind == "unknown"
-    assert ("test", "python3 -m pytest -q", "pytest", "backend") in gates_of(detection)
-    assert ("test", "npm run test", "jest", "frontend") in gates_of(detection)
+    assert "test, pytest in backend: python3 -m pytest -q" in gates_of(detection)
+    assert "test, jest in frontend: npm run test" in gates_of(detection)
     assert {gate.folder for gate in detection.gates} == {"backend", "frontend"}
     assert len({gate.name for gate in detection.gates}) == len(detection.gates)
 
@@ -253,9 +248,7 @@ def test_settings_replace_detected_gates():
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
     settled = apply_gate_settings(detection, given, ("lint", "build"))
-    assert gates_of(settled) == snapshot(
-        [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
-    )
+    assert gates_of(settled) == snapshot(["test, jest: npm test", "typecheck, findings: npm run type-check"])
     assert settled.given == {"test"}
 
 

@@ -83,12 +83,7 @@ def test_sections_that_decide_checks_are_named():
             PROJECT + '\n[tool.poetry.plugins.pytest11]\nevil = "evil"\n',
             "[tool.poetry.plugins.pytest11]",
         ),
-        (
-            "pyproject.toml",
-            PROJECT,
-            PROJECT.replace('"click"', '"pytest @ file:///x/fake"'),
-            LOCAL_PART,
-        ),
+        ("pyproject.toml", PROJECT, PROJECT.replace('"click"', '"pytest @ file:///x/fake"'), LOCAL_PART),
         ("pyproject.toml", PROJECT, PROJECT + '\n[dependency-groups]\ndev = ["x @ ./x"]\n', LOCAL_PART),
         ("pyproject.toml", PROJECT, PROJECT + '\n[tool.poetry.group.dev.dependencies]\nx = {path = "x"}\n', LOCAL_PART),
         (

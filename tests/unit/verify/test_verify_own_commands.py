@@ -25,11 +25,7 @@ def detected(**more):
 def test_commands_are_read_from_the_files_in_which_projects_keep_them():
     """AL-8: as hints, with the parsers of the formats."""
     rows = [
-        (
-            "tox.ini",
-            "[testenv]\ncommands =\n    pytest {posargs:tests}\n    - mypy src\n",
-            ["pytest tests"],
-        ),
+        ("tox.ini", "[testenv]\ncommands =\n    pytest {posargs:tests}\n    - mypy src\n", ["pytest tests"]),
         ("tox.ini", "[testenv:a]\ncommands = py38: {envpython} -m pytest\n   {toxinidir}/run.sh", ["pytest", "run.sh"]),
         ("tox.ini", "[x]\nall = ruff check\n[testenv]\ncommands = {[x]all}\n", ["ruff check"]),
         ("tox.ini", "[testenv]\ncommands =\n  coverage run \\\n    --source src -m pytest -q\n", ["pytest -q"]),

@@ -51,16 +51,8 @@ def test_a_change_outside_any_package_with_tests_selects_all():
 def test_shared_files_select_all_tests():
     """AL-11: manifests, locks, configuration."""
     paths = [
-        "pyproject.toml",
-        "tests/conftest.py",
-        "package.json",
-        "web/package-lock.json",
-        "uv.lock",
-        "go.mod",
-        "Cargo.toml",
-        "vitest.config.ts",
-        "tsconfig.base.json",
-        "requirements-dev.txt",
+        *("pyproject.toml", "tests/conftest.py", "package.json", "web/package-lock.json", "uv.lock", "go.mod"),
+        *("Cargo.toml", "vitest.config.ts", "tsconfig.base.json", "requirements-dev.txt"),
     ]
     assert [path for path in paths if chosen([path], path, "tests/test_b.py", sizes=ENOUGH) != "whole"] == []
 
@@ -68,11 +60,7 @@ def test_shared_files_select_all_tests():
 def test_tests_of_callers_are_selected():
     """AL-11: files of tests that mention what changed, and the tests of other files that do."""
     paths = [
-        "src/a/b.py",
-        "src/a/c.py",
-        "tests/test_b.py",
-        "tests/test_c.py",
-        "tests/x/test_flow.py",
+        *("src/a/b.py", "src/a/c.py", "tests/test_b.py", "tests/test_c.py", "tests/x/test_flow.py"),
         "tests/test_d.py",
     ]
     selection = select_tests(

@@ -62,18 +62,17 @@ def test_an_added_module_is_allowed():
     assert [(added, before) for added, before in rows if hidden([added], before) != {}] == []
 
 
-def test_replacing_a_deleted_module_is_allowed():
+def test_modules_may_be_replaced_moved_and_become_packages():
     rows = [
-        ("calc/basic/__init__.py", FLAT, ["calc/basic.py"]),
-        ("web/sum.ts", ("web/sum.js",), ["web/sum.js"]),
-        ("calc.py", ("calc/__init__.py",), ["calc/__init__.py"]),
+        (["calc/basic/__init__.py"], FLAT, ["calc/basic.py"]),
+        (["web/sum.ts"], ("web/sum.js",), ["web/sum.js"]),
+        (["calc.py"], ("calc/__init__.py",), ["calc/__init__.py"]),
+        (["src/calc/__init__.py", "src/calc/basic.py"], FLAT, ["calc/__init__.py", "calc/basic.py"]),
+        (["tests/__init__.py"], HELPED, []),
+        (["tests/__init__.py", "tests/unit/__init__.py"], HELPED, []),
+        (["tests/__init__.py", "helpers.py"], HELPED, ["tests/helpers.py"]),
     ]
-    assert [(added, before, gone) for added, before, gone in rows if hidden([added], before, gone) != {}] == []
-
-
-def test_a_package_may_move_below_src():
-    moved = ["src/calc/__init__.py", "src/calc/basic.py"]
-    assert hidden(moved, FLAT, ["calc/__init__.py", "calc/basic.py"]) == {}
+    assert [(added, gone) for added, before, gone in rows if hidden(added, before, gone) != {}] == []
 
 
 def test_one_of_two_modules_with_the_same_name_and_folder_is_never_imported():
@@ -137,15 +136,6 @@ def test_a_module_shadows_one_whose_folder_is_no_longer_searched():
     assert (found.path, found.why) == snapshot(
         ("tests/__init__.py", "makes tests import helpers instead of tests/helpers")
     )
-
-
-def test_tests_may_become_a_package():
-    assert hidden(["tests/__init__.py"], HELPED) == {}
-    assert hidden(["tests/__init__.py", "tests/unit/__init__.py"], HELPED) == {}
-
-
-def test_a_helper_may_move_out_of_tests_that_become_a_package():
-    assert hidden(["tests/__init__.py", "helpers.py"], HELPED, ["tests/helpers.py"]) == {}
 
 
 def test_a_name_that_differs_only_in_case_is_found():

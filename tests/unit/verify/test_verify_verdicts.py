@@ -31,14 +31,10 @@ def test_a_command_gets_its_verdict():
         ("pytest -q", command_result(5, out="no tests ran in 0.01s"), None): "vacuous",
         ("pytest -q", command_result(5), ExitCode(5)): "vacuous",
         ("pytest --co", command_result(0, out="no tests ran in 0.01s"), None): "vacuous",
-        ("pytest -q", command_result(0, out="ss\n2 skipped in 0.01s"), None): "vacuous",
         ("pytest", command_result(0, out="==== 2 skipped, 1 deselected, 1 warning in 0.01s ===="), None): "vacuous",
         ("pytest", command_result(0, out="==== 1 passed, 2 skipped in 0.01s ===="), None): "pass",
-        ("pytest", command_result(0, out="1 passed, 2 skipped in 0.01s"), None): "pass",
         ("pytest", command_result(1, out="1 failed, 2 skipped in 0.01s"), None): "fail",
         ("python -m unittest", command_result(0, err="\n---\nRan 0 tests in 0.000s\n\nOK"), None): "vacuous",
-        ("python -m unittest", command_result(5, err="Ran 0 tests in 0.000s\n\nNO TESTS RAN"), None): "vacuous",
-        ("python -m unittest", command_result(0, err="Ran 10 tests in 0.000s\n\nOK"), None): "pass",
         ("grep -c x f", command_result(0, out="no tests ran"), None): "pass",
     }
     assert {
