@@ -310,7 +310,7 @@ async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_pa
     assert "in 2.0 s" in (await tools.shell("make x")).content
     assert not (await tools.shell("git add x")).failed
     assert [rule for _, rule in tools.decided] == [
-        *("human", "human", "human", "pause", "shell:git *", "human", "human", "pause", "shell:git *"),
+        *("human", "human", "human", "pause", "shell:git *", "human", "human", "pause", "shell:git *")
     ]
 
 
@@ -415,10 +415,7 @@ async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
     assert (await tools.gate.judge_for("sub-2", request)).rule == "category"
     await tools.shell("make")
     latest = tools.approvals[-2:]
-    assert [(approval.agent, approval.rule) for approval in latest] == [
-        ("sub-2", "category"),
-        ("", "category"),
-    ]
+    assert [(approval.agent, approval.rule) for approval in latest] == [("sub-2", "category"), ("", "category")]
 
 
 async def test_an_approval_of_a_script_holds_for_its_content(tmp_path):

@@ -16,13 +16,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
 from scaffold.policy.shell.scripts import script_digests
-from scaffold.policy.shell.workspace_paths import (
-    MAX_ENTRIES,
-    DirEntry,
-    DiskFileSystem,
-    EmptyFileSystem,
-    WorkspacePaths,
-)
+from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, DirEntry, DiskFileSystem, EmptyFileSystem, WorkspacePaths
 
 
 @pytest.fixture

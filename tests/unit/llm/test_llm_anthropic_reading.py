@@ -119,12 +119,7 @@ def test_usage_is_counted_once_with_all_input():
         *stops("end_turn", output_tokens=9),
     )
     assert whole.usage == Usage(
-        input_tokens=123,
-        cached_input_tokens=100,
-        cache_write_tokens=20,
-        output_tokens=9,
-        cost_usd=None,
-        requests=1,
+        input_tokens=123, cached_input_tokens=100, cache_write_tokens=20, output_tokens=9, cost_usd=None, requests=1
     )
 
 

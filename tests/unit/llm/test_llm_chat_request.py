@@ -19,12 +19,7 @@ from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", thinking=thinking_support("openai", "gpt-5"))
-STRICT = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
 async def nothing(arguments):

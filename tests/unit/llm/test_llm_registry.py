@@ -21,10 +21,7 @@ def test_cached_input_is_cheaper_and_cache_writes_are_dearer():
         ({"input_tokens": 1_000}, 0.003),
         ({"input_tokens": 1_000, "cached_input_tokens": 1_000}, 0.0003),
         ({"input_tokens": 100_000, "cached_input_tokens": 90_000}, 0.027 + 0.030),
-        (
-            {"input_tokens": 100_000, "cached_input_tokens": 90_000, "cache_write_tokens": 8_000},
-            0.027 + 0.030 + 0.006,
-        ),
+        ({"input_tokens": 100_000, "cached_input_tokens": 90_000, "cache_write_tokens": 8_000}, 0.027 + 0.030 + 0.006),
         ({"output_tokens": 1_000}, 0.015),
     ]
     assert [

@@ -136,11 +136,7 @@ def test_items_that_never_completed_are_built_from_their_deltas():
         event("function_call_arguments.done", output_index=2, arguments='{"x": 2}'),
         ended(),
     )
-    assert said.message.parts == (
-        Thinking("Hm.", id="rs_1"),
-        Text("Yes."),
-        ToolCall("call_1", "look", {"x": 2}),
-    )
+    assert said.message.parts == (Thinking("Hm.", id="rs_1"), Text("Yes."), ToolCall("call_1", "look", {"x": 2}))
 
 
 def test_text_of_which_only_deltas_came_is_no_refusal():

@@ -313,10 +313,7 @@ async def test_a_run_waits_for_a_local_server_as_for_any_other():
     assert (await ask(flaky, clock, patience=Patience(1_000.0))).message.text == "here"
 
 
-@pytest.mark.parametrize(
-    ("says", "billable"),
-    [((), [0, 1]), (("half a reply",), [2])],
-)
+@pytest.mark.parametrize(("says", "billable"), [((), [0, 1]), (("half a reply",), [2])])
 async def test_what_may_be_billed_is_told_before_each_wait_and_each_try(says, billable):
     """BX-11: a process that is killed while its request waits has sent nothing but what broke off."""
     clock, told = FakeClock(), []

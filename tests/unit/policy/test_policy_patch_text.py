@@ -78,10 +78,7 @@ def test_line_numbers_behind_the_at_signs_name_no_line():
 
 def test_an_empty_line_is_one_that_stays_unless_it_only_ends_a_section():
     (file,) = parsed("*** Update File: a", " x", "", "-y", "", "", "@@ b", "-z", "", "*** Delete File: c")[:1]
-    assert [section.lines for section in file.sections] == [
-        ((" ", "x"), (" ", ""), ("-", "y")),
-        (("-", "z"),),
-    ]
+    assert [section.lines for section in file.sections] == [((" ", "x"), (" ", ""), ("-", "y")), (("-", "z"),)]
 
 
 def test_a_line_of_a_file_that_looks_like_a_marker_is_a_line():

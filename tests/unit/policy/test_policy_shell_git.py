@@ -81,11 +81,7 @@ def test_a_format_that_checks_signatures_does_more_than_read():
             "stash list --format=%G?",
         ),
         *("branch --format=%(signature)", "tag -l --format %(*signature:grade)", "for-each-ref --sort=-signature:key"),
-        *(
-            "tag --sort=signature",
-            "rev-list --pretty=%G? HEAD",
-            "reflog --format=%G?",
-        ),
+        *("tag --sort=signature", "rev-list --pretty=%G? HEAD", "reflog --format=%G?"),
     ]
     assert [command for command in commands if "checks signatures" not in str(read(command))] == []
 

@@ -28,9 +28,5 @@ def test_files_are_declared_by_path_folder_or_glob():
         (files, path, is_declared, is_meant, is_named)
         for files, path, is_declared, is_meant, is_named in rows
         if (is_declared_path(path, files), is_declared_specifically(path, files), is_declared_by_name(path, files))
-        != (
-            is_declared,
-            is_meant,
-            is_named,
-        )
+        != (is_declared, is_meant, is_named)
     ] == []

@@ -260,10 +260,7 @@ def test_missing_tools_are_noted_and_tests_and_configured_gates_stay(tmp_path):
     left = drop_unavailable_gates(detection, tmp_path, {"PATH": ""})
     assert [gate.kind for gate in left.gates] == ["typecheck", "test"]
     assert left.notes == snapshot(
-        (
-            "./build.sh is not installed, so build is not checked",
-            "eslint is not installed, so lint is not checked",
-        )
+        ("./build.sh is not installed, so build is not checked", "eslint is not installed, so lint is not checked")
     )
     for path in ("build.sh", "node_modules/.bin/eslint"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -171,10 +171,7 @@ def test_set_up_installs_what_the_projects_tests_and_tools_need():
             {"pyproject.toml": f"{GROUPS}{WORKSPACE}", "uv.lock": ""},
             ["uv sync --locked --all-packages --extra testing"],
         ),
-        (
-            {"pyproject.toml": GROUPS},
-            ["python3 -m venv .venv", "PIP -e '.[testing]'", "PIP 'pytest>=8' ruff mypy"],
-        ),
+        ({"pyproject.toml": GROUPS}, ["python3 -m venv .venv", "PIP -e '.[testing]'", "PIP 'pytest>=8' ruff mypy"]),
         (
             {"setup.py": "", "tox.ini": TOX, "test.txt": ""},
             ["python3 -m venv .venv", "PIP -r test.txt", "PIP -e .", "PIP pytest"],
@@ -187,10 +184,7 @@ def test_set_up_installs_what_the_projects_tests_and_tools_need():
             {"setup.py": "", "tox.toml": TOX_TOML, "mypy.ini": "[mypy]\n"},
             ["python3 -m venv .venv", "PIP -e .", "PIP pytest 'mypy>=1'"],
         ),
-        (
-            {"setup.py": "", "noxfile.py": NOX},
-            ["python3 -m venv .venv", "PIP -e .", "PIP pytest trio"],
-        ),
+        ({"setup.py": "", "noxfile.py": NOX}, ["python3 -m venv .venv", "PIP -e .", "PIP pytest trio"]),
         (
             {"pyproject.toml": "[build-system]\n", "hatch.toml": HATCH},
             ["python3 -m venv .venv", "PIP -e .", "PIP pytest anyio"],

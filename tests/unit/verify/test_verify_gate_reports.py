@@ -97,12 +97,7 @@ def test_a_go_report_is_checked_against_its_exit():
             None,
             {"example.com/shop/cart.TestA": "passed", "example.com/shop/cart": "error"},
         ),
-        (
-            events(go_event("run", "TestA"), go_event("fail")),
-            1,
-            None,
-            {"example.com/shop/cart.TestA": "failed"},
-        ),
+        (events(go_event("run", "TestA"), go_event("fail")), 1, None, {"example.com/shop/cart.TestA": "failed"}),
     ]
     for report, code, problem, outcomes in rows:
         reading = GO.read_report(ended(report, code))
@@ -344,10 +339,7 @@ def test_findings_of_many_tools_are_named_by_file_and_code():
     )
     assert reading.counts == {"a.py: F401": 2, "src/e.js: no-undef": 2}
     assert reading.messages["src/e.js: no-undef"] == snapshot(
-        (
-            "src/e.js: error 'x' is not defined no-undef",
-            "src/e.js: error 'y' is not defined no-undef",
-        )
+        ("src/e.js: error 'x' is not defined no-undef", "src/e.js: error 'y' is not defined no-undef")
     )
 
 

@@ -1,11 +1,6 @@
 """Which files commands and configurations load, and which they test."""
 
-from scaffold.verify.paths.loaded_files import (
-    files_configured_by,
-    files_named_by,
-    is_configuration,
-    reached_commands,
-)
+from scaffold.verify.paths.loaded_files import files_configured_by, files_named_by, is_configuration, reached_commands
 
 PATHS = frozenset(
     {

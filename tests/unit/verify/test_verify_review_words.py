@@ -9,13 +9,7 @@ from inline_snapshot import snapshot
 from scaffold.core.plan import is_review_role
 from scaffold.core.review import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.verify.contract.review import (
-    MAX_CITATIONS,
-    approval_verification,
-    parse_review,
-    review_text,
-    reviews,
-)
+from scaffold.verify.contract.review import MAX_CITATIONS, approval_verification, parse_review, review_text, reviews
 
 CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
 FENCE = "```"
@@ -53,9 +47,7 @@ def test_a_verdict_at_the_end_is_parsed():
         for text in texts
         if parse_review(text)
         != Review(
-            verdict="approve",
-            citations=(Citation("api/store.py", 3, "it keeps things"),),
-            summary="It is sound.",
+            verdict="approve", citations=(Citation("api/store.py", 3, "it keeps things"),), summary="It is sound."
         )
     ] == []
 
