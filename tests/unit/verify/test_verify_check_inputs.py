@@ -32,10 +32,8 @@ def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed():
 def test_a_name_that_only_resembles_a_test_is_none():
     paths = [
         *("contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts", "spec.js", "latest.js"),
-        *(
-            *("spec/openapi.yaml", "specs/a.md", "spec/a.py", "src/spec/index.ts", "lib/commands/test.js"),
-            "src/PodSpec.ts",
-        ),
+        *("spec/openapi.yaml", "specs/a.md", "spec/a.py", "src/spec/index.ts", "src/PodSpec.ts"),
+        "lib/commands/test.js",
     ]
     assert [path for path in paths if is_test(path) or why(path, "M") is not None] == []
 
