@@ -66,7 +66,7 @@ def test_only_cassettes_have_a_digest():
 def test_a_live_model_needs_a_live_context_and_a_cassette_does_not():
     assert is_live("local:q@http://h/v1")
     assert not is_live("cassette:tape.yaml")
-    with pytest.raises(UsageError, match="is a live model") as caught:
+    with pytest.raises(UsageError) as caught:
         open_model("anthropic:claude", clock=FakeClock(), rng=None)
     assert "cassette:PATH" in caught.value.fix
 
