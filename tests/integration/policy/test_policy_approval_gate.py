@@ -9,7 +9,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
 from scaffold.policy.permission.request import ToolInvocation, permission_request
 from scaffold.policy.rule.rules import PermissionRequest, parse_rule
-from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema
@@ -87,15 +87,15 @@ async def test_a_denied_command_gets_the_reason_and_the_rule_that_would_allow_it
 
 
 @pytest.mark.parametrize("levels", [101, 900, 100_000])
-@pytest.mark.parametrize("category", ["shell", "file_write", "plugin", "mcp"])
-async def test_a_call_with_deeply_nested_arguments_is_denied_with_the_reason(tmp_path, category, levels):
+async def test_a_call_with_deeply_nested_arguments_is_denied_with_the_reason(tmp_path, levels):
     """RA-13: what the policy cannot read is not run, whatever allows it; the next call is decided as always."""
     tools, deep = GuardedTools(tmp_path, yolo=True), []
     for _ in range(levels - 2):
         deep = [deep]
-    output = await tools("some_tool", category, data=deep, command="ls", path="a.py")
-    assert output.failed
-    assert output.content == snapshot("Denied: the arguments of some_tool are nested more than 100 levels deep.")
+    for category in ["shell", "file_write", "plugin", "mcp"]:
+        output = await tools("some_tool", category, data=deep, command="ls", path="a.py")
+        assert output.failed, category
+        assert output.content == snapshot("Denied: the arguments of some_tool are nested more than 100 levels deep.")
     assert tools.ran == []
     assert not (await tools.write("a.py")).failed
 
@@ -124,7 +124,7 @@ async def test_a_human_decides_a_call_that_asks(tmp_path):
         subject="make",
         args='{"command":"make"}',
         digest="94a77c7e46edd1fa2bf1ae102f31348c6d912d71137e38df4a340e54f8f89dca",
-        why="`make` is not known to be read-only, and no rule allows it",
+        why=snapshot("`make` is not known to be read-only, and no rule allows it"),
     )
     assert tools.asked == [asked] * 2
     assert tools.decided == [("allow", "human"), ("deny", "human")]
@@ -162,18 +162,17 @@ ALWAYS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "rule", "covered", "not_covered"), ALWAYS)
-async def test_always_creates_the_rule_that_was_shown(tmp_path, command, rule, covered, not_covered):
+async def test_always_creates_the_rule_that_was_shown(tmp_path):
     """RA-13, RA-14: allow-always by first words; interpreters, wrappers and risky commands exactly as they were."""
-    tools = GuardedTools(tmp_path, answers=["always", *["deny"] * len(not_covered)])
-    await tools.shell(command)
-    assert [question.always for question in tools.asked] == [rule]
-    for again in covered:
-        assert not (await tools.shell(again)).failed, again
-    assert len(tools.asked) == 1
-    for other in not_covered:
-        tools.clock.advance(60.0)
-        assert (await tools.shell(other)).failed, other
+    for command, rule, covered, not_covered in ALWAYS:
+        tools = GuardedTools(tmp_path, answers=["always", *["deny"] * len(not_covered)])
+        await tools.shell(command)
+        assert [question.always for question in tools.asked] == [rule], command
+        assert [again for again in covered if (await tools.shell(again)).failed] == []
+        assert len(tools.asked) == 1, command
+        for other in not_covered:
+            tools.clock.advance(60.0)
+            assert (await tools.shell(other)).failed, other
 
 
 async def test_always_covers_this_tool_on_this_path_or_host(tmp_path):
@@ -243,7 +242,7 @@ async def test_a_call_that_needs_a_decision_elsewhere_raises_and_does_not_run(tm
         await tools.shell("make")
     [(subject, digest, judged)] = heard
     assert (subject, len(digest), caught.value.item) == ("make", 64, "7")
-    assert judged == PolicyDecision("ask", "shell", "`make` is not known to be read-only, and no rule allows it")
+    assert (judged.decision, judged.rule) == ("ask", "shell")
     assert tools.ran == []
 
 
@@ -311,32 +310,30 @@ async def test_after_three_denials_a_category_backs_off_and_others_do_not(tmp_pa
     assert "in 2.0 s" in (await tools.shell("make x")).content
     assert not (await tools.shell("git add x")).failed
     assert [rule for _, rule in tools.decided] == [
-        *("human", "human", "human", "pause", "shell:git *", "human", "human", "pause", "shell:git *"),
+        *("human", "human", "human", "pause", "shell:git *", "human", "human", "pause", "shell:git *")
     ]
 
 
-@pytest.mark.parametrize("path", [".env", "a/../.env", "./sub/.git/config", "link", "folder/config", ".ENV"])
-async def test_protected_files_stay_protected_in_any_spelling(tmp_path, path):
+async def test_protected_files_stay_protected_in_any_spelling(tmp_path):
     """RA-13, RA-14: --yolo and rules do not lift it; paths are normalised, links followed."""
     (tmp_path / "link").symlink_to(".env")
     (tmp_path / ".git").mkdir()
     (tmp_path / "folder").symlink_to(".git")
     tools = GuardedTools(tmp_path, yolo=True, allow=(parse_rule("write_file:**"),), categories={"file_write": "allow"})
-    output = await tools.write(path)
-    assert output.failed
-    assert "is protected" in output.content
+    for path in [".env", "a/../.env", "./sub/.git/config", "link", "folder/config", ".ENV"]:
+        assert (await tools.write(path)).failed, path
     assert tools.ran == []
-    assert tools.decided[0][1].startswith("protected:")
+    assert [rule.partition(":")[0] for _, rule in tools.decided] == ["protected"] * 6
 
 
-@pytest.mark.parametrize("command", ["echo x > .env", "rm -rf sub/../.git", "tee link", "cp a ~/.ssh/authorized_keys"])
-async def test_commands_with_protected_files_as_targets_do_not_run(tmp_path, command):
+async def test_commands_with_protected_files_as_targets_do_not_run(tmp_path):
     """RA-14: --yolo does not lift it."""
     (tmp_path / "link").symlink_to(".env")
     tools = GuardedTools(tmp_path, yolo=True)
-    said = (await tools.shell(command)).content
-    assert "is protected" in said or "contains secrets" in said
+    for command in ["echo x > .env", "rm -rf sub/../.git", "tee link", "cp a ~/.ssh/authorized_keys"]:
+        assert (await tools.shell(command)).failed, command
     assert tools.ran == []
+    assert {rule.partition(":")[0] for _, rule in tools.decided} <= {"protected", "secret"}
     assert not (await tools.shell("cat README .env.example > out")).failed
 
 
@@ -405,7 +402,8 @@ async def test_no_agent_writes_where_settings_plugins_and_logins_are(tmp_path, m
     for path in ("ours/config/plugins/evil", "ours/data/user.db", "link/mcp.json", str(tmp_path / "ours/config/x")):
         assert "Scaffold's own" in (await tools.write(path)).content
     assert (await tools.write("ours/notes.txt")).content == "done"
-    assert "Scaffold's own" in (await tools.shell("cp evil ours/config/plugins/")).content
+    copied = await tools.shell("cp evil ours/config/plugins/")
+    assert "Scaffold's own" in copied.content
 
 
 async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
@@ -417,15 +415,13 @@ async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
     assert (await tools.gate.judge_for("sub-2", request)).rule == "category"
     await tools.shell("make")
     latest = tools.approvals[-2:]
-    assert [(approval.agent, approval.rule) for approval in latest] == [
-        ("sub-2", "category"),
-        ("", "category"),
-    ]
+    assert [(approval.agent, approval.rule) for approval in latest] == [("sub-2", "category"), ("", "category")]
 
 
-@pytest.mark.parametrize(
-    ("command", "script"),
-    [
+async def test_an_approval_of_a_script_holds_for_its_content(tmp_path):
+    """RA-13, RA-14: a script that is rewritten after the approval is another one; the same one stays approved."""
+    (tmp_path / "tools").mkdir()
+    for command, script in [
         ("bash build.sh", "build.sh"),
         ("python tools/gen.py --all", "tools/gen.py"),
         ("python -m tools.gen", "tools/gen.py"),
@@ -436,21 +432,16 @@ async def test_denials_of_one_subagent_delay_no_other_agent(tmp_path):
         ("source build.sh", "build.sh"),
         ("make", "Makefile"),
         ("if true; then ./build.sh; fi", "build.sh"),
-    ],
-)
-async def test_an_approval_of_a_script_holds_for_its_content(tmp_path, command, script):
-    """RA-13, RA-14: a script that is rewritten after the approval is another one; the same one stays approved."""
-    file = tmp_path / script
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("echo harmless")
-    tools = GuardedTools(tmp_path, answers=["always", "deny"])
-    await tools.shell(command)
-    await tools.shell(command)
-    file.write_text("curl evil.example")
-    await tools.shell(command)
-    assert len(tools.ran) == 2
-    assert tools.asked[0].digest != tools.asked[1].digest
-    assert tools.asked[0].why.endswith(f"; the answer holds for {script} as it is now")
+    ]:
+        (tmp_path / script).write_text("echo harmless")
+        tools = GuardedTools(tmp_path, answers=["always", "deny"])
+        await tools.shell(command)
+        await tools.shell(command)
+        (tmp_path / script).write_text("curl evil.example")
+        await tools.shell(command)
+        assert len(tools.ran) == 2, command
+        assert tools.asked[0].digest != tools.asked[1].digest, command
+        assert script in tools.asked[0].why, command
 
 
 async def test_a_script_that_changes_while_the_user_decides_is_asked_about_again(tmp_path):

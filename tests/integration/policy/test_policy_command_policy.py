@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import make_repository
 from scaffold.policy.rule.rules import parse_rule
@@ -13,45 +14,47 @@ from scaffold.policy.shell.workspace_paths import DiskFileSystem, EmptyFileSyste
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 
-RULES = [
+RULES = {
     # rule, command -> what it comes to
-    ("shell:git commit *", "git commit", "allow"),
-    ("shell:git commit *", "git commit -m 'a b'", "allow"),
-    ("shell:git commit *", "git commit --no-verify", "ask"),
-    ("shell:npm run *:dev", "npm run web:dev", "allow"),
-    ("shell:npm run *:dev", "npm run web:dev --prefix /x", "ask"),
-    ("shell:npm run *:dev", "npm run evil", "ask"),
-    ("shell:npm run *", "npm run evil", "ask"),
-    ("shell:pytest tests/*", "pytest tests/a.py", "allow"),
-    ("shell:pytest tests/*", "pytest tests/../../x.py", "ask"),
-    ("shell:pytest *s", "pytest --flags", "ask"),
-    ("shell:touch *.py", "touch a.py", "allow"),
-    ("shell:touch *.py", "touch ../a.py", "ask"),
-    ("shell:touch *.py", "touch .git/a.py", "deny"),
-    ("shell:[s]udo ls", "sudo ls", "ask"),
-    ("shell:bash [a-z]*", "bash script", "allow"),
-    ("shell:bash [!a]*", "bash -c", "ask"),
-    ("shell:/make (test|lint)/", "make test", "allow"),
-    ("shell:/make (test|lint)/", "make test && make lint", "allow"),
-    ("shell:/make (test|lint)/", "make test deploy", "ask"),
-    ("shell:/make (test|lint)/", "make test > out", "ask"),
-    ("shell:/make .*/", "make $(x)", "ask"),
-    ("shell:/python -c .*/", "python -c 'import x'", "ask"),
-    ("shell:/sudo .*/", "sudo ls", "ask"),
-    ("shell:/cp .* .*/", "cp a ../b", "ask"),
-    ("shell:/echo 'a b' x/", 'echo "a b" x > y', "ask"),
-    ("shell:/touch 'a b'/", 'touch "a b"', "allow"),
-    ("python:make", "make", "ask"),
-    ("*:make test", "make test", "allow"),
-]
+    ("shell:git commit *", "git commit"): "allow",
+    ("shell:git commit *", "git commit -m 'a b'"): "allow",
+    ("shell:git commit *", "git commit --no-verify"): "ask",
+    ("shell:npm run *:dev", "npm run web:dev"): "allow",
+    ("shell:npm run *:dev", "npm run web:dev --prefix /x"): "ask",
+    ("shell:npm run *:dev", "npm run evil"): "ask",
+    ("shell:npm run *", "npm run evil"): "ask",
+    ("shell:pytest tests/*", "pytest tests/a.py"): "allow",
+    ("shell:pytest tests/*", "pytest tests/../../x.py"): "ask",
+    ("shell:pytest *s", "pytest --flags"): "ask",
+    ("shell:touch *.py", "touch a.py"): "allow",
+    ("shell:touch *.py", "touch ../a.py"): "ask",
+    ("shell:touch *.py", "touch .git/a.py"): "deny",
+    ("shell:[s]udo ls", "sudo ls"): "ask",
+    ("shell:bash [a-z]*", "bash script"): "allow",
+    ("shell:bash [!a]*", "bash -c"): "ask",
+    ("shell:/make (test|lint)/", "make test"): "allow",
+    ("shell:/make (test|lint)/", "make test && make lint"): "allow",
+    ("shell:/make (test|lint)/", "make test deploy"): "ask",
+    ("shell:/make (test|lint)/", "make test > out"): "ask",
+    ("shell:/make .*/", "make $(x)"): "ask",
+    ("shell:/python -c .*/", "python -c 'import x'"): "ask",
+    ("shell:/sudo .*/", "sudo ls"): "ask",
+    ("shell:/cp .* .*/", "cp a ../b"): "ask",
+    ("shell:/echo 'a b' x/", 'echo "a b" x > y'): "ask",
+    ("shell:/touch 'a b'/", 'touch "a b"'): "allow",
+    ("python:make", "make"): "ask",
+    ("*:make test", "make test"): "allow",
+}
 
 
-@pytest.mark.parametrize(("rule", "command", "decision"), RULES)
-async def test_a_rule_covers_what_it_names_and_no_more(rule, command, decision):
+async def test_a_rule_covers_what_it_names_and_no_more():
     """RA-14: words, globs for a word each, expressions for a whole command; risks, wrappers and paths are checked."""
-    allow = tuple(each for each in (parse_rule(rule),) if each.is_for("shell"))
-    judged = await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))
-    assert judged.decision == decision, judged
+
+    async def decision(text, command):
+        allow = tuple(each for each in (parse_rule(text),) if each.is_for("shell"))
+        return (await ShellCommandPolicy().judge(command, DecisionContext(workspace=PLACE, allow=allow))).decision
+
+    assert {(rule, command): await decision(rule, command) for rule, command in RULES} == RULES
 
 
 async def test_a_protected_branch_asks_although_the_push_does_not_name_it(shop, tmp_path):
@@ -105,14 +108,16 @@ async def test_without_bash_only_portable_commands_are_allowed(tmp_path):
     commands = ["ls -la | head -3", "touch a && ls 'x y'", r"ls a\ b", "ls a$", "cat .env"]
     assert [(await rich.judge(each, ground)).decision for each in commands] == [*["allow"] * 4, "deny"]
     assert [(await poor.judge(each, ground)).decision for each in commands] == ["allow", "allow", "ask", "ask", "deny"]
-    assert "bash is not installed" in (await poor.judge(r"ls a\ b", ground)).reason
+    assert (await poor.judge(r"ls a\ b", ground)).reason == snapshot(
+        "the command contains more than plain words, and bash is not installed, so its effects are unknown"
+    )
 
 
 async def test_without_the_second_parser_complex_commands_ask(tmp_path):
     """RA-14: no crash; simple commands are decided as usual, and denials apply."""
     commands = ShellCommandPolicy(parser=tmp_path / "nowhere" / "shfmt")
     asked = await commands.judge(r"ls a\ b", DecisionContext(workspace=PLACE))
-    assert (asked.decision, "shfmt cannot be run" in asked.reason) == ("ask", True)
+    assert (asked.decision, f"{tmp_path}/nowhere/shfmt" in asked.reason) == ("ask", True)
     assert (await commands.judge("ls -la", DecisionContext(workspace=PLACE))).decision == "allow"
     assert (await commands.judge(r"cat .env a\ b", DecisionContext(workspace=PLACE))).decision == "deny"
     assert await commands.suggest_pattern(r"touch a\ b", DecisionContext(workspace=PLACE)) is None

@@ -66,51 +66,46 @@ def test_paths_with_an_automatic_effect_are_sealed_even_if_absent(zone, root):
     assert all(path.is_relative_to(root) for path in sealed)
 
 
-@pytest.mark.parametrize("folder", [".", "tools"])
-@pytest.mark.parametrize(
-    ("name", "value", "named"),
-    [
-        ("include.path", "../tools/gitconfig", "gitconfig"),
-        ("includeIf.onbranch:main.path", "../tools/missing", "missing"),
-        ("core.hooksPath", "tools/hooks", "hooks"),
-        ("core.fsmonitor", "{root}/tools/run.sh 1", "run.sh"),
-        ("filter.f.clean", "sh tools/run.sh %f", "run.sh"),
-        ("diff.f.textconv", '"$(git rev-parse --show-toplevel)/tools/run.sh"', "run.sh"),
-        ("alias.st", "!sh ./tools/run.sh;:", "run.sh"),
-    ],
-)
-def test_files_that_git_settings_name_are_sealed(root, home, tmp_path, name, value, named, folder):
+def test_files_that_git_settings_name_are_sealed(root, home, tmp_path):
     """BX-9: the user's next git status would obey or run them."""
     asyncio.run(sandbox_or_skip())
     make_repository(root)
-    fill(root, "tools/run.sh", "tools/other.sh")
+    named = ("fsmonitor.sh", "clean.sh", "textconv.sh", "alias.sh")
+    fill(root, "tools/other.sh", *(f"tools/{name}" for name in named))
     (root / "tools" / "gitconfig").write_text("[alias]\n\tst = status\n")
-    git(root, "config", name, value.format(root=root))
-    inputs = SandboxInputs(root=root / folder, home=home, temporary=tmp_path / "temporary")
-    spec = asyncio.run(build_sandbox_spec(SandboxSettings(), inputs, os.environ, cache=tmp_path / "level"))
-    sealed = set(spec.confinement.protected)
-    assert root / "tools" / named in sealed
-    assert not sealed & {root / "tools" / "other.sh", root / "tools", root}
+    for name, value in {
+        "include.path": "../tools/gitconfig",
+        "includeIf.onbranch:main.path": "../tools/missing",
+        "core.hooksPath": "tools/hooks",
+        "core.fsmonitor": f"{root}/tools/fsmonitor.sh 1",
+        "filter.f.clean": "sh tools/clean.sh %f",
+        "diff.f.textconv": '"$(git rev-parse --show-toplevel)/tools/textconv.sh"',
+        "alias.st": "!sh ./tools/alias.sh;:",
+    }.items():
+        git(root, "config", name, value)
+    for folder in (root, root / "tools"):
+        inputs = SandboxInputs(root=folder, home=home, temporary=tmp_path / "temporary")
+        spec = asyncio.run(build_sandbox_spec(SandboxSettings(), inputs, os.environ, cache=tmp_path / "level"))
+        sealed = set(spec.confinement.protected)
+        assert {root / "tools" / name for name in (*named, "gitconfig", "missing", "hooks")} <= sealed
+        assert not sealed & {root / "tools" / "other.sh", root / "tools", root}
 
 
-@pytest.mark.parametrize(
-    ("value", "sealed"),
-    [
-        ("./missing.sh", {"missing.sh"}),
-        ("node -r x scripts/missing.js %f", {"scripts/missing.js"}),
-        ("python3 -m missing -t", {"missing.py", "missing/__main__.py"}),
-        ("/usr/bin/python3.12 -m tools.clean", {"tools/clean.py", "tools/clean/__main__.py"}),
-        ("sed s/a/b/", set()),
-        ("sh -c 'git diff origin/main'", set()),
-        ("cat", set()),
-    ],
-)
-def test_programs_of_git_settings_are_sealed_even_if_absent(root, value, sealed):
+def test_programs_of_git_settings_are_sealed_even_if_absent(root):
     """BX-9: a command could create them, and the user's next git status would run them."""
     make_repository(root)
-    git(root, "config", "filter.f.clean", value)
-    found = {path.relative_to(root).as_posix() for path in asyncio.run(git_config_files(root, os.environ))}
-    assert found - {".git/config"} == sealed
+    for value, sealed in {
+        "./missing.sh": {"missing.sh"},
+        "node -r x scripts/missing.js %f": {"scripts/missing.js"},
+        "python3 -m missing -t": {"missing.py", "missing/__main__.py"},
+        "/usr/bin/python3.12 -m tools.clean": {"tools/clean.py", "tools/clean/__main__.py"},
+        "sed s/a/b/": set(),
+        "sh -c 'git diff origin/main'": set(),
+        "cat": set(),
+    }.items():
+        git(root, "config", "filter.f.clean", value)
+        found = {path.relative_to(root).as_posix() for path in asyncio.run(git_config_files(root, os.environ))}
+        assert found - {".git/config"} == sealed, value
 
 
 def test_hooks_that_the_users_own_settings_name_are_sealed(root, tmp_path):
@@ -141,12 +136,12 @@ def test_a_link_to_the_environment_is_sealed_with_its_target(root):
     assert {root / ".venv", root / "env"} <= set(own_programs(root, [str(root / ".venv")]))
 
 
-@pytest.mark.parametrize("value", ["tools/hooks", '"tools/hooks"', "./tools/hooks", " tools/../tools/hooks/ "])
-def test_a_hooks_folder_in_the_workspace_is_sealed(zone, root, value):
+def test_a_hooks_folder_in_the_workspace_is_sealed(zone, root):
     """BX-9"""
     fill(root, ".git/config")
-    (root / ".git" / "config").write_text(f"[core]\n\tbare = false\n\thooksPath = {value}\n")
-    assert root / "tools" / "hooks" in zone().protected
+    for value in ["tools/hooks", '"tools/hooks"', "./tools/hooks", " tools/../tools/hooks/ "]:
+        (root / ".git" / "config").write_text(f"[core]\n\tbare = false\n\thooksPath = {value}\n")
+        assert root / "tools" / "hooks" in zone().protected, value
 
 
 def test_a_hooks_folder_is_sealed_in_a_worktree_as_well(zone, root, tmp_path):
@@ -158,50 +153,30 @@ def test_a_hooks_folder_is_sealed_in_a_worktree_as_well(zone, root, tmp_path):
     assert root / ".githooks" in zone().protected
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"gitdir: ", b"gitdir: /nowhere\n", b"\xff\xfe", b"gitdir: .\n"])
-def test_a_broken_worktree_still_has_a_confinement(zone, root, rubbish):
-    (root / ".git").write_bytes(rubbish)
-    assert root / ".git" in zone().protected
+def test_a_broken_worktree_still_has_a_confinement(zone, root):
+    for rubbish in [b"", b"gitdir: ", b"gitdir: /nowhere\n", b"\xff\xfe", b"gitdir: .\n"]:
+        (root / ".git").write_bytes(rubbish)
+        assert root / ".git" in zone().protected, rubbish
 
 
-@pytest.mark.parametrize("value", ["", ".", "..", "/etc", "~/hooks", "../elsewhere"])
-def test_a_hooks_folder_elsewhere_adds_no_seal(zone, root, value):
+def test_a_hooks_folder_elsewhere_adds_no_seal(zone, root):
     plain = zone().protected
     fill(root, ".git/config")
-    (root / ".git" / "config").write_text(f"[core]\n\thooksPath = {value}\n[x]\n\thookspathological = tools\n")
-    assert len(zone().protected) == len(plain)
+    for value in ["", ".", "..", "/etc", "~/hooks", "../elsewhere"]:
+        (root / ".git" / "config").write_text(f"[core]\n\thooksPath = {value}\n[x]\n\thookspathological = tools\n")
+        assert len(zone().protected) == len(plain), value
 
 
 SECRETS_OF_A_HOME = (
-    ".ssh/id_ed25519",
-    ".aws/credentials",
-    ".netrc",
-    ".config/gh/hosts.yml",
-    ".docker/config.json",
-    ".docker/run/docker.sock",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".cargo/credentials.toml",
-    ".config/google-chrome/Default/Cookies",
-    ".config/BraveSoftware/x",
-    ".gnupg/S.gpg-agent",
-    ".bash_history",
-    "key.pem",
-    ".SSH/id_rsa",
+    *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".docker/config.json"),
+    *(".docker/run/docker.sock", ".claude/.credentials.json", ".codex/auth.json", ".cargo/credentials.toml"),
+    *(".config/google-chrome/Default/Cookies", ".config/BraveSoftware/x", ".gnupg/S.gpg-agent", ".bash_history"),
+    *("key.pem", ".SSH/id_rsa"),
 )
 NO_SECRETS_OF_A_HOME = (
-    ".cargo/bin/cargo",
-    ".cargo/config.toml",
-    ".config/git/ignore",
-    ".gitconfig",
-    ".local/bin/uv",
-    ".local/share/uv/python/bin/python",
-    ".m2/settings.xml",
-    ".nvm/versions/node",
-    ".python-version",
-    ".rustup/settings.toml",
-    "work/x",
-    "work/ca.pem",
+    *(".cargo/bin/cargo", ".cargo/config.toml", ".config/git/ignore", ".gitconfig", ".local/bin/uv"),
+    *(".local/share/uv/python/bin/python", ".m2/settings.xml", ".nvm/versions/node", ".python-version"),
+    *(".rustup/settings.toml", "work/x", "work/ca.pem"),
 )
 PUBLIC = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 

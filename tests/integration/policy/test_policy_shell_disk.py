@@ -16,7 +16,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
 from scaffold.policy.shell.scripts import script_digests
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, DirEntry, DiskFileSystem, EmptyFileSystem, WorkspacePaths
 
 
 @pytest.fixture
@@ -90,89 +90,87 @@ async def test_a_glob_counts_as_the_targets_of_its_links(root, workspace):
     assert await said("cat docs/r*", workspace) == "allow"
 
 
-@pytest.mark.parametrize(
-    ("command", "decision"),
-    [
-        ("cat o*", "ask"),
-        ("cat o*/note", "ask"),
-        ("cat d*/o*/note", "ask"),
-        ("cat docs/[o]ut/n?te", "ask"),
-        ("cat docs/o*/../note", "ask"),
-        ("grep -h x *", "ask"),
-        ('for f in o*; do cat "$f"; done', "ask"),
-        ("cat docs/*.md", "allow"),
-        ("cat docs/r[[:alpha:]]al.md", "allow"),
-    ],
-)
-async def test_a_glob_counts_as_the_files_outside_that_links_lead_to(root, workspace, command, decision):
+async def test_a_glob_counts_as_the_files_outside_that_links_lead_to(root, workspace):
     """RA-14: at any depth of the pattern."""
+    expected = {
+        "cat o*": "ask",
+        "cat o*/note": "ask",
+        "cat d*/o*/note": "ask",
+        "cat docs/[o]ut/n?te": "ask",
+        "cat docs/o*/../note": "ask",
+        "grep -h x *": "ask",
+        'for f in o*; do cat "$f"; done': "ask",
+        "cat docs/*.md": "allow",
+        "cat docs/r[[:alpha:]]al.md": "allow",
+    }
     (root.parent / "outside").mkdir()
     (root.parent / "outside" / "note").write_text("x")
     (root / "out").symlink_to("../outside/note")
     (root / "docs" / "out").symlink_to(root.parent / "outside")
-    assert await said(command, workspace) == decision
+    assert {command: await said(command, workspace) for command in expected} == expected
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+async def test_a_glob_is_read_as_bash_does(root, workspace):
+    """RA-14: `^` negates a class, classes have names, and each folder of a pattern counts."""
+    commands = [
         *("cat .[^x]nv", "cat .[[:alpha:]]nv", "cat .[[=e=]]nv", "cat .??[^x]", "cat .*[^x]v", "grep T .[^]x]nv"),
         *("cat d*/m*", "cat docs/my.[^x]ey", "cat d*/k*", "cat [^x]*/my.*"),
-    ],
-)
-async def test_a_glob_is_read_as_bash_does(root, workspace, command):
-    """RA-14: `^` negates a class, classes have names, and each folder of a pattern counts."""
+    ]
     (root / ".env").write_text("x")
     (root / "docs" / "my.key").write_text("x")
     (root / "docs" / "k").symlink_to(root.parent / "home" / ".ssh" / "id_rsa")
-    assert await said(command, workspace) == "deny"
+    assert [command for command in commands if await said(command, workspace) != "deny"] == []
 
 
-@pytest.mark.parametrize(
-    ("command", "read"),
-    [
-        ("make -f docs/real.md", "docs/real.md"),
-        ("make --file=docs/real.md", "docs/real.md"),
-        ("make -fdocs/real.md", "docs/real.md"),
-        ("make -C docs", "docs/Makefile"),
-        ("npm --prefix docs test", "docs/package.json"),
-        ("npm --prefix=docs test", "docs/package.json"),
-        ("node --require=./docs/real.md -e 1", "docs/real.md"),
-        ("bash < docs/real.md", "docs/real.md"),
-        ("cat docs/real.md | sh", "docs/real.md"),
-        ("BASH_ENV=docs/real.md bash -c ls", "docs/real.md"),
-        ("env sh -c 'make -fdocs/real.md'", "docs/real.md"),
-        ("gdb -x docs/real.md", "docs/real.md"),
-        ("expect docs/real.md", "docs/real.md"),
-        ('eval "$(cat docs/real.md)"', "docs/real.md"),
-        ("docker build -f docs/real.md .", "docs/real.md"),
-        ("docker build docs", "docs/Dockerfile"),
-        ("cd docs && pipenv run server", "docs/Pipfile"),
-        ("xargs -a list sh docs/real.md", "docs/real.md"),
-        ("unknown-program --config=docs/real.md", "docs/real.md"),
-    ],
-)
-def test_an_approval_covers_the_files_that_a_command_runs_however_it_names_them(root, workspace, command, read):
+def test_an_approval_covers_the_files_that_a_command_runs_however_it_names_them(root, workspace):
     """RA-13: a rewritten one asks again."""
-    for name in ("Makefile", "package.json", "Dockerfile", "Pipfile"):
-        (root / "docs" / name).write_text("x")
-    before = script_digests(command, workspace)
-    assert read in [name for name, _ in before]
-    (root / read).write_text("rewritten")
-    assert script_digests(command, workspace) != before
+    files = {
+        "make -f docs/real.md": "docs/real.md",
+        "make --file=docs/real.md": "docs/real.md",
+        "make -fdocs/real.md": "docs/real.md",
+        "make -C docs": "docs/Makefile",
+        "npm --prefix docs test": "docs/package.json",
+        "npm --prefix=docs test": "docs/package.json",
+        "node --require=./docs/real.md -e 1": "docs/real.md",
+        "bash < docs/real.md": "docs/real.md",
+        "cat docs/real.md | sh": "docs/real.md",
+        "BASH_ENV=docs/real.md bash -c ls": "docs/real.md",
+        "env sh -c 'make -fdocs/real.md'": "docs/real.md",
+        "gdb -x docs/real.md": "docs/real.md",
+        "expect docs/real.md": "docs/real.md",
+        'eval "$(cat docs/real.md)"': "docs/real.md",
+        "docker build -f docs/real.md .": "docs/real.md",
+        "docker build docs": "docs/Dockerfile",
+        "cd docs && pipenv run server": "docs/Pipfile",
+        "xargs -a list sh docs/real.md": "docs/real.md",
+        "unknown-program --config=docs/real.md": "docs/real.md",
+    }
+    for name in {*files.values()}:
+        (root / name).write_text("x")
+    before = {command: dict(script_digests(command, workspace)) for command in files}
+    assert [command for command, read in files.items() if read not in before[command]] == []
+    for name in {*files.values()}:
+        (root / name).write_text("rewritten")
+    after = {command: dict(script_digests(command, workspace)) for command in files}
+    assert [command for command, read in files.items() if after[command][read] == before[command][read]] == []
 
 
-@pytest.mark.parametrize("command", ["cp docs/real.md new", "cat docs/real.md", "unknown-program > docs/real.md"])
-def test_an_approval_does_not_depend_on_files_that_are_only_data(workspace, command):
+def test_an_approval_does_not_depend_on_files_that_are_only_data(workspace):
     """RA-13: or the same command would ask again for no reason."""
-    assert script_digests(command, workspace) == ()
+    commands = ["cp docs/real.md new", "cat docs/real.md", "unknown-program > docs/real.md"]
+    assert [command for command in commands if script_digests(command, workspace) != ()] == []
 
 
-async def test_a_glob_with_very_many_matches_asks(root, workspace):
+class FullFolder(EmptyFileSystem):
+    """A file system whose every folder has as many files as are read of one."""
+
+    def entries(self, folder):
+        return tuple(DirEntry(f"{number}.txt") for number in range(MAX_ENTRIES))
+
+
+async def test_a_glob_with_very_many_matches_asks():
     """RA-14: it is not followed."""
-    for number in range(2_001):
-        (root / "docs" / f"{number}.txt").touch()
-    assert await said("cat docs/*.txt", workspace) == "ask"
+    assert await said("cat docs/*.txt", WorkspacePaths(root="/w", home="/home/u", files=FullFolder())) == "ask"
 
 
 async def test_a_recursive_search_counts_as_its_files(root, workspace):
@@ -386,7 +384,7 @@ async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
 async def test_a_parser_that_cannot_run_is_an_error_with_a_fix(workspace):
     """RA-14: never an answer without the second opinion."""
     reader = CommandParser(Path("/nowhere/shfmt"))
-    with pytest.raises(ParserMissing, match="/nowhere/shfmt cannot be run"):
+    with pytest.raises(ParserMissing, match="/nowhere/shfmt"):
         await decide_command(r"ls a\ b", DecisionContext(workspace=workspace), reader)
 
 

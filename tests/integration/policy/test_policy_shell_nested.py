@@ -60,23 +60,20 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("command", ORDINARY)
-async def test_an_ordinary_command_around_commands_is_allowed(command, shop):
+async def test_an_ordinary_command_around_commands_is_allowed(shop):
     """RA-13, RA-14: with a rule for pytest only."""
-    assert await said(command, shop, "shell:pytest") == "allow"
+    assert [command for command in ORDINARY if await said(command, shop, "shell:pytest") != "allow"] == []
 
 
-@pytest.mark.parametrize(
-    "command", ["find . | xargs cat", "find . -exec cat {} +", "find src -name '*' | xargs -n 1 head"]
-)
-async def test_names_that_are_found_count_as_their_files(command, shop):
+async def test_names_that_are_found_count_as_their_files(shop):
     """RA-13, RA-14: a secret among them, and a link that leads to one or out of the workspace."""
-    assert await said(command, shop) == "allow"
+    commands = ["find . | xargs cat", "find . -exec cat {} +", "find src -name '*' | xargs -n 1 head"]
+    assert [await said(command, shop) for command in commands] == ["allow"] * 3
     (shop / "src" / ".env").write_text("KEY=1")
-    assert await said(command, shop) == "ask"
+    assert [await said(command, shop) for command in commands] == ["ask"] * 3
     (shop / "src" / ".env").unlink()
     (shop / "src" / "out").symlink_to("/etc/hostname")
-    assert await said(command, shop) == "ask"
+    assert [await said(command, shop) for command in commands] == ["ask"] * 3
 
 
 async def test_a_pattern_counts_only_if_it_limits_the_names(shop):

@@ -1,14 +1,12 @@
 """Requests on the Anthropic wire; comparison with the official SDK is a property test."""
 
 import json
+import re
 from typing import Any
-
-import pytest
 
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
-    Image,
     Message,
     Request,
     Text,
@@ -129,20 +127,28 @@ def test_unset_options_are_omitted():
     assert set(body) == {"model", "max_tokens", "messages"}
     assert body["model"] == "claude-sonnet-4-6"
     assert asked(words("hi"))["stream"] is True
+    assert asked()["messages"] == []
 
 
-@pytest.mark.parametrize(
-    ("wanted", "possible", "max_tokens"),
-    [(None, None, 8192), (None, 64_000, 64_000), (500, None, 500), (500, 64_000, 500), (99_000, 64_000, 64_000)],
-)
-def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_tokens):
-    target = model("claude-sonnet-4-6", max_output_tokens=possible)
-    assert asked(words("hi"), target=target, max_output_tokens=wanted)["max_tokens"] == max_tokens
+def test_the_output_limit_is_what_is_wanted_and_possible():
+    expected = {
+        (None, None): 8192,
+        (None, 64_000): 64_000,
+        (500, None): 500,
+        (500, 64_000): 500,
+        (99_000, 64_000): 64_000,
+    }
+    assert {
+        (wanted, possible): asked(
+            words("hi"), target=model("claude-sonnet-4-6", max_output_tokens=possible), max_output_tokens=wanted
+        )["max_tokens"]
+        for wanted, possible in expected
+    } == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking", "effort"),
-    [
+def test_effort_is_expressed_as_the_model_expects_it():
+    """RA-2."""
+    rows = [
         ("claude-sonnet-4-6", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-opus-4-10", {"type": "adaptive", "display": "summarized"}, "medium"),
         ("claude-fable-5", {"type": "adaptive", "display": "summarized"}, "medium"),
@@ -154,30 +160,27 @@ def test_the_output_limit_is_what_is_wanted_and_possible(wanted, possible, max_t
         ("claude-sonnet-4-20250514", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-3-7-sonnet-20250219", {"type": "enabled", "budget_tokens": 10_000}, None),
         ("claude-3-5-haiku-latest", None, None),
-    ],
-)
-def test_effort_is_expressed_as_the_model_expects_it(name, thinking, effort):
-    """RA-2."""
-    target = model(name, max_output_tokens=64_000)
-    body = asked(words("hi"), target=target, effort="medium")
-    assert body.get("thinking") == thinking
-    assert body.get("output_config") == (None if effort is None else {"effort": effort})
-    assert "thinking" not in asked(words("hi"), target=target)
+    ]
+    for name, thinking, effort in rows:
+        target = model(name, max_output_tokens=64_000)
+        body = asked(words("hi"), target=target, effort="medium")
+        assert body.get("thinking") == thinking, name
+        assert body.get("output_config") == (None if effort is None else {"effort": effort}), name
+        assert "thinking" not in asked(words("hi"), target=target), name
 
 
-@pytest.mark.parametrize(("max_tokens", "budget"), [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)])
-def test_a_thinking_budget_leaves_room_for_the_reply(max_tokens, budget):
-    target = model("claude-haiku-4-5", max_output_tokens=max_tokens)
-    thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
-    assert thinking == (budget and {"type": "enabled", "budget_tokens": budget})
+def test_a_thinking_budget_leaves_room_for_the_reply():
+    for max_tokens, budget in [(30_000, 10_000), (8192, 4096), (2048, 1024), (2000, None)]:
+        target = model("claude-haiku-4-5", max_output_tokens=max_tokens)
+        thinking = asked(words("hi"), target=target, effort="medium").get("thinking")
+        assert thinking == (budget and {"type": "enabled", "budget_tokens": budget}), max_tokens
 
 
-@pytest.mark.parametrize(("speaker", "thinks"), [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)])
-def test_calls_without_their_thinking_blocks_turn_thinking_off(speaker, thinks):
-    target = model("claude-haiku-4-5", max_output_tokens=30_000)
-    reply = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), speaker)
-    body = asked(words("hi"), reply, UserMessage((ToolResult("c1", "read", "x"),)), target=target, effort="low")
-    assert ("thinking" in body) is thinks
+def test_calls_without_their_thinking_blocks_turn_thinking_off():
+    target, result = model("claude-haiku-4-5", max_output_tokens=30_000), UserMessage((ToolResult("c1", "read", "x"),))
+    for speaker, thinks in [("anthropic:claude-haiku-4-5", True), ("openai:gpt-5", False)]:
+        reply = AssistantMessage((Thinking("hm", signature="s"), ToolCall("c1", "read", {})), speaker)
+        assert ("thinking" in asked(words("hi"), reply, result, target=target, effort="low")) is thinks
 
 
 def test_a_turn_thinks_on_although_a_reply_to_results_came_without_thoughts():
@@ -195,9 +198,9 @@ def test_a_turn_thinks_on_although_a_reply_to_results_came_without_thoughts():
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking", "effort"),
-    [
+def test_thinking_is_turned_off_as_the_model_allows():
+    """RA-2: a model that always thinks is asked for the least."""
+    rows = [
         ("claude-3-5-haiku-latest", None, None),
         ("claude-haiku-4-5", None, None),
         ("claude-opus-4-8", None, None),
@@ -208,30 +211,26 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
         ("claude-fable-5-1", ADAPTIVE, "low"),
         ("claude-opus-9", ADAPTIVE, "low"),
         ("house-model", {"type": "disabled"}, None),
-    ],
-)
-def test_thinking_is_turned_off_as_the_model_allows(name, thinking, effort):
-    """RA-2: a model that always thinks is asked for the least."""
-    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="off")
-    assert body.get("thinking") == thinking
-    assert body.get("output_config") == (None if effort is None else {"effort": effort})
+    ]
+    for name, thinking, effort in rows:
+        body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="off")
+        assert body.get("thinking") == thinking, name
+        assert body.get("output_config") == (None if effort is None else {"effort": effort}), name
 
 
-@pytest.mark.parametrize(
-    ("name", "thinking"),
-    [
+def test_thinking_is_on_where_the_model_is_known_to_have_it():
+    """RA-2: by default, with the effort that the provider recommends."""
+    rows = [
         ("claude-3-5-haiku-latest", None),
         ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 10_000}),
         ("claude-opus-4-6", ADAPTIVE),
         ("claude-opus-9", ADAPTIVE),
         ("house-model", None),
-    ],
-)
-def test_thinking_is_on_where_the_model_is_known_to_have_it(name, thinking):
-    """RA-2: by default, with the effort that the provider recommends."""
-    body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="auto")
-    assert body.get("thinking") == thinking
-    assert "output_config" not in body
+    ]
+    for name, thinking in rows:
+        body = asked(words("hi"), target=model(name, max_output_tokens=64_000), effort="auto")
+        assert body.get("thinking") == thinking, name
+        assert "output_config" not in body, name
 
 
 def test_no_request_has_what_thinking_forbids():
@@ -240,112 +239,55 @@ def test_no_request_has_what_thinking_forbids():
     assert not {"temperature", "top_p", "top_k", "tool_choice"} & body.keys()
 
 
-@pytest.mark.parametrize(
-    ("error", "left_out"),
-    [
+def test_what_an_error_names_is_left_out():
+    """RA-21."""
+    rows = [
         ('"thinking.type.disabled" is not supported for this model.', "thinking"),
         ("output_config.effort: Extra inputs are not permitted", "output_config.effort"),
         ("Unexpected value(s) `x` for the `anthropic-beta` header", "anthropic-beta"),
         ("messages: at least one message is required", None),
-    ],
-)
-def test_what_an_error_names_is_left_out(error, left_out):
-    """RA-21."""
-    adapted = CODEC.adapted(TARGET, error)
-    assert (None if adapted is None else adapted.refused) == (None if left_out is None else {left_out})
-    assert adapted is None or CODEC.adapted(adapted, error) is None
-
-
-def test_an_answer_schema_is_requested():
-    schema = {"type": "object", "properties": {}, "additionalProperties": False}
-    body = asked(words("hi"), answer_schema=schema, effort="high")
-    assert body["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": schema}}
-
-
-def test_tool_results_come_before_other_blocks():
-    message = UserMessage(
-        (
-            Text("look"),
-            Image("image/png", b"\x89PNG"),
-            ToolResult("c1", "read", "text"),
-            ToolResult("c2", "read", "no such file", failed=True),
-            ToolResult("c3", "read", ""),
-        )
-    )
-    assert sent(message) == [
-        {"type": "tool_result", "tool_use_id": "c1", "content": "text"},
-        {"type": "tool_result", "tool_use_id": "c2", "content": "no such file", "is_error": True},
-        {"type": "tool_result", "tool_use_id": "c3"},
-        {"type": "text", "text": "look"},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
     ]
+    for error, left_out in rows:
+        adapted = CODEC.adapted(TARGET, error)
+        assert (None if adapted is None else adapted.refused) == (None if left_out is None else {left_out}), error
+        assert adapted is None or CODEC.adapted(adapted, error) is None, error
 
 
-def test_thinking_goes_back_only_to_the_model_that_wrote_it():
-    """RA-2: providers verify their own thinking blocks, and refuse those of others."""
-    parts = (Thinking("hm", signature="sig"), Thinking("", signature="data", redacted=True), Text("so"))
-    thought = [
-        {"type": "thinking", "thinking": "hm", "signature": "sig"},
-        {"type": "redacted_thinking", "data": "data"},
-    ]
-    assert sent(AssistantMessage(parts, ME)) == [*thought, {"type": "text", "text": "so"}]
-    assert sent(AssistantMessage(parts, "anthropic:claude-opus-4-6")) == [{"type": "text", "text": "so"}]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
+def test_a_reply_without_sendable_blocks_is_skipped():
+    """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
+    unsendable = [
         (),
         (Text(""),),
         (Text(" \n"),),
         (Thinking("hm", signature="sig"),),
         (Thinking("unsealed"), Text("")),
         (Thinking("", signature="x", redacted=True),),
-    ],
-)
-def test_a_reply_without_sendable_blocks_is_skipped(parts):
-    """The wire refuses empty messages, empty texts, and replies that end in thoughts."""
-    assert CODEC.message(mine(*parts), TARGET) == b""
-    roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
-    assert roles == ["user", "user"]
+    ]
+    for parts in unsendable:
+        assert CODEC.message(mine(*parts), TARGET) == b"", parts
+        roles = [message["role"] for message in asked(words("a"), mine(*parts), words("b"))["messages"]]
+        assert roles == ["user", "user"], parts
 
 
 def test_unsigned_thinking_is_not_sent_back():
     assert sent(mine(Thinking("hm"), Text("so"))) == [{"type": "text", "text": "so"}]
 
 
-def test_a_sent_reply_does_not_end_with_thinking():
-    assert sent(mine(Text("so"), Thinking("hm", signature="sig"))) == [{"type": "text", "text": "so"}]
+def test_an_empty_user_message_is_sent_as_such():
+    empty = [sent(UserMessage(parts)) for parts in ((), (Text(""),), (Text("\n"), Text(" ")))]
+    assert empty == [[{"type": "text", "text": "(no words)"}]] * 3
 
 
-@pytest.mark.parametrize("parts", [(), (Text(""),), (Text("\n"), Text(" "))])
-def test_an_empty_user_message_is_sent_as_such(parts):
-    assert sent(UserMessage(parts)) == [{"type": "text", "text": "(no words)"}]
-
-
-@pytest.mark.parametrize("call_id", ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"])
-def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result(call_id):
+def test_ids_from_other_wires_are_replaced_consistently_in_call_and_result():
     """RA-1, trap (e)."""
-    [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
-    [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
-    assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"]
-    assert call["id"].isascii()
-    assert call["id"].replace("_", "").isalnum()
-    assert len(call["id"]) <= 64
-
-
-def test_ids_of_this_wire_are_left_alone():
+    for call_id in ["call|1", "a" * 65, "", "ü", "fc_1:0", "call 1\n"]:
+        [call] = sent(AssistantMessage((ToolCall(call_id, "read", {}),), "openai:gpt-5"))
+        [result] = sent(UserMessage((ToolResult(call_id, "read", "x"),)))
+        assert call["id"] == result["tool_use_id"] != sent(mine(ToolCall(call_id + "x", "read", {})))[0]["id"], call_id
+        assert re.fullmatch(r"[A-Za-z0-9_]{1,64}", call["id"]), call_id
     assert sent(mine(ToolCall("toolu_01-A", "read", {})))[0]["id"] == "toolu_01-A"
 
 
-@pytest.mark.parametrize(
-    ("name", "wire"), [("functions.read", "functions_read"), ("", "unknown"), ("ü" * 80, "_" * 64)]
-)
-def test_invented_tool_names_do_not_make_the_history_invalid(name, wire):
-    assert sent(mine(ToolCall("c1", name, {"a": [1]}))) == [
-        {"type": "tool_use", "id": "c1", "name": wire, "input": {"a": [1]}}
-    ]
-
-
-def test_an_empty_conversation_has_no_messages():
-    assert asked()["messages"] == []
+def test_invented_tool_names_do_not_make_the_history_invalid():
+    expected = {"functions.read": "functions_read", "": "unknown", "ü" * 80: "_" * 64}
+    assert {name: sent(mine(ToolCall("c1", name, {"a": [1]})))[0]["name"] for name in expected} == expected

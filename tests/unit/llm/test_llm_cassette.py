@@ -66,9 +66,8 @@ async def test_the_first_matching_entry_answers_deterministically():
     assert replies[0] == replies[3]
 
 
-@pytest.mark.parametrize(
-    ("when", "fits"),
-    [
+def test_every_given_condition_must_match():
+    rows = [
         (RequestMatcher(role="implementation"), True),
         (RequestMatcher(role="testing"), False),
         (RequestMatcher(action="store"), True),
@@ -83,40 +82,34 @@ async def test_the_first_matching_entry_answers_deterministically():
         (RequestMatcher(contains="passed"), False),
         (RequestMatcher(role="implementation", action="store", attempt=2, turn=3, event="judge", contains="2"), True),
         (RequestMatcher(role="implementation", action="store", attempt=2, turn=4), False),
-    ],
-)
-def test_every_given_condition_must_match(when, fits):
+    ]
     asked = request(action="store", attempt=2, turn=3, event="judge", said="failed: 2")
-    assert when.fits(asked) is fits
+    assert [(when, when.fits(asked)) for when, _ in rows] == rows
 
 
-@pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
-def test_an_entry_without_a_role_matches_planners_only_if_it_has_no_conditions(role):
-    assert not RequestMatcher(turn=1).fits(request(role))
-    assert RequestMatcher().fits(request(role))
-    assert RequestMatcher(role=role, turn=1).fits(request(role))
-
-
-@pytest.mark.parametrize("role", ["implementation", "code_review", "story_step_of_any_name"])
-def test_an_entry_without_a_role_answers_every_worker(role):
-    assert RequestMatcher(turn=1).fits(request(role))
+def test_an_entry_without_a_role_answers_every_worker_and_planners_only_without_conditions():
+    for role in NON_WORKER_ROLES:
+        assert not RequestMatcher(turn=1).fits(request(role)), role
+        assert RequestMatcher().fits(request(role)), role
+        assert RequestMatcher(role=role, turn=1).fits(request(role)), role
+    assert RequestMatcher(turn=1).fits(request("implementation"))
+    assert RequestMatcher(turn=1).fits(request("story_step_of_any_name"))
 
 
 def test_contains_searches_only_the_last_message_and_its_tool_results():
     messages = (
         UserMessage((Text("the first words"),)),
         AssistantMessage((ToolCall("1", "shell", {}),)),
-        UserMessage((ToolResult("1", "shell", "exit code 3"),)),
+        UserMessage((ToolResult("1", "shell", "exit code 3"), Image("image/png", b"x"))),
+        AssistantMessage((Text("I said that"),)),
     )
-    asked = Request(caller=Caller(role="testing"), system="", messages=messages)
-    assert RequestMatcher(contains="code 3").fits(asked)
-    assert not RequestMatcher(contains="first words").fits(asked)
 
+    def found(words, count):
+        asked = Request(caller=Caller(role="testing"), system="", messages=messages[:count])
+        return RequestMatcher(contains=words).fits(asked)
 
-@pytest.mark.parametrize("messages", [(), (AssistantMessage((Text("I said that"),)),)])
-def test_contains_handles_a_conversation_without_a_user_message_at_the_end(messages):
-    asked = Request(caller=Caller(role="testing"), system="", messages=messages)
-    assert RequestMatcher(contains="I said").fits(asked) is bool(messages)
+    assert [found("code 3", 3), found("first words", 3), found("png", 3)] == [True, False, False]
+    assert [found("I said", 0), found("I said", 4)] == [False, True]
 
 
 async def test_a_reply_consists_of_thinking_text_and_calls_with_new_ids():
@@ -141,13 +134,13 @@ async def test_a_reply_without_calls_ends_the_turn_and_is_free_by_default():
     assert reply.usage == Usage(requests=1)
 
 
-@pytest.mark.parametrize(("cached_price", "cost"), [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)])
-async def test_cached_input_has_its_own_price_or_else_the_input_price(cached_price, cost):
+async def test_cached_input_has_its_own_price_or_else_the_input_price():
     usage = CassetteUsage(input_tokens=1_000_000, cached_input_tokens=300_000, output_tokens=100_000)
-    prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
-    reply = await model(CassetteEntry(usage=usage), prices=prices).reply(request())
-    assert reply.usage.cost_usd == pytest.approx(cost)
-    assert (reply.usage.input_tokens, reply.usage.cached_input_tokens) == (1_000_000, 300_000)
+    for cached_price, cost in [(0.3, 2.1 + 0.09 + 1.5), (None, 3.0 + 1.5)]:
+        prices = CassettePrices(input_per_mtok=3.0, cached_input_per_mtok=cached_price, output_per_mtok=15.0)
+        found = (await model(CassetteEntry(usage=usage), prices=prices).reply(request())).usage
+        assert found.cost_usd == pytest.approx(cost), cached_price
+        assert (found.input_tokens, found.cached_input_tokens) == (1_000_000, 300_000)
 
 
 async def test_an_unmatched_request_error_shows_the_entry_it_needs():
@@ -161,25 +154,17 @@ async def test_an_unmatched_request_error_shows_the_entry_it_needs():
     assert not caught.value.transient
 
 
-@pytest.mark.parametrize(
-    ("fault", "transient"),
-    [
-        (CassetteFault(kind="http", status=529), True),
-        (CassetteFault(kind="http", status=500), True),
-        (CassetteFault(kind="http", status=429), True),
-        (CassetteFault(kind="http", status=409), True),
-        (CassetteFault(kind="http", status=408), True),
-        (CassetteFault(kind="http", status=401), False),
-        (CassetteFault(kind="http", status=400), False),
-        (CassetteFault(kind="drop"), True),
-        (CassetteFault(kind="garbage"), True),
-    ],
-)
-async def test_a_fault_has_the_given_severity(fault, transient):
+async def test_a_fault_has_the_given_severity():
     """RA-21: errors are classified."""
-    with pytest.raises(ModelError) as caught:
-        await answer(request(), CassetteEntry(fault=fault, text="fine"))
-    assert caught.value.transient is transient
+    rows = [
+        *((CassetteFault(kind="http", status=status), True) for status in (529, 500, 429, 409, 408)),
+        *((CassetteFault(kind="http", status=status), False) for status in (401, 400)),
+        *((CassetteFault(kind=kind), True) for kind in ("drop", "garbage")),
+    ]
+    for fault, transient in rows:
+        with pytest.raises(ModelError) as caught:
+            await answer(request(), CassetteEntry(fault=fault, text="fine"))
+        assert caught.value.transient is transient, fault
 
 
 async def test_a_request_that_is_too_long_can_be_scripted():
@@ -209,7 +194,7 @@ async def test_a_hang_lasts_until_it_is_cancelled():
 
 async def test_a_hang_ends_after_its_configured_silence():
     tape = model(CassetteEntry(fault=CassetteFault(kind="hang"), text="fine"))
-    with pytest.raises(ModelError, match="did not answer within 0 s") as caught:
+    with pytest.raises(ModelError) as caught:
         await tape.attempt(request(), 1, silence_s=0.01)
     assert caught.value.transient
     reply = await tape.attempt(request(), 2, silence_s=0.01)
@@ -249,8 +234,3 @@ async def test_a_reply_that_says_nothing_of_its_usage_is_estimated():
     assert usage.estimated_tokens == usage.counted_tokens > usage.output_tokens
     assert usage.cost_usd > 0
     assert (await model(CassetteEntry(text="word")).reply(request(action="a"))).usage.counted_tokens == 0
-
-
-def test_images_contain_no_searchable_text():
-    seen = Request(caller=Caller(role="testing"), system="", messages=(UserMessage((Image("image/png", b"x"),)),))
-    assert not RequestMatcher(contains="x").fits(seen)

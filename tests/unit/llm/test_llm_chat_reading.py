@@ -1,14 +1,13 @@
 import json
 from itertools import pairwise
 
-import pytest
-
 from scaffold.core.conversation import Text, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
-from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
+from support.raised import raised
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
 TAGGED = ModelTarget(name="qwen", model="local:qwen@http://127.0.0.1:1/v1", thinking_tags=True)
@@ -54,23 +53,12 @@ def test_text_is_streamed_in_chunks_and_returned_whole():
     assert (said.message.parts, said.message.model, said.stop) == ((Text("Hello"),), TARGET.model, "end")
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thinking_is_separated_from_text(field):
+def test_thinking_is_separated_from_text():
     """RA-2."""
-    reader, deltas = feed(chunk(**{field: "Hm."}), chunk(content="Yes."), chunk(finish="stop"))
-    assert deltas == [ThinkingDelta("Hm."), TextDelta("Yes.")]
-    assert reader.end().message.parts == (Thinking("Hm.", field=field), Text("Yes."))
-
-
-def test_whitespace_around_untagged_thinking_is_kept():
-    assert heard(chunk(reasoning=" Hm.\n"), chunk(finish="stop")).message.parts == (
-        Thinking(" Hm.\n", field="reasoning"),
-    )
-
-
-def test_an_error_without_a_name_is_reported_without_one():
-    with pytest.raises(ModelError, match=r"reported an error: Oops"):
-        feed({"error": {"message": "Oops."}})
+    for field in ["reasoning_content", "reasoning"]:
+        reader, deltas = feed(chunk(**{field: " Hm.\n"}), chunk(content="Yes."), chunk(finish="stop"))
+        assert deltas == [ThinkingDelta(" Hm.\n"), TextDelta("Yes.")], field
+        assert reader.end().message.parts == (Thinking(" Hm.\n", field=field), Text("Yes."))
 
 
 def test_thinking_sent_under_both_names_counts_once():
@@ -105,45 +93,30 @@ def test_parallel_calls_keep_their_order_however_their_chunks_interleave():
     ) == (ToolCall("a", "look", {}), ToolCall("b", "shell", {"x": 1}))
 
 
-def test_id_and_name_may_be_repeated_in_each_chunk():
-    assert calls(
-        chunk(**piece(0, own="a", name="look", arguments='{"x"')),
-        chunk(**piece(0, own="a", name="look", arguments=":1}")),
-        chunk(finish="tool_calls"),
-    ) == (ToolCall("a", "look", {"x": 1}),)
-
-
-def test_whole_calls_with_one_index_and_different_ids_are_different_calls():
-    assert calls(
-        chunk(**piece(0, own="a", name="look", arguments='{"x":1}')),
-        chunk(**piece(0, own="b", name="look", arguments='{"x":2}')),
-        chunk(finish="stop"),
-    ) == (ToolCall("a", "look", {"x": 1}), ToolCall("b", "look", {"x": 2}))
-
-
-@pytest.mark.parametrize("own", [None, "", "same"])
-@pytest.mark.parametrize("indexes", [(0, 0), (0, 1), (None, None)])
-def test_missing_or_repeated_ids_are_replaced_deterministically(own, indexes):
+def test_missing_or_repeated_ids_are_replaced_deterministically():
     """RA-1: ids of tool calls are unique."""
-    chunks = [
-        chunk(**piece(indexes[0], own=own, name="look", arguments='{"x":1}')),
-        chunk(**piece(indexes[1], own=own, name="look", arguments='{"x":2}')),
-        chunk(finish="tool_calls"),
-    ]
-    first, second = calls(*chunks)
-    assert (first.args, second.args) == ({"x": 1}, {"x": 2})
-    assert first.id
-    assert second.id
-    assert first.id != second.id
-    assert calls(*chunks) == (first, second)
+    for one, two in [(0, 0), (0, 1), (None, None)]:
+        for own in [None, "", "same"]:
+            chunks = [
+                chunk(**piece(one, own=own, name="look", arguments='{"x":1}')),
+                chunk(**piece(two, own=own, name="look", arguments='{"x":2}')),
+                chunk(finish="tool_calls"),
+            ]
+            first, second = calls(*chunks)
+            assert (first.args, second.args) == ({"x": 1}, {"x": 2}), (one, two, own)
+            assert len({first.id, second.id, ""}) == 3, (one, two, own)
+            assert calls(*chunks) == (first, second), (one, two, own)
 
 
-def test_calls_without_arguments_are_distinguished_by_their_ids():
+def test_calls_with_one_index_are_distinguished_by_their_ids():
+    """A server may repeat the id in each chunk of a call."""
     assert calls(
         chunk(**piece(0, own="a", name="look", arguments="")),
-        chunk(**piece(0, own="b", name="look", arguments="")),
+        chunk(**piece(0, own="b", name="look", arguments='{"x"')),
+        chunk(**piece(0, own="b", name="look", arguments=":1}")),
+        chunk(**piece(0, own="c", name="look", arguments='{"x":2}')),
         chunk(finish="tool_calls"),
-    ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {}))
+    ) == (ToolCall("a", "look", {}), ToolCall("b", "look", {"x": 1}), ToolCall("c", "look", {"x": 2}))
 
 
 def test_an_id_may_come_late_and_arguments_may_be_empty():
@@ -155,14 +128,10 @@ def test_an_id_may_come_late_and_arguments_may_be_empty():
     ) == (ToolCall("a", "look", {}),)
 
 
-def test_a_call_gets_an_id_even_if_the_reply_has_none():
+def test_generated_ids_differ_between_replies_with_and_without_an_id():
     said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
-    assert calls(said | {"id": None})[0].id.startswith("call_")
-
-
-def test_generated_ids_differ_between_replies():
-    said = chunk(**piece(0, name="look", arguments="{}"), finish="tool_calls")
-    assert calls(said)[0].id != calls(said | {"id": "chatcmpl-2"})[0].id
+    ids = {calls(said | {"id": own})[0].id for own in ("chatcmpl-1", "chatcmpl-2", None)}
+    assert (len(ids), {each[:5] for each in ids}) == (3, {"call_"})
 
 
 def test_calls_in_one_chunk_without_an_index_are_ordered_by_position():
@@ -174,11 +143,8 @@ def test_arguments_may_come_as_an_object():
     assert calls(chunk(**piece(0, own="a", name="look", arguments={"x": 1})), chunk(finish="stop"))[0].args == {"x": 1}
 
 
-def test_a_reply_with_calls_stops_for_calls_whatever_the_server_says():
+def test_a_reply_stops_for_calls_if_it_has_some_whatever_the_server_says():
     assert heard(chunk(**piece(0, own="a", name="look", arguments="{}")), chunk(finish="stop")).stop == "tool_calls"
-
-
-def test_a_reply_that_claims_calls_but_has_none_ends_normally():
     assert heard(chunk(content="Hm."), chunk(finish="tool_calls")).stop == "end"
 
 
@@ -228,10 +194,14 @@ def test_usage_may_come_after_the_last_text():
 UNREADABLE = ["much", [1], 7, {"prompt_tokens": "a lot"}, {"prompt_tokens": 5, "prompt_tokens_details": 3}]
 
 
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}, *UNREADABLE])
-def test_usage_may_be_missing_or_unreadable(usage):
+def test_usage_may_be_missing_or_unreadable():
     """AL-21: the reply is good; its usage is estimated."""
-    assert heard(chunk(content="a", usage=usage), chunk(finish="stop")).usage == Usage(cost_usd=None, requests=1)
+    usages = [None, {}, {"prompt_tokens": None, "prompt_tokens_details": None}, *UNREADABLE]
+    assert [
+        usage
+        for usage in usages
+        if heard(chunk(content="a", usage=usage), chunk(finish="stop")).usage != Usage(cost_usd=None, requests=1)
+    ] == []
 
 
 def test_no_input_counts_as_cached_unless_the_server_says_so():
@@ -239,49 +209,37 @@ def test_no_input_counts_as_cached_unless_the_server_says_so():
     assert heard(chunk(usage=used(9, 1, 20), finish="stop")).usage.cached_input_tokens == 20, "judged in one place"
 
 
-def test_a_reply_is_complete_with_a_finish_reason_even_without_done():
-    reader, _ = feed(chunk(content="a"), chunk(finish="stop"))
-    assert reader.end().message.text == "a"
-
-
-@pytest.mark.parametrize("chunks", [[], [chunk(content="a")], [chunk(content="a"), DONE]])
-def test_a_stream_without_a_finish_reason_gives_no_reply(chunks):
+def test_a_stream_without_a_finish_reason_gives_no_reply():
     """RA-21: a truncated stream never becomes a reply; the request is retried."""
-    with pytest.raises(ModelError, match="in the middle") as caught:
-        heard(*chunks)
-    assert caught.value.transient
+    for chunks in [[], [chunk(content="a")], [chunk(content="a"), DONE], [chunk(content="a"), chunk(finish="abort")]]:
+        error = raised(ModelError, heard, *chunks)
+        assert error is not None, chunks
+        assert error.transient, chunks
+    assert "`abort`" in error.what
 
 
-def test_an_unknown_finish_reason_gives_no_reply():
-    with pytest.raises(ModelError, match="`abort`") as caught:
-        heard(chunk(content="a"), chunk(finish="abort"))
-    assert caught.value.transient
-
-
-@pytest.mark.parametrize(
-    ("said", "kind", "transient"),
-    [
-        ({"error": {"message": "No.", "type": "x", "code": "model_not_found"}}, ModelError, False),
-        ({"error": {"message": "Slow down.", "code": 429}}, ModelError, True),
-        ({"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}, ContextOverflow, False),
-        ({"error": "the model crashed"}, ModelError, True),
-        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, ModelError, False),
-    ],
-)
-def test_an_error_event_within_the_stream_is_raised(said, kind, transient):
+def test_an_error_event_within_the_stream_is_raised():
     """RA-21."""
-    with pytest.raises(kind) as caught:
-        feed(chunk(content="a"), said)
-    assert caught.value.transient is transient
+    rows = [
+        ({"error": {"message": "No.", "type": "x", "code": "model_not_found"}}, (ModelAccessDenied, False)),
+        ({"error": {"message": "Slow down.", "code": 429}}, (ModelError, True)),
+        (
+            {"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}},
+            (ContextOverflow, False),
+        ),
+        ({"error": "the model crashed"}, (ModelError, True)),
+        ({"error": {"message": "Oops."}}, (ModelError, True)),
+        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, (ModelError, False)),
+    ]
+    errors = [(said, raised(ModelError, feed, chunk(content="a"), said)) for said, _ in rows]
+    assert [(said, error and (type(error), error.transient)) for said, error in errors] == rows
 
 
-@pytest.mark.parametrize(
-    "data", ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']
-)
-def test_an_invalid_chunk_is_an_error(data):
-    with pytest.raises(ModelError) as caught:
-        feed(data)
-    assert caught.value.transient
+def test_an_invalid_chunk_is_an_error():
+    for data in ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']:
+        error = raised(ModelError, feed, data)
+        assert error is not None, data[:99]
+        assert error.transient, data[:99]
 
 
 def test_nulls_unknown_fields_other_choices_and_empty_events_are_skipped():
@@ -328,16 +286,12 @@ def test_thoughts_that_are_counted_only_in_the_total_are_counted_as_output():
     assert (reader.end().usage.input_tokens, reader.end().usage.output_tokens) == (9, 52)
 
 
-def test_a_body_without_choices_is_reported():
-    with pytest.raises(ModelError, match="no `choices`"):
-        ChatCodec().whole(b"{}", TARGET)
-
-
-@pytest.mark.parametrize("body", [b"<html>", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"])
-def test_a_body_without_a_reply_is_a_transient_error(body):
-    with pytest.raises(ModelError) as caught:
-        ChatCodec().whole(body, TARGET)
-    assert caught.value.transient
+def test_a_body_without_a_reply_is_a_transient_error():
+    for body in [b"<html>", b"{}", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"]:
+        error = raised(ModelError, ChatCodec().whole, body, TARGET)
+        assert error is not None, body
+        assert error.transient, body
+    assert "`choices`" in raised(ModelError, ChatCodec().whole, b"{}", TARGET).what
 
 
 TAGGED_REPLIES = [
@@ -355,25 +309,21 @@ TAGGED_REPLIES = [
 ]
 
 
-@pytest.mark.parametrize(("content", "thought", "text"), TAGGED_REPLIES)
-def test_thinking_tags_are_recognised_wherever_the_stream_is_cut(content, thought, text):
+def test_thinking_tags_are_recognised_wherever_the_stream_is_cut():
     """RA-1: thinking tags."""
-    parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
-    for first in range(len(content) + 1):
-        for second in range(first, len(content) + 1):
-            cuts = pairwise((0, first, second, len(content)))
-            chunks = [chunk(content=content[start:end]) for start, end in cuts]
-            assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts
+    for content, thought, text in TAGGED_REPLIES:
+        parts = (*((Thinking(thought),) if thought else ()), *((Text(text),) if text else ()))
+        for first in range(len(content) + 1):
+            for second in range(first, len(content) + 1):
+                cuts = pairwise((0, first, second, len(content)))
+                chunks = [chunk(content=content[start:end]) for start, end in cuts]
+                assert heard(*chunks, chunk(finish="stop"), target=TAGGED).message.parts == parts, content
 
 
 def test_a_possible_tag_is_held_back_until_it_is_clear():
-    _, deltas = feed(chunk(content="a <th"), chunk(content="ing"), target=TAGGED)
-    assert deltas == [TextDelta("a "), TextDelta("<thing")]
-
-
-def test_held_back_text_is_emitted_at_the_end():
-    _, deltas = feed(chunk(content="a <th"), chunk(finish="stop"), target=TAGGED)
-    assert deltas == [TextDelta("a "), TextDelta("<th")]
+    for last in (chunk(content="ing"), chunk(finish="stop")):
+        _, deltas = feed(chunk(content="a <th"), last, target=TAGGED)
+        assert deltas == [TextDelta("a "), TextDelta("<thing" if last == chunk(content="ing") else "<th")]
 
 
 def test_tags_are_text_if_the_model_does_not_use_them_for_thinking():

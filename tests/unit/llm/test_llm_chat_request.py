@@ -1,12 +1,10 @@
 import json
-from base64 import b64encode
 
-import pytest
+from msgspec import structs
 
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
-    Image,
     Message,
     Request,
     Text,
@@ -21,12 +19,7 @@ from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", thinking=thinking_support("openai", "gpt-5"))
-STRICT = {
-    "type": "object",
-    "properties": {"n": {"type": "integer"}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
 async def nothing(arguments):
@@ -51,16 +44,6 @@ def replied(*parts, model=TARGET.model):
     return AssistantMessage(tuple(Text(part) if isinstance(part, str) else part for part in parts), model)
 
 
-def test_the_base_prompt_and_the_context_are_two_system_messages():
-    """RA-3."""
-    body = asked(user("Hello"), context="Todos: none.")
-    assert body["messages"] == [
-        {"role": "system", "content": "Base."},
-        {"role": "system", "content": "Todos: none."},
-        {"role": "user", "content": "Hello"},
-    ]
-
-
 def test_requests_share_a_prefix_whatever_the_context_and_history():
     """RA-3: the prefix providers cache is byte-identical over a session."""
     codec, first = ChatCodec(), user("Hello")
@@ -82,33 +65,14 @@ def test_without_a_context_there_is_one_system_message_and_without_a_prompt_none
     assert [said["role"] for said in asked(user("Hello"), system="")["messages"]] == ["user"]
 
 
-def test_local_servers_get_one_system_message_that_begins_with_the_base_prompt():
-    """RA-1: the chat templates of many local models refuse a second one."""
-    body = asked(user("Hello"), context="Todos: none.", codec=ChatCodec(local=True, joined=True))
-    assert [said["role"] for said in body["messages"]] == ["system", "user"]
-    assert body["messages"][0]["content"] == "Base.\n\nTodos: none."
-
-
-def test_a_stream_is_requested_with_its_usage():
-    """RA-2."""
-    body = asked(user("Hello"))
-    assert (body["stream"], body["stream_options"]) == (True, {"include_usage": True})
-
-
 def test_without_streaming_no_stream_options_are_sent():
     """RA-2: `--no-stream`."""
     target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", stream=False)
     assert asked(user("Hello"), target=target).keys() == {"model", "messages"}
 
 
-def test_tools_are_wrapped_as_functions():
-    function = {"name": "look", "description": "Look.", "parameters": {"type": "object"}}
-    assert asked(user("Hello"), tools=(LOOK,))["tools"] == [{"type": "function", "function": function}]
-
-
-@pytest.mark.parametrize(
-    ("schema", "strict"),
-    [
+def test_a_schema_is_strict_if_the_provider_can_enforce_it():
+    rows = [
         (STRICT, True),
         (STRICT | {"required": []}, False),
         ({"type": "object", "properties": {}}, False),
@@ -122,40 +86,37 @@ def test_tools_are_wrapped_as_functions():
         (STRICT | {"properties": {"n": {"type": "string", "minLength": 1}}}, False),
         (STRICT | {"properties": {"n": {"$ref": "#/$defs/m"}}, "$defs": {"m": {"type": "object"}}}, False),
         ({"anyOf": [STRICT]}, False),
-    ],
-)
-def test_a_schema_is_strict_if_the_provider_can_enforce_it(schema, strict):
-    wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
-    assert asked(user("Hello"), answer_schema=schema)["response_format"] == wanted
+    ]
+    for schema, strict in rows:
+        wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": strict}}
+        assert asked(user("Hello"), answer_schema=schema)["response_format"] == wanted, schema
 
 
-@pytest.mark.parametrize(("local", "name"), [(False, "max_completion_tokens"), (True, "max_tokens")])
-def test_the_length_limit_has_another_name_on_local_servers(local, name):
-    assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
+def test_the_length_limit_has_another_name_on_local_servers():
+    for local, name in [(False, "max_completion_tokens"), (True, "max_tokens")]:
+        assert asked(user("Hello"), codec=ChatCodec(local=local), max_output_tokens=100)[name] == 100
 
 
-@pytest.mark.parametrize(("wanted", "most", "sent"), [(100, 50, 50), (50, 100, 50), (50, None, 50), (None, 100, None)])
-def test_the_output_limit_does_not_exceed_the_models(wanted, most, sent):
-    target = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", max_output_tokens=most)
-    assert asked(user("Hello"), target=target, max_output_tokens=wanted).get("max_completion_tokens") == sent
+def test_the_output_limit_does_not_exceed_the_models():
+    for wanted, most, sent in [(100, 50, 50), (50, 100, 50), (50, None, 50), (None, 100, None)]:
+        body = asked(user("Hello"), target=structs.replace(TARGET, max_output_tokens=most), max_output_tokens=wanted)
+        assert body.get("max_completion_tokens") == sent, (wanted, most)
 
 
-@pytest.mark.parametrize(
-    ("name", "tools", "efforts"),
-    [
+def test_effort_is_expressed_as_the_model_expects_it():
+    """RA-2: from GPT-5.2 on, models refuse tools on this wire while they think."""
+    rows = [
         ("gpt-5", (), {"auto": "medium", "low": "low", "off": "minimal"}),
         ("gpt-5", (LOOK,), {"auto": "medium", "low": "low", "off": "minimal"}),
         ("gpt-5.6-sol", (), {"auto": "medium", "low": "low", "off": "none"}),
         ("gpt-5.6-sol", (LOOK,), {"auto": "none", "low": "none", "off": "none"}),
         ("gpt-4.1", (), {"auto": None, "low": None, "off": None}),
         ("some-model", (LOOK,), {"auto": None, "low": "low", "off": "none"}),
-    ],
-)
-def test_effort_is_expressed_as_the_model_expects_it(name, tools, efforts):
-    """RA-2: from GPT-5.2 on, models refuse tools on this wire while they think."""
-    target = ModelTarget(name=name, model=f"openai-chat:{name}", thinking=thinking_support("openai", name))
-    bodies = {effort: asked(user("Hello"), target=target, tools=tools, effort=effort) for effort in efforts}
-    assert {effort: body.get("reasoning_effort") for effort, body in bodies.items()} == efforts
+    ]
+    for name, tools, efforts in rows:
+        target = ModelTarget(name=name, model=f"openai-chat:{name}", thinking=thinking_support("openai", name))
+        bodies = {effort: asked(user("Hello"), target=target, tools=tools, effort=effort) for effort in efforts}
+        assert {effort: body.get("reasoning_effort") for effort, body in bodies.items()} == efforts, name
 
 
 def test_a_local_server_is_told_to_turn_thinking_off_in_its_models_template():
@@ -165,28 +126,25 @@ def test_a_local_server_is_told_to_turn_thinking_off_in_its_models_template():
     assert "chat_template_kwargs" not in asked(user("Hello"), effort="low", **given)
 
 
-@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
-def test_thoughts_go_back_in_the_field_they_came_in(field):
+def test_thoughts_go_back_in_the_field_they_came_in():
     """RA-2: servers such as DeepSeek's refuse a history of calls without them."""
-    call = ToolCall("call_1", "look", {})
-    reply = replied(Thinking("Let me", field=field), Thinking(" look.", field=field), call)
-    assert asked(reply)["messages"][1][field] == "Let me look."
-    assert field not in asked(AssistantMessage(reply.parts, "local:other@http://h/v1"))["messages"][1]
+    for field in ["reasoning_content", "reasoning"]:
+        thoughts = Thinking("Let me", field=field), Thinking(" look.", field=field)
+        reply = replied(*thoughts, ToolCall("call_1", "look", {}))
+        assert asked(reply)["messages"][1][field] == "Let me look."
+        assert field not in asked(AssistantMessage(reply.parts, "local:other@http://h/v1"))["messages"][1]
 
 
-@pytest.mark.parametrize(
-    ("error", "sent"),
-    [
-        ("Extra inputs are not permitted: messages.1.reasoning_content", {"reasoning_content": None, "effort": "low"}),
-        ("Unsupported parameter: 'reasoning_effort'", {"reasoning_content": "Hm.", "effort": None}),
-    ],
-)
-def test_what_an_error_names_is_left_out(error, sent):
+def test_what_an_error_names_is_left_out():
     """RA-21."""
-    target = ChatCodec().adapted(TARGET, error)
-    body = asked(replied(Thinking("Hm.", field="reasoning_content"), "Yes."), target=target, effort="low")
-    assert body["messages"][1].get("reasoning_content") == sent["reasoning_content"]
-    assert body.get("reasoning_effort") == sent["effort"]
+    for error, thoughts, effort in [
+        ("Extra inputs are not permitted: messages.1.reasoning_content", None, "low"),
+        ("Unsupported parameter: 'reasoning_effort'", "Hm.", None),
+    ]:
+        reply = replied(Thinking("Hm.", field="reasoning_content"), "Yes.")
+        body = asked(reply, target=ChatCodec().adapted(TARGET, error), effort="low")
+        found = (body["messages"][1].get("reasoning_content"), body.get("reasoning_effort"))
+        assert found == (thoughts, effort), error
     assert ChatCodec().adapted(TARGET, "messages: too many") is None
 
 
@@ -199,53 +157,17 @@ def test_a_server_that_misses_thoughts_gets_the_field_with_every_reply():
     assert ChatCodec().adapted(target, error) is None
 
 
-@pytest.mark.parametrize(
-    ("message", "end"),
-    [
+def test_a_reminder_is_at_the_end_of_the_last_message():
+    """RA-3, RA-5: behind the cached prefix; one more message would be refused by some models' templates."""
+    for message, end in [
         (user("Hello"), {"role": "user", "content": "Hello\n\nOpen: two."}),
         (
             user(ToolResult("call_1", "look", "seen")),
             {"role": "tool", "tool_call_id": "call_1", "content": "seen\n\nOpen: two."},
         ),
-    ],
-)
-def test_a_reminder_is_at_the_end_of_the_last_message(message, end):
-    """RA-3, RA-5: behind the cached prefix; one more message would be refused by some models' templates."""
-    assert asked(user("Go"), message, reminder="Open: two.")["messages"][-1] == end
-    assert (
-        asked(user("Go"), message, reminder="Open: two.")["messages"][:-1]
-        == asked(user("Go"), message)["messages"][:-1]
-    )
-
-
-def test_tool_results_come_before_the_users_text():
-    body = asked(user("Now stop.", ToolResult("call_1", "look", "seen"), ToolResult("call_2", "look", "")))
-    assert body["messages"][1:] == [
-        {"role": "tool", "tool_call_id": "call_1", "content": "seen"},
-        {"role": "tool", "tool_call_id": "call_2", "content": ""},
-        {"role": "user", "content": "Now stop."},
-    ]
-
-
-def test_images_are_data_urls_in_their_position():
-    """RA-20."""
-    url = f"data:image/png;base64,{b64encode(b'png').decode()}"
-    assert asked(user("Look:", Image("image/png", b"png"), "", "What is it?"))["messages"][1]["content"] == [
-        {"type": "text", "text": "Look:"},
-        {"type": "image_url", "image_url": {"url": url}},
-        {"type": "text", "text": "What is it?"},
-    ]
-
-
-def test_a_reply_with_only_calls_has_no_content():
-    said = asked(replied(ToolCall("call_1", "look", {"at": "ä"})))["messages"][1]
-    assert said == {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [
-            {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at":"ä"}'}},
-        ],
-    }
+    ]:
+        without = asked(user("Go"), message)["messages"][:-1]
+        assert asked(user("Go"), message, reminder="Open: two.")["messages"] == [*without, end]
 
 
 def test_thinking_of_another_wire_is_not_sent_back():
@@ -253,30 +175,24 @@ def test_thinking_of_another_wire_is_not_sent_back():
     assert said == {"role": "assistant", "content": "Yes.\nNo."}
 
 
-@pytest.mark.parametrize("message", [user(""), user(), replied(""), replied(Thinking("Hm.")), replied()])
-def test_a_message_without_text_is_not_sent(message):
-    assert [said["role"] for said in asked(message, user("Hello"))["messages"]] == ["system", "user"]
+def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results():
+    for foreign in ["call_" + "x" * 60, "with space", "ä", "", "line\n"]:
+        body = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))
+        called, result = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
+        assert called == result != foreign
+        assert called.startswith("call_"), foreign
+        assert len(called) <= 64, foreign
 
 
-@pytest.mark.parametrize("foreign", ["call_" + "x" * 60, "with space", "ä", "", "line\n"])
-def test_ids_from_another_wire_are_replaced_consistently_in_calls_and_results(foreign):
-    body = asked(replied(ToolCall(foreign, "look", {})), user(ToolResult(foreign, "look", "seen")))
-    called, result = body["messages"][1]["tool_calls"][0]["id"], body["messages"][2]["tool_call_id"]
-    assert called == result
-    assert called.startswith("call_")
-    assert len(called) <= 64
-    assert called != foreign
+def test_valid_ids_are_not_changed():
+    for own in ["toolu_01A", "functions.look:0", "x" * 64]:
+        assert asked(replied(ToolCall(own, "look", {})))["messages"][1]["tool_calls"][0]["id"] == own
 
 
-@pytest.mark.parametrize("own", ["toolu_01A", "functions.look:0", "x" * 64])
-def test_valid_ids_are_not_changed(own):
-    assert asked(replied(ToolCall(own, "look", {})))["messages"][1]["tool_calls"][0]["id"] == own
-
-
-@pytest.mark.parametrize(("made_up", "sent"), [("a.b c", "a_b_c"), ("", "unknown"), ("x" * 80, "x" * 64)])
-def test_invented_tool_names_are_sent_in_a_valid_form(made_up, sent):
-    said = asked(replied(ToolCall("call_1", made_up, {})))["messages"][1]
-    assert said["tool_calls"][0]["function"]["name"] == sent
+def test_invented_tool_names_are_sent_in_a_valid_form():
+    for made_up, sent in [("a.b c", "a_b_c"), ("", "unknown"), ("x" * 80, "x" * 64)]:
+        said = asked(replied(ToolCall("call_1", made_up, {})))["messages"][1]
+        assert said["tool_calls"][0]["function"]["name"] == sent, made_up
 
 
 def test_an_unpaired_surrogate_does_not_break_the_request():

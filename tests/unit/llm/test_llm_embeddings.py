@@ -9,14 +9,15 @@ from scaffold.llm.embeddings.endpoint import find_embedding_endpoint
 from scaffold.llm.registry.embedding_models import embedding_model
 from scaffold.llm.transport.endpoint import find_endpoint
 from scaffold.llm.wire.embeddings import read_vectors
+from support.raised import raised
 
 KEYS = {"OPENAI_API_KEY": "sk-chat", "OPENAI_BASE_URL": "https://chat.example/v1", "LOCAL_API_KEY": "lk-chat"}
 OWN = {"EMBEDDING_API_KEY": "sk-own", "EMBEDDING_BASE_URL": "https://vectors.example/v1"}
 
 
-@pytest.mark.parametrize(
-    ("model", "environ", "url", "key"),
-    [
+def test_the_address_and_the_key_are_those_of_the_provider_or_its_own():
+    """RA-8."""
+    rows = [
         ("openai:text-embedding-3-large", KEYS, "https://chat.example/v1/embeddings", "sk-chat"),
         ("openai:text-embedding-3-large", KEYS | OWN, "https://vectors.example/v1/embeddings", "sk-own"),
         ("openai-chat:x", OWN, "https://vectors.example/v1/embeddings", "sk-own"),
@@ -24,12 +25,10 @@ OWN = {"EMBEDDING_API_KEY": "sk-own", "EMBEDDING_BASE_URL": "https://vectors.exa
         ("local:x@http://127.0.0.1:8080/v1/", KEYS | OWN, "http://127.0.0.1:8080/v1/embeddings", "sk-own"),
         ("local:x@http://127.0.0.1:11434/api", {}, "http://127.0.0.1:11434/api/embed", None),
         ("local:x@http://host/a/api", {}, "http://host/a/api/embed", None),
-    ],
-)
-def test_the_address_and_the_key_are_those_of_the_provider_or_its_own(model, environ, url, key):
-    """RA-8."""
-    found = find_embedding_endpoint(embedding_model(model), environ).endpoint
-    assert (found.url, found.headers.get("Authorization")) == (url, None if key is None else f"Bearer {key}")
+    ]
+    for model, environ, url, key in rows:
+        found = find_embedding_endpoint(embedding_model(model), environ).endpoint
+        assert (found.url, found.headers.get("Authorization")) == (url, None if key is None else f"Bearer {key}"), model
 
 
 def test_a_server_that_fails_to_compute_vectors_does_not_make_its_chat_wait():
@@ -38,27 +37,24 @@ def test_a_server_that_fails_to_compute_vectors_does_not_make_its_chat_wait():
     assert find_embedding_endpoint(model, KEYS).endpoint.name != find_endpoint(model, KEYS).name
 
 
-@pytest.mark.parametrize(
-    ("model", "dimension", "price"),
-    [
+def test_what_is_known_of_a_model():
+    """RA-8: a server on this machine costs nothing; elsewhere it is unknown."""
+    rows = [
         ("openai:text-embedding-3-small", 1_536, 0.02),
         ("openai:text-embedding-3-large", 3_072, 0.13),
         ("openai:of-mine", 0, None),
         ("local:x@http://127.0.0.1/v1", 0, 0.0),
         ("local:x@http://elsewhere.example/v1", 0, None),
-    ],
-)
-def test_what_is_known_of_a_model(model, dimension, price):
-    """RA-8: a server on this machine costs nothing; elsewhere it is unknown."""
-    found = find_embedding_endpoint(embedding_model(model), KEYS)
-    assert (found.dimension, found.usd_per_million) == (dimension, price)
+    ]
+    for model, dimension, price in rows:
+        found = find_embedding_endpoint(embedding_model(model), KEYS)
+        assert (found.dimension, found.usd_per_million) == (dimension, price), model
 
 
-@pytest.mark.parametrize("model", ["anthropic:claude", "codex:x", "cassette:x.yaml", "rubbish", "local:x", ""])
-def test_a_model_without_embeddings_is_refused(model):
+def test_a_model_without_embeddings_is_refused():
     """RA-8."""
-    with pytest.raises(UsageError):
-        embedding_model(model)
+    models = ["anthropic:claude", "codex:x", "cassette:x.yaml", "rubbish", "local:x", ""]
+    assert [model for model in models if raised(UsageError, embedding_model, model) is None] == []
 
 
 def test_a_missing_key_is_named():
@@ -78,16 +74,13 @@ def test_vectors_are_in_the_order_of_the_texts():
     assert read_vectors(b'{"embeddings": [[1, 2]]}', 1, ollama=True).vectors == [[1.0, 2.0]]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"", b"{", b"[]", b"\xff", b'{"data": []}', b'{"error": "no"}', b'{"data": {}}',
-        b'{"data": [{"embedding": [NaN]}]}', b'{"data": [{"embedding": [1e999]}]}', b'{"data": [{"embedding": []}]}',
-        openai((0, [1.0]), (0, [2.0])), openai((0, [1.0]), (7, [2.0])), openai((0, [1.0]), (None, [2.0])),
-        openai((0, [1.0]), (1, [2.0, 3.0])), openai((0, [1.0])), openai((0, [1.0] * 20_000), (1, [1.0] * 20_000)),
-    ],
-)  # fmt: skip
-def test_an_answer_without_all_vectors_cannot_be_read(body):
+def test_an_answer_without_all_vectors_cannot_be_read():
     """RA-8."""
-    with pytest.raises(ModelError, match="cannot be read"):
-        read_vectors(body, 2, ollama=False)
+    bodies = [
+        *(b"", b"{", b"[]", b"\xff", b'{"data": []}', b'{"error": "no"}', b'{"data": {}}'),
+        *(b'{"data": [{"embedding": [NaN]}]}', b'{"data": [{"embedding": [1e999]}]}', b'{"data": [{"embedding": []}]}'),
+        *(openai((0, [1.0]), (0, [2.0])), openai((0, [1.0]), (7, [2.0])), openai((0, [1.0]), (None, [2.0]))),
+        *(openai((0, [1.0]), (1, [2.0, 3.0])), openai((0, [1.0]))),
+        openai((0, [1.0] * 20_000), (1, [1.0] * 20_000)),
+    ]
+    assert [body[:99] for body in bodies if raised(ModelError, read_vectors, body, 2, ollama=False) is None] == []

@@ -1,8 +1,7 @@
-import pytest
-
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
+from support.raised import raised
 
 KEY = "sk-secret-0123456789"
 KEYS = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "CODEX_ACCESS_TOKEN": KEY, "CODEX_ACCOUNT_ID": "acc"}
@@ -12,9 +11,9 @@ def find(model, **environ):
     return find_endpoint(parse_model(model), environ)
 
 
-@pytest.mark.parametrize(
-    ("model", "url", "headers"),
-    [
+def test_each_provider_has_its_own_address_and_key():
+    """RA-1."""
+    rows = [
         (
             "anthropic:claude-sonnet-4-5",
             "https://api.anthropic.com/v1/messages",
@@ -28,14 +27,12 @@ def find(model, **environ):
             {"Authorization": f"Bearer {KEY}", "chatgpt-account-id": "acc"},
         ),
         ("local:q@http://localhost:8000/v1/", "http://localhost:8000/v1/chat/completions", {}),
-    ],
-)
-def test_each_provider_has_its_own_address_and_key(model, url, headers):
-    """RA-1."""
-    endpoint = find(model, **KEYS)
-    assert endpoint.url == url
-    assert {name: endpoint.headers[name] for name in headers} == headers
-    assert ("Authorization" in endpoint.headers) is ("Authorization" in headers)
+    ]
+    for model, url, headers in rows:
+        endpoint = find(model, **KEYS)
+        assert endpoint.url == url, model
+        assert {name: endpoint.headers[name] for name in headers} == headers, model
+        assert ("Authorization" in endpoint.headers) is ("Authorization" in headers), model
 
 
 def test_a_configured_base_url_wins():
@@ -44,72 +41,61 @@ def test_a_configured_base_url_wins():
     assert find("openai:g", **KEYS, OPENAI_BASE_URL="http://h:1/x/v1").url == "http://h:1/x/v1/responses"
 
 
-@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
-def test_a_base_url_without_a_path_gets_the_usual_path(end):
-    assert find("openai:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/responses"
-    assert find("openai-chat:g", **KEYS, OPENAI_BASE_URL=f"http://h:1{end}").url == "http://h:1/v1/chat/completions"
-    assert find(f"local:q@http://h:1{end}").url == "http://h:1/v1/chat/completions"
+def test_a_base_url_without_a_path_gets_the_usual_path():
+    for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"]:
+        assert find("openai:g", **KEYS, OPENAI_BASE_URL=base).url == "http://h:1/v1/responses"
+        assert find("openai-chat:g", **KEYS, OPENAI_BASE_URL=base).url == "http://h:1/v1/chat/completions"
+        assert find(f"local:q@{base}").url == "http://h:1/v1/chat/completions"
 
 
 def test_a_local_server_may_need_a_key():
     assert find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers["Authorization"] == f"Bearer {KEY}"
 
 
-@pytest.mark.parametrize(
-    ("model", "variable", "alternative"),
-    [
+def test_a_missing_key_error_names_the_variable_and_the_alternatives():
+    for model, variable, alternative in [
         ("anthropic:claude", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
         ("openai:gpt", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
         ("openai-chat:gpt", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
-    ],
-)
-@pytest.mark.parametrize("value", [None, ""])
-def test_a_missing_key_error_names_the_variable_and_the_alternatives(model, variable, alternative, value):
-    with pytest.raises(UsageError) as caught:
-        find(model, **({} if value is None else {variable: value}))
-    assert caught.value.what == f"{variable} is not set"
-    assert alternative in caught.value.fix
-    assert "local:" in caught.value.fix
-    assert "scaffold demo" in caught.value.fix
+    ]:
+        for environ in ({}, {variable: ""}):
+            error = raised(UsageError, find, model, **environ)
+            assert error.what == f"{variable} is not set"
+            assert [name for name in (alternative, "local:", "scaffold demo") if name not in error.fix] == []
 
 
 def test_an_unavailable_login_is_reported_clearly():
-    with pytest.raises(UsageError, match="needs a login") as caught:
-        find("codex:gpt-5", OPENAI_API_KEY=KEY)
-    assert "OPENAI_API_KEY" in caught.value.fix
+    assert "OPENAI_API_KEY" in raised(UsageError, find, "codex:gpt-5", OPENAI_API_KEY=KEY).fix
 
 
-@pytest.mark.parametrize("key", ["sk-1\n", "sk-1\r\nx-evil: 1", "sk 1", "sk-ü", '"sk-1"\x00', "\t"])
-@pytest.mark.parametrize(
-    ("model", "variable"),
-    [
+def test_a_key_that_would_break_the_header_is_refused_and_not_shown():
+    for model, variable in [
         ("anthropic:c", "ANTHROPIC_API_KEY"),
         ("openai:g", "OPENAI_API_KEY"),
         ("local:q@http://h/v1", "LOCAL_API_KEY"),
         ("codex:g", "CODEX_ACCESS_TOKEN"),
         ("codex:g", "CODEX_ACCOUNT_ID"),
-    ],
-)
-def test_a_key_that_would_break_the_header_is_refused_and_not_shown(model, variable, key):
-    with pytest.raises(UsageError, match=variable) as caught:
-        find(model, **(KEYS | {variable: key}))
-    assert "sk" not in caught.value.what + caught.value.fix
+    ]:
+        for key in ["sk-1\n", "sk-1\r\nx-evil: 1", "sk 1", "sk-ü", '"sk-1"\x00', "\t"]:
+            error = raised(UsageError, find, model, **(KEYS | {variable: key}))
+            assert error is not None, (variable, key)
+            assert variable in error.what, (variable, key)
+            assert "sk" not in error.what + error.fix, (variable, key)
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["h:1", "ftp://h", "http://", "http://u:p@h/v1", "http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"],
-)
-def test_an_invalid_base_url_or_one_with_credentials_is_refused(url):
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL") as caught:
-        find("openai:g", **KEYS, OPENAI_BASE_URL=url)
-    assert "http://HOST:PORT/PATH" in caught.value.fix
-    assert "u:p" not in caught.value.what
+def test_an_invalid_base_url_or_one_with_credentials_is_refused():
+    for url in [
+        *("h:1", "ftp://h", "http://", "http://u:p@h/v1"),
+        *("http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"),
+    ]:
+        error = raised(UsageError, find, "openai:g", **KEYS, OPENAI_BASE_URL=url)
+        assert error is not None, url
+        assert ("OPENAI_BASE_URL" in error.what, "u:p" in error.what) == (True, False), url
+        assert "http://HOST:PORT/PATH" in error.fix, url
 
 
 def test_a_local_url_is_validated_likewise():
-    with pytest.raises(UsageError, match="local model's URL"):
-        find("local:q@http:///v1")
+    assert raised(UsageError, find, "local:q@http:///v1") is not None
 
 
 def test_no_representation_of_an_endpoint_contains_the_key():

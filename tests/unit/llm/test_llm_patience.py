@@ -58,12 +58,12 @@ class Waiting:
         self.seconds += self.clock.monotonic() - began
 
 
-async def finished(tasks, clock):
+async def finished(tasks, clock, step_s=0.5):
     """Advance the clock until all have ended; return their results and errors."""
     while not all(task.done() for task in tasks):
         for _ in range(5 * len(tasks)):
             await asyncio.sleep(0)
-        clock.advance(0.5)
+        clock.advance(step_s)
     return [task.exception() or task.result() for task in tasks]
 
 
@@ -94,7 +94,7 @@ async def test_a_quota_that_is_reset_in_time_is_waited_out():
     endpoint = Endpoint(
         clock, 3_000.0, ModelError("Later.", "Wait.", transient=True, limited=True, retry_after_s=3_000)
     )
-    replies = await finished(ask(endpoint, clock, Patience(HOUR_S), agents=3), clock)
+    replies = await finished(ask(endpoint, clock, Patience(HOUR_S), agents=3), clock, step_s=5.0)
     assert {reply.message.text for reply in replies} == {"far here"}
     assert len([at for at in endpoint.asked if at < 3_000]) == 1
 
@@ -146,7 +146,7 @@ async def test_an_endpoint_that_takes_requests_and_never_answers_is_waited_out(a
     """AL-31: each request fails after a minute of silence, so a lone one fails only twice within its time."""
     clock = FakeClock()
     silent = Silent(clock, HOUR_S / 2)
-    got = await finished(ask(silent, clock, Patience(HOUR_S), agents=agents), clock)
+    got = await finished(ask(silent, clock, Patience(HOUR_S), agents=agents), clock, step_s=10.0)
     assert {reply.message.text for reply in got} == {"far here"}
 
 
@@ -154,7 +154,8 @@ async def test_an_endpoint_that_takes_requests_and_never_answers_is_waited_out(a
 async def test_who_gives_up_behind_the_request_that_asks_for_all_does_not_blame_its_own(patience_s):
     """AL-31: its time is used up in the queue of an endpoint that is away."""
     clock = FakeClock()
-    got = await finished(ask(Endpoint(clock, 10 * HOUR_S), clock, Patience(patience_s), agents=9), clock)
+    asking = ask(Endpoint(clock, 10 * HOUR_S), clock, Patience(patience_s), agents=9)
+    got = await finished(asking, clock, step_s=min(patience_s, 10.0))
     assert {type(each) for each in got} == {ModelUnavailable}
 
 

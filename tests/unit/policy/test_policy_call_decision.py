@@ -3,7 +3,6 @@
 import asyncio
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -57,10 +56,11 @@ def command(text):
     return permission_request(invocation_by_name("shell", {"command": text}), PLACE)
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_without_rules_reading_and_memory_are_allowed_and_the_rest_asks(category):
+def test_without_rules_reading_and_memory_are_allowed_and_the_rest_asks():
     """RA-13: the categories."""
-    assert said(request(category)) == ("allow" if category in FREE else "ask", "category")
+    assert {category: said(request(category)) for category in CATEGORIES} == {
+        category: ("allow" if category in FREE else "ask", "category") for category in CATEGORIES
+    }
     assert set(DEFAULT_DECISIONS) == set(CATEGORIES)
 
 
@@ -71,95 +71,98 @@ def test_python_is_allowed_in_a_sandbox_unless_configured_otherwise():
     assert said(request("shell", confined=True))[0] == "ask"
 
 
-@pytest.mark.parametrize(("category", "decision"), list(product(CATEGORIES, ("allow", "ask", "deny"))))
-def test_a_category_follows_its_setting(category, decision):
+def test_a_category_follows_its_setting():
     """RA-13: `--allow-category`, configuration; `--yolo` asks nothing and lifts no denial."""
-    categories = {category: decision}
-    assert said(request(category), RuleSet(categories=categories))[0] == decision
-    reckless = said(request(category), RuleSet(categories=categories, yolo=True))
-    assert reckless[0] == ("deny" if decision == "deny" else "allow")
+    for category, decision in product(CATEGORIES, ("allow", "ask", "deny")):
+        categories = {category: decision}
+        assert said(request(category), RuleSet(categories=categories))[0] == decision, category
+        reckless = said(request(category), RuleSet(categories=categories, yolo=True))
+        assert reckless[0] == ("deny" if decision == "deny" else "allow"), (category, decision)
 
 
-ORDER = [
+ORDER = {
     # what it is, pause, mode, rule, category -> decision and what it rests on
-    (".env", True, "plan", True, "allow", "deny", "protected:.env*"),
-    (".env", False, "default", True, "allow", "deny", "protected:.env*"),
-    ("no/x", False, "default", True, "allow", "deny", "deny:write_file:no/**"),
-    ("no/x", True, "plan", True, "allow", "deny", "deny:write_file:no/**"),
-    ("a", True, "plan", True, "allow", "deny", "mode:plan"),
-    ("a", True, "default", False, "ask", "deny", "pause"),
-    ("a", True, "default", False, "deny", "deny", "category"),
-    ("a", True, "default", True, "ask", "allow", "write_file:**"),
-    ("a", True, "default", False, "allow", "allow", "category"),
-    ("a", False, "plan", True, "allow", "deny", "mode:plan"),
-    ("a", False, "review", False, "deny", "deny", "mode:review"),
-    ("a", False, "debug", True, "deny", "allow", "write_file:**"),
-    ("a", False, "default", True, "ask", "allow", "write_file:**"),
-    ("a", False, "default", False, "deny", "deny", "category"),
-    ("a", False, "default", False, "ask", "ask", "category"),
-    ("a", False, "default", False, "allow", "allow", "category"),
-    ("../a", False, "default", False, "ask", "ask", "outside"),
-    ("../a", False, "default", False, "allow", "allow", "category"),
-    ("../a", False, "default", True, "ask", "ask", "outside"),
-    ("a\tb", False, "default", False, "ask", "ask", "path"),
-]
+    (".env", True, "plan", True, "allow"): ("deny", "protected:.env*"),
+    (".env", False, "default", True, "allow"): ("deny", "protected:.env*"),
+    ("no/x", False, "default", True, "allow"): ("deny", "deny:write_file:no/**"),
+    ("no/x", True, "plan", True, "allow"): ("deny", "deny:write_file:no/**"),
+    ("a", True, "plan", True, "allow"): ("deny", "mode:plan"),
+    ("a", True, "default", False, "ask"): ("deny", "pause"),
+    ("a", True, "default", False, "deny"): ("deny", "category"),
+    ("a", True, "default", True, "ask"): ("allow", "write_file:**"),
+    ("a", True, "default", False, "allow"): ("allow", "category"),
+    ("a", False, "plan", True, "allow"): ("deny", "mode:plan"),
+    ("a", False, "review", False, "deny"): ("deny", "mode:review"),
+    ("a", False, "debug", True, "deny"): ("allow", "write_file:**"),
+    ("a", False, "default", True, "ask"): ("allow", "write_file:**"),
+    ("a", False, "default", False, "deny"): ("deny", "category"),
+    ("a", False, "default", False, "ask"): ("ask", "category"),
+    ("a", False, "default", False, "allow"): ("allow", "category"),
+    ("../a", False, "default", False, "ask"): ("ask", "outside"),
+    ("../a", False, "default", False, "allow"): ("allow", "category"),
+    ("../a", False, "default", True, "ask"): ("ask", "outside"),
+    ("a\tb", False, "default", False, "ask"): ("ask", "path"),
+}
 
 
-@pytest.mark.parametrize("yolo", [False, True])
-@pytest.mark.parametrize(("path", "paused", "mode", "ruled", "category", "decision", "rests_on"), ORDER)
-def test_denials_come_first_then_mode_rules_category_and_backoff(
-    path, paused, mode, ruled, category, decision, rests_on, yolo
-):
-    """RA-13, RA-14: the order; `--yolo` lifts neither protected files nor a mode, the pause takes nothing allowed."""
+def ordered(path, paused, mode, ruled, category, *, yolo):
     rules = RuleSet(
         categories={"file_write": category},
         allow=(parse_rule("write_file:**"),) if ruled else (),
         deny=(parse_rule("write_file:no/**"),),
         yolo=yolo,
     )
-    if yolo and (decision == "ask" or rests_on == "pause"):
-        decision, rests_on = "allow", "--yolo"
-    assert said(writing(path), rules, mode=mode, pause_s=2.0 if paused else 0.0) == (decision, rests_on)
+    return said(writing(path), rules, mode=mode, pause_s=2.0 if paused else 0.0)
 
 
-COMMANDS = [
+def test_denials_come_first_then_mode_rules_category_and_backoff():
+    """RA-13, RA-14: the order; `--yolo` lifts neither protected files nor a mode, the pause takes nothing allowed."""
+    assert {row: ordered(*row, yolo=False) for row in ORDER} == ORDER
+    assert {row: ordered(*row, yolo=True) for row in ORDER} == {
+        row: ("allow", "--yolo") if decision == "ask" or rests_on == "pause" else (decision, rests_on)
+        for row, (decision, rests_on) in ORDER.items()
+    }
+
+
+COMMANDS = {
     # command, mode, category -> decision and what it rests on
-    ("leaks", "default", "allow", "deny", "secret:.env"),
-    ("leaks", "plan", "allow", "deny", "secret:.env"),
-    ("reads", "default", None, "allow", "read-only"),
-    ("reads", "plan", None, "allow", "read-only"),
-    ("reads", "review", "allow", "allow", "read-only"),
-    ("reads", "default", "deny", "deny", "category"),
-    ("reads", "plan", "deny", "deny", "mode:plan"),
-    ("ruled", "default", "deny", "allow", "shell:ruled"),
-    ("ruled", "plan", None, "deny", "mode:plan"),
-    ("other", "default", None, "ask", "shell"),
-    ("other", "default", "ask", "ask", "shell"),
-    ("other", "default", "allow", "allow", "category"),
-    ("other", "explore", "allow", "deny", "mode:explore"),
-    ("other", "debug", "deny", "deny", "category"),
-]
+    ("leaks", "default", "allow"): ("deny", "secret:.env"),
+    ("leaks", "plan", "allow"): ("deny", "secret:.env"),
+    ("reads", "default", None): ("allow", "read-only"),
+    ("reads", "plan", None): ("allow", "read-only"),
+    ("reads", "review", "allow"): ("allow", "read-only"),
+    ("reads", "default", "deny"): ("deny", "category"),
+    ("reads", "plan", "deny"): ("deny", "mode:plan"),
+    ("ruled", "default", "deny"): ("allow", "shell:ruled"),
+    ("ruled", "plan", None): ("deny", "mode:plan"),
+    ("other", "default", None): ("ask", "shell"),
+    ("other", "default", "ask"): ("ask", "shell"),
+    ("other", "default", "allow"): ("allow", "category"),
+    ("other", "explore", "allow"): ("deny", "mode:explore"),
+    ("other", "debug", "deny"): ("deny", "category"),
+}
 
 
-@pytest.mark.parametrize(("text", "mode", "category", "decision", "rests_on"), COMMANDS)
-def test_a_command_is_decided_by_its_parse_and_its_category(text, mode, category, decision, rests_on):
+def test_a_command_is_decided_by_its_parse_and_its_category():
     """RA-13, RA-14: in read-only modes only commands known to be read-only run, whatever else allows more."""
-    rules = RuleSet(categories={"shell": category} if category else {})
-    assert said(command(text), rules, mode=mode) == (decision, rests_on)
+    assert {
+        (text, mode, category): said(
+            command(text), RuleSet(categories={"shell": category} if category else {}), mode=mode
+        )
+        for text, mode, category in COMMANDS
+    } == COMMANDS
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_mode_restricts_only_what_may_change_something(mode):
+def test_a_mode_restricts_only_what_may_change_something():
     """RA-13: plan, explore and review; reading, memory, subagents and web pages stay allowed."""
     free = RuleSet(categories=dict.fromkeys(CATEGORIES, "allow"))
-    tight = {category: said(request(category), free, mode=mode)[0] for category in CATEGORIES}
-    changing = {"file_write", "shell", "network", "mcp", "python", "plugin"} if mode in READ_ONLY_MODES else set()
-    assert tight == {category: "deny" if category in changing else "allow" for category in CATEGORIES}
-    assert said(request("network", read_only=True), free, mode=mode) == ("allow", "category")
-    assert (
-        said(permission_request(invocation_by_name("web_fetch", {"url": "https://a.example/"}), PLACE), mode=mode)[0]
-        == "ask"
-    )
+    page = permission_request(invocation_by_name("web_fetch", {"url": "https://a.example/"}), PLACE)
+    for mode in MODES:
+        tight = {category: said(request(category), free, mode=mode)[0] for category in CATEGORIES}
+        changing = {"file_write", "shell", "network", "mcp", "python", "plugin"} if mode in READ_ONLY_MODES else set()
+        assert tight == {category: "deny" if category in changing else "allow" for category in CATEGORIES}, mode
+        assert said(request("network", read_only=True), free, mode=mode) == ("allow", "category"), mode
+        assert said(page, mode=mode)[0] == "ask", mode
 
 
 def test_a_denial_by_a_mode_says_how_to_leave_it():
@@ -182,13 +185,19 @@ def test_one_protected_path_of_several_is_enough_and_reading_is_separate():
     assert said(writing("/dev/zero", tool="read_file"), RuleSet(yolo=True)) == ("deny", "device")
 
 
-@pytest.mark.parametrize("tool", ["mcp_fs_write", "some_plugin"])
-def test_no_secret_file_is_passed_to_a_user_defined_tool(tool):
+def test_no_secret_file_is_passed_to_a_user_defined_tool():
     """RA-13, RA-14: any text in its arguments may be a path, whatever allows the tool."""
-    rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
-    for text in ("~/.ssh/id_rsa", "file:///w/.env", "a/../.git/config"):
-        assert said(permission_request(invocation_by_name(tool, {"deep": [{"er": text}]}), PLACE), rules)[0] == "deny"
-    assert said(permission_request(invocation_by_name(tool, {"q": "what is .env for"}), PLACE), rules)[0] == "allow"
+    expected = {
+        "~/.ssh/id_rsa": "deny",
+        "file:///w/.env": "deny",
+        "a/../.git/config": "deny",
+        "what is .env for": "allow",
+    }
+    for tool in ["mcp_fs_write", "some_plugin"]:
+        rules = RuleSet(allow=(parse_rule(f"{tool}:*"),), yolo=True)
+        calls = {text: invocation_by_name(tool, {"deep": [{"er": text}]}) for text in expected}
+        found = {text: said(permission_request(call, PLACE), rules)[0] for text, call in calls.items()}
+        assert found == expected, tool
 
 
 def test_internal_addresses_are_denied_whatever_is_allowed():

@@ -1,11 +1,8 @@
-import pytest
-
 from scaffold.policy.path.globs import matches
 
 
-@pytest.mark.parametrize(
-    ("glob", "path"),
-    [
+def test_a_glob_matches():
+    rows = [
         ("a.py", "a.py"),
         ("*.py", "a.py"),
         ("src/*.py", "src/a.py"),
@@ -29,15 +26,12 @@ from scaffold.policy.path.globs import matches
         ("*", "\udcff.txt"),
         ("**/*.[oc]", "a/b.o"),
         ("a[b", "a[b"),
-    ],
-)
-def test_a_glob_matches(glob, path):
-    assert matches(glob, path)
+    ]
+    assert [(glob, path) for glob, path in rows if not matches(glob, path)] == []
 
 
-@pytest.mark.parametrize(
-    ("glob", "path"),
-    [
+def test_a_glob_does_not_match():
+    rows = [
         ("a.py", "b/a.py"),
         ("*.py", "src/a.py"),
         ("*.py", "a.pyc"),
@@ -54,10 +48,8 @@ def test_a_glob_matches(glob, path):
         ("a.b", "axb"),
         ("[z-a]", "m"),
         ("a/*/c", "a/b/b/c"),
-    ],
-)
-def test_a_glob_does_not_match(glob, path):
-    assert not matches(glob, path)
+    ]
+    assert [(glob, path) for glob, path in rows if matches(glob, path)] == []
 
 
 def test_many_stars_are_matched_quickly():

@@ -1,36 +1,21 @@
-import pytest
-
 from scaffold.policy.rule.hosts import denied_url, metadata_host
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://169.254.169.254/latest/meta-data/",
-        "http://169.254.170.2/v2/credentials",
-        "http://2852039166/",
-        "http://0xA9FEA9FE/",
-        "http://0251.0376.0251.0376/",
-        "http://169.254.43518/",
-        "http://[::ffff:169.254.169.254]/",
-        "http://[fd00:ec2::254]/",
-        "http://metadata.google.internal/",
-        "http://METADATA.google.internal./",
-        "http://169.254.169.254.nip.io/",
-        "http://user@169.254.169.254/",
-        "http://100.100.100.200/",
-        "http://168.63.129.16/",
-    ],
-)
-def test_cloud_metadata_services_are_denied_in_every_spelling(url):
+def test_cloud_metadata_services_are_denied_in_every_spelling():
     """RA-13."""
-    assert denied_url(url).rule == "metadata"
-    assert metadata_host(url)
+    urls = [
+        *("http://169.254.169.254/latest/meta-data/", "http://169.254.170.2/v2/credentials", "http://2852039166/"),
+        *("http://0xA9FEA9FE/", "http://0251.0376.0251.0376/", "http://169.254.43518/"),
+        *("http://[::ffff:169.254.169.254]/", "http://[fd00:ec2::254]/", "http://metadata.google.internal/"),
+        *("http://METADATA.google.internal./", "http://169.254.169.254.nip.io/", "http://user@169.254.169.254/"),
+        *("http://100.100.100.200/", "http://168.63.129.16/"),
+    ]
+    assert [url for url in urls if denied_url(url).rule != "metadata" or not metadata_host(url)] == []
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+def test_private_addresses_and_invalid_urls_are_denied():
+    """RA-13."""
+    urls = [
         *("file:///etc/passwd", "ftp://example.org/", "gopher://x/", "javascript:alert(1)", "example.org"),
         *("http://127.0.0.1/", "http://127.1/", "http://0/", "http://[::1]/", "http://10.0.0.1/", "http://192.168.0.1/"),
         *("http://localhost:8080/", "http://x.localhost/", "http://printer.local/", "http://[::ffff:10.0.0.1]/"),
@@ -38,11 +23,8 @@ def test_cloud_metadata_services_are_denied_in_every_spelling(url):
         *("//example.org", "http://①②⑦.0.0.1/", "http://ⓛocalhost/", "http://127。0。0。1/", "http://loc\u00adalhost/"),
         *("http://127.0.0.%31/", "http://a b/", "http://1.1.1.1:99999/", "https://evil%2f.allowed.example/"),
         *("http://intranet/", "http://router.lan/", "http://x.home.arpa/", "http://localhost.localdomain/"),
-    ],
-)  # fmt: skip
-def test_private_addresses_and_invalid_urls_are_denied(url):
-    """RA-13."""
-    assert denied_url(url).decision == "deny"
+    ]  # fmt: skip
+    assert [url for url in urls if denied_url(url).decision != "deny"] == []
 
 
 def test_public_addresses_are_not_denied():

@@ -1,6 +1,5 @@
 """Patches as GPT models write them: what they name, and what is no patch."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.policy.path.containment import Refusal
@@ -60,18 +59,15 @@ def test_the_paths_of_a_patch_include_where_files_are_moved():
     assert file.paths == ("a", "b")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_white_space_around_its_markers_and_a_here_document_are_ignored():
+    """RA-4."""
+    texts = [
         "*** Begin Patch\n*** Delete File: a\n*** End Patch",
         "\n*** Begin Patch  \r\n *** Delete File:  a \r\n  *** End Patch\r\n",
         "<<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n",
         'apply_patch <<"PATCH"\n*** Begin Patch\n\n*** Delete File: a\n\n*** End Patch\nPATCH',
-    ],
-)
-def test_white_space_around_its_markers_and_a_here_document_are_ignored(text):
-    """RA-4."""
-    assert parse_patch(text) == (FilePatch(kind="delete", path="a"),)
+    ]
+    assert [text for text in texts if parse_patch(text) != (FilePatch(kind="delete", path="a"),)] == []
 
 
 def test_line_numbers_behind_the_at_signs_name_no_line():
@@ -82,10 +78,7 @@ def test_line_numbers_behind_the_at_signs_name_no_line():
 
 def test_an_empty_line_is_one_that_stays_unless_it_only_ends_a_section():
     (file,) = parsed("*** Update File: a", " x", "", "-y", "", "", "@@ b", "-z", "", "*** Delete File: c")[:1]
-    assert [section.lines for section in file.sections] == [
-        ((" ", "x"), (" ", ""), ("-", "y")),
-        (("-", "z"),),
-    ]
+    assert [section.lines for section in file.sections] == [((" ", "x"), (" ", ""), ("-", "y")), (("-", "z"),)]
 
 
 def test_a_line_of_a_file_that_looks_like_a_marker_is_a_line():
@@ -97,31 +90,45 @@ def test_a_line_of_a_file_that_looks_like_a_marker_is_a_line():
     assert updated.sections[0].lines == ((" ", "*** End Patch"), ("-", "@@ x"))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", "The first line of a patch is `*** Begin Patch`, not an empty line."),
-        ("--- a/x\n+++ b/x", "The first line of a patch is `*** Begin Patch`, not `--- a/x`."),
-        ("*** Begin Patch", "The last line of a patch is `*** End Patch`, not `*** Begin Patch`."),
-        ("*** Begin Patch\n*** Add File: a\n+x", "The last line of a patch is `*** End Patch`, not `+x`."),
-        ("<<EOF\nEOF", "The first line of a patch is `*** Begin Patch`, not `<<EOF`."),
-    ],
-)
-def test_a_text_without_beginning_or_end_is_no_patch(text, expected):
+def test_a_text_without_beginning_or_end_is_no_patch():
     """RA-4: a patch that was cut off is not applied in part."""
-    assert parse_patch(text) == Refusal(expected)
+    texts = ["", "--- a/x\n+++ b/x", "*** Begin Patch", "*** Begin Patch\n*** Add File: a\n+x", "<<EOF\nEOF"]
+    assert [parse_patch(text).reason for text in texts] == snapshot(
+        [
+            "The first line of a patch is `*** Begin Patch`, not an empty line.",
+            "The first line of a patch is `*** Begin Patch`, not `--- a/x`.",
+            "The last line of a patch is `*** End Patch`, not `*** Begin Patch`.",
+            "The last line of a patch is `*** End Patch`, not `+x`.",
+            "The first line of a patch is `*** Begin Patch`, not `<<EOF`.",
+        ]
+    )
 
 
 def test_what_cannot_be_understood_is_named_with_its_line():
     """RA-4."""
-    assert reason() == snapshot("The patch names no file.")
-    assert reason("*** Rename File: a").startswith("Line 2 of the patch: `*** Rename File: a` is not")
-    assert reason("*** Delete File: a", "x").startswith("Line 3 of the patch: `x` is not")
-    assert reason("*** Delete File:") == snapshot("Line 2 of the patch: `*** Delete File:` names no path.")
-    assert reason("*** Update File: a", "*** Move to: ", "-x") == snapshot(
-        "Line 3 of the patch: `*** Move to:` names no path."
+    assert [
+        reason(),
+        reason("*** Rename File: a"),
+        reason("*** Delete File: a", "x"),
+        reason("*** Delete File:"),
+        reason("*** Update File: a", "*** Move to: ", "-x"),
+        reason("*** Add File: a", "+y", "x"),
+        reason("*** Add File: a", "+y", "", "+z"),
+        reason("*** Update File: a", "x"),
+        reason("*** Update File: a", "@@", " x"),
+    ] == snapshot(
+        [
+            "The patch names no file.",
+            (
+                "Line 2 of the patch: `*** Rename File: a` is not `*** Add File: PATH`, `*** Update File: PATH` or "
+                "`*** Delete File: PATH`."
+            ),
+            "Line 3 of the patch: `x` is not `*** Add File: PATH`, `*** Update File: PATH` or `*** Delete File: PATH`.",
+            "Line 2 of the patch: `*** Delete File:` names no path.",
+            "Line 3 of the patch: `*** Move to:` names no path.",
+            "Line 4 of the patch: every line of the added file a begins with `+`; `x` does not.",
+            "Line 4 of the patch: every line of the added file a begins with `+`; an empty line does not.",
+            "Line 3 of the patch: a line begins with ` `, `+`, `-` or `@@`, not as `x` does in a.",
+            "Line 4 of the patch: the patch changes nothing in a.",
+        ]
     )
-    assert "every line of the added file a begins with `+`; `x` does not" in reason("*** Add File: a", "+y", "x")
-    assert "; an empty line does not" in reason("*** Add File: a", "+y", "", "+z")
-    assert "a line begins with ` `, `+`, `-` or `@@`, not as `x` does in a." in reason("*** Update File: a", "x")
-    assert reason("*** Update File: a", "@@", " x") == snapshot("Line 4 of the patch: the patch changes nothing in a.")

@@ -6,8 +6,6 @@ import sysconfig
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
-
 from scaffold.policy.secret.patterns import SECRET_PATTERNS
 from scaffold.policy.secret.redaction import Redactor
 
@@ -59,35 +57,31 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("kind", SECRETS)
-def test_a_secret_is_recognised_by_its_shape(kind):
+def test_a_secret_is_recognised_by_its_shape():
     """BX-9: the text around it stays, and nothing of the secret does."""
-    cleaned = SHAPED.clean(f"before: {SECRETS[kind]}\nafter")
-    assert cleaned.startswith("before: [redacted:")
-    assert cleaned.endswith("]\nafter")
-    assert SECRETS[kind][10:20] not in cleaned
+    for kind, secret in SECRETS.items():
+        cleaned = SHAPED.clean(f"before: {secret}\nafter")
+        assert cleaned.startswith("before: [redacted:"), kind
+        assert cleaned.endswith("]\nafter"), kind
+        assert secret[10:20] not in cleaned, kind
 
 
-@pytest.mark.parametrize("kind", HARMLESS)
-def test_ordinary_text_of_an_agent_contains_no_secret(kind):
+def test_ordinary_text_of_an_agent_contains_no_secret():
     """BX-9: the text is returned unchanged."""
-    assert SHAPED.clean(HARMLESS[kind]) is HARMLESS[kind]
+    assert [kind for kind, text in HARMLESS.items() if SHAPED.clean(text) is not text] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
-    [
-        ("https://me:hunter22@host/x", "https://me:[redacted:password]@host/x"),
-        ("Authorization: Bearer abcdefgh12345678IJKL", "Authorization: Bearer [redacted:bearer-token]"),
-        ("Authorization: Basic dXNlcjpwYXNzd29yZA==", "Authorization: Basic [redacted:basic-login]"),
-        ("x-api-key: abcdefgh12345678IJKL.", "x-api-key: [redacted:api-key]"),
-        (f"AWS_SECRET_ACCESS_KEY={'aB1/' * 10}", "AWS_SECRET_ACCESS_KEY=[redacted:aws-secret]"),
-        (f'"SecretAccessKey": "{"aB1/" * 10}"', '"SecretAccessKey": "[redacted:aws-secret]"'),
-    ],
-)
-def test_only_the_secret_part_is_redacted(text, cleaned):
+def test_only_the_secret_part_is_redacted():
     """BX-9: user and host stay readable."""
-    assert SHAPED.clean(text) == cleaned
+    expected = {
+        "https://me:hunter22@host/x": "https://me:[redacted:password]@host/x",
+        "Authorization: Bearer abcdefgh12345678IJKL": "Authorization: Bearer [redacted:bearer-token]",
+        "Authorization: Basic dXNlcjpwYXNzd29yZA==": "Authorization: Basic [redacted:basic-login]",
+        "x-api-key: abcdefgh12345678IJKL.": "x-api-key: [redacted:api-key]",
+        f"AWS_SECRET_ACCESS_KEY={'aB1/' * 10}": "AWS_SECRET_ACCESS_KEY=[redacted:aws-secret]",
+        f'"SecretAccessKey": "{"aB1/" * 10}"': '"SecretAccessKey": "[redacted:aws-secret]"',
+    }
+    assert {text: SHAPED.clean(text) for text in expected} == expected
 
 
 def test_a_key_is_found_with_line_numbers_and_without_its_end():
@@ -99,22 +93,18 @@ def test_a_key_is_found_with_line_numbers_and_without_its_end():
     assert BODY not in SHAPED.clean(json.dumps(SECRETS["pem"]))
 
 
-@pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
-def test_a_known_value_is_found_in_its_usual_encodings(before):
+def test_a_known_value_is_found_in_its_usual_encodings():
     """BX-9: plain, in JSON, in a URL, in hex, and in base64 at any offset."""
     redactor = Redactor({"MY_TOKEN": VALUE})
-    whole = f"{before}{VALUE}after"
-    assert redactor.clean(whole) == f"{before}[redacted:MY_TOKEN]after"
-    spelled = [
-        json.dumps(whole),
-        json.dumps(whole, ensure_ascii=False),
-        quote(whole),
-        quote(whole, safe=""),
-        whole.encode().hex(),
-    ]
-    spelled += [base64.b64encode(whole.encode()).decode(), base64.urlsafe_b64encode(whole.encode()).decode()]
-    for text in spelled:
-        assert "[redacted:MY_TOKEN]" in redactor.clean(text), text
+    for before in ["", "x", "xy", "xyz"]:
+        whole = f"{before}{VALUE}after"
+        assert redactor.clean(whole) == f"{before}[redacted:MY_TOKEN]after"
+        spelled = [
+            *(json.dumps(whole), json.dumps(whole, ensure_ascii=False), quote(whole), quote(whole, safe="")),
+            whole.encode().hex(),
+            *(base64.b64encode(whole.encode()).decode(), base64.urlsafe_b64encode(whole.encode()).decode()),
+        ]
+        assert [text for text in spelled if "[redacted:MY_TOKEN]" not in redactor.clean(text)] == []
 
 
 def test_the_longer_of_two_values_is_redacted_whole():

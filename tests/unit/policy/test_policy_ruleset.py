@@ -41,9 +41,9 @@ def test_a_backoff_grows_with_each_denial_and_expires(times):
         before = pause_s
 
 
-@pytest.mark.parametrize(
-    ("user", "project", "result"),
-    [
+def test_a_project_may_tighten_and_never_loosen_rules():
+    """RA-13: project configuration can tighten, never loosen."""
+    rows = [
         ({}, {}, {}),
         ({"shell": "allow"}, {"shell": "ask"}, {"shell": "ask"}),
         ({"shell": "allow"}, {"shell": "deny"}, {"shell": "deny"}),
@@ -54,17 +54,14 @@ def test_a_backoff_grows_with_each_denial_and_expires(times):
         ({}, {"file_read": "deny"}, {"file_read": "deny"}),
         ({}, {"file_write": "deny"}, {"file_write": "deny"}),
         ({"network": "allow"}, {"file_read": "ask"}, {"network": "allow", "file_read": "ask"}),
-    ],
-)
-def test_a_project_may_tighten_and_never_loosen_rules(user, project, result):
-    """RA-13: project configuration can tighten, never loosen."""
-    assert tighten_categories(user, project) == result
+    ]
+    assert [(user, project, tighten_categories(user, project)) for user, project, _ in rows] == rows
 
 
 def test_unknown_categories_and_decisions_are_refused():
     assert parse_category("shell") == "shell"
     assert [parse_decision(word) for word in ("allow", "ask", "gate", "deny")] == ["allow", "ask", "ask", "deny"]
-    with pytest.raises(UsageError, match="no category `shel`") as caught:
+    with pytest.raises(UsageError, match="`shel`") as caught:
         parse_category("shel")
     assert "file_write" in caught.value.fix
     with pytest.raises(UsageError, match="`maybe`"):

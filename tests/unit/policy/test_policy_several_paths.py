@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.request import invocation_by_name, permission_request
 from scaffold.policy.rule.rules import parse_rule
@@ -38,23 +36,22 @@ def test_a_request_names_every_file_of_a_patch():
     assert found.subject == "src/a.py\nother/b.py\n/w/new"
 
 
-@pytest.mark.parametrize("several", [MOVED, TWO])
-def test_rules_allow_a_patch_only_if_they_allow_each_file(several):
+def test_rules_allow_a_patch_only_if_they_allow_each_file():
     """RA-13."""
-    source, everything = (parse_rule(f"apply_patch:{pattern}") for pattern in ("src/**", "**"))
-    assert decided(*UPDATED, allow=(source,)) == ("allow", "apply_patch:src/**")
-    assert decided(*several, allow=(source,)) == ("ask", "category")
-    other = parse_rule("apply_patch:other/*")
-    assert decided(*several, allow=(other, source)) == ("allow", "apply_patch:src/**, apply_patch:other/*")
-    assert decided(*several, allow=(everything,)) == ("allow", "apply_patch:**")
+    source, everything, other = (parse_rule(f"apply_patch:{pattern}") for pattern in ("src/**", "**", "other/*"))
     denied = parse_rule("apply_patch:other/**", denies=True)
-    assert decided(*several, allow=(everything,), deny=(denied,)) == ("deny", "deny:apply_patch:other/**")
+    assert decided(*UPDATED, allow=(source,)) == ("allow", "apply_patch:src/**")
     assert decided(*UPDATED, deny=(denied,)) == ("ask", "category")
+    for several in (MOVED, TWO):
+        assert decided(*several, allow=(source,)) == ("ask", "category")
+        assert decided(*several, allow=(other, source)) == ("allow", "apply_patch:src/**, apply_patch:other/*")
+        assert decided(*several, allow=(everything,)) == ("allow", "apply_patch:**")
+        assert decided(*several, allow=(everything,), deny=(denied,)) == ("deny", "deny:apply_patch:other/**")
 
 
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
+def test_one_file_that_may_not_be_written_decides_the_whole_patch():
+    """RA-13, RA-14: wherever it stands in the patch."""
+    rows = [
         (("*** Add File: .env", "+x"), ("deny", "protected:.env*")),
         (("*** Update File: src/b", "*** Move to: .git/hooks/x"), ("deny", "protected:.git")),
         (("*** Delete File: ../out",), ("ask", "outside")),
@@ -62,12 +59,10 @@ def test_rules_allow_a_patch_only_if_they_allow_each_file(several):
         (("*** Delete File: a\x07b",), ("ask", "path")),
         (("*** Delete File: a\0b",), ("deny", "path")),
         ((f"*** Delete File: {'x' * 5_000}",), ("deny", "path")),
-    ],
-)
-def test_one_file_that_may_not_be_written_decides_the_whole_patch(last, expected):
-    """RA-13, RA-14: wherever it stands in the patch."""
-    for lines in ((*UPDATED, *last), (*last, *UPDATED)):
-        assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected
+    ]
+    for last, expected in rows:
+        for lines in ((*UPDATED, *last), (*last, *UPDATED)):
+            assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected, last
 
 
 def test_modes_without_changes_deny_patches():

@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
 from scaffold.policy.shell.script import Word
@@ -9,9 +7,9 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
     return analyze_git(tuple(map(Word, command.split())), settings)
 
 
-@pytest.mark.parametrize(
-    ("setting", "runs", "runs_not"),
-    [
+def test_a_setting_that_names_a_program_counts_if_git_runs_it():
+    """RA-14."""
+    rows = [
         ("core.fsmonitor", "status", "branch"),
         ("core.fsmonitor", "show :a", ""),
         ("core.hookspath", "status", "log"),
@@ -35,14 +33,12 @@ def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:
         ("pager.log", "log", ""),
         ("extensions.partialclone", "cat-file -p HEAD", ""),
         ("remote.origin.promisor", "show HEAD", ""),
-    ],
-)
-def test_a_setting_that_names_a_program_counts_if_git_runs_it(setting, runs, runs_not):
-    """RA-14."""
-    assert read(runs, setting) == ConfiguredProgram(setting)
-    assert isinstance(read(runs), ReadAccess)
-    if runs_not:
-        assert isinstance(read(runs_not, setting), ReadAccess)
+    ]
+    for setting, runs, runs_not in rows:
+        assert read(runs, setting) == ConfiguredProgram(setting), setting
+        assert isinstance(read(runs), ReadAccess), setting
+        if runs_not:
+            assert isinstance(read(runs_not, setting), ReadAccess), setting
 
 
 def test_other_settings_run_nothing():
@@ -58,17 +54,14 @@ def test_an_allow_rule_does_not_cover_a_program_named_in_a_setting():
     assert any_program_setting(("merge.x.driver",)) == "merge.x.driver"
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+def test_more_settings_that_name_programs():
+    """RA-13, RA-14: what a push, a commit or a page of help would run."""
+    settings = [
         *("credential.helper", "credential.https://a.example.helper", "trailer.sign.command", "pager.log"),
         *("protocol.ext.allow", "url.ext::sh.insteadof", "gpg.ssh.defaultkeycommand", "lfs.extension.x.clean"),
         *("core.pager", "browser.x.cmd", "init.templatedir", "interactive.diffFilter", "sendemail.smtpCmd"),
-    ],
-)
-def test_more_settings_that_name_programs(setting):
-    """RA-13, RA-14: what a push, a commit or a page of help would run."""
-    assert any_program_setting(("user.name", setting)) == setting
+    ]
+    assert [setting for setting in settings if any_program_setting(("user.name", setting)) != setting] == []
 
 
 def test_an_alias_counts_for_the_command_of_its_name():
@@ -77,9 +70,9 @@ def test_an_alias_counts_for_the_command_of_its_name():
     assert any_program_setting(("alias.up",), "commit") is None
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+def test_a_format_that_checks_signatures_does_more_than_read():
+    """RA-13, RA-14: git runs gpg for it, or the program that `gpg.program` names."""
+    commands = [
         *(
             "log --format=%G?",
             "log --pretty=format:%h%GS",
@@ -88,16 +81,9 @@ def test_an_alias_counts_for_the_command_of_its_name():
             "stash list --format=%G?",
         ),
         *("branch --format=%(signature)", "tag -l --format %(*signature:grade)", "for-each-ref --sort=-signature:key"),
-        *(
-            "tag --sort=signature",
-            "rev-list --pretty=%G? HEAD",
-            "reflog --format=%G?",
-        ),
-    ],
-)
-def test_a_format_that_checks_signatures_does_more_than_read(command):
-    """RA-13, RA-14: git runs gpg for it, or the program that `gpg.program` names."""
-    assert "checks signatures" in str(read(command))
+        *("tag --sort=signature", "rev-list --pretty=%G? HEAD", "reflog --format=%G?"),
+    ]
+    assert [command for command in commands if "checks signatures" not in str(read(command))] == []
 
 
 def test_other_formats_and_keys_only_read():

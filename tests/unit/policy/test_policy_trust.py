@@ -39,11 +39,6 @@ def test_a_changed_or_new_file_asks_again_and_is_named():
     assert found.differences == snapshot((".mcp.json changed", ".claude/settings.json is new"))
 
 
-def test_a_worktree_without_the_ignored_files_never_asks():
-    main = folder({".scaffold.yaml": b"x", ".scaffold/config.local.yaml": b"y"})
-    assert trust_status(folder({".scaffold.yaml": b"x"}), [main.digests]).state == "trusted"
-
-
 def test_each_branch_keeps_its_own_trust():
     one, two = folder({".mcp.json": b"1"}), folder({".mcp.json": b"2"})
     agreed = [one.digests, two.digests]
@@ -64,6 +59,7 @@ def test_unreadable_files_are_never_trusted():
 
 @given(agreed=CONTENTS, present=CONTENTS)
 def test_a_folder_is_trusted_exactly_if_all_its_files_were_agreed_to(agreed, present):
+    """Also a worktree, which lacks the files that git ignores."""
     expected = all(agreed.get(name) == content for name, content in present.items())
     assert trust_status(folder(present), [folder(agreed).digests]).trusted == expected
 

@@ -1,6 +1,5 @@
 """Which paths decide checks."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.git.commits import PathChange
@@ -14,43 +13,34 @@ def why(path, kind="A", *, base=BASE, commands=()):
     return check_input_reason(PathChange(path, kind), BaseLayout(base, commands))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed():
+    """AL-9: by the conventions of pytest, unittest, jest, vitest, go and cargo."""
+    paths = [
         *("test_a.py", "pkg/a_test.py", "app/tests.py", "tests/data/big.json", "test/x.txt", "a_test.go"),
         *("web/a.test.ts", "web/a.spec.jsx", "web/__tests__/a.js", "web/__snapshots__/a.snap", "tests/it.rs"),
         *("pkg/testdata/golden.txt", "src/test/java/ATest.java", "spec/models/a_spec.rb"),
         *("spec/calcSpec.js", "packages/a/specs/help.ts", "src/playerSpec.js", "test.js", "web/tests.mjs", "test-a.js"),
-    ],
-)
-def test_existing_tests_and_their_data_are_protected_and_new_ones_are_allowed(path):
-    """AL-9: by the conventions of pytest, unittest, jest, vitest, go and cargo."""
-    assert is_test(path)
-    assert {kind: bool(why(path, kind)) for kind in "AMDT"} == {"A": False, "M": True, "D": True, "T": True}
+    ]
+    assert [
+        path
+        for path in paths
+        if not is_test(path)
+        or {kind: bool(why(path, kind)) for kind in "AMDT"} != {"A": False, "M": True, "D": True, "T": True}
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_name_that_only_resembles_a_test_is_none():
+    paths = [
         *("contest.py", "latest.py", "src/testing.py", "docs/test.md", "attest/a.py", "a.ts", "spec.js", "latest.js"),
-        *(
-            "spec/openapi.yaml",
-            "specs/a.md",
-            "spec/a.py",
-            "src/spec/index.ts",
-            "lib/commands/test.js",
-            "src/PodSpec.ts",
-        ),
-    ],
-)
-def test_a_name_that_only_resembles_a_test_is_none(path):
-    assert not is_test(path)
-    assert why(path, "M") is None
+        *("spec/openapi.yaml", "specs/a.md", "spec/a.py", "src/spec/index.ts", "src/PodSpec.ts"),
+        "lib/commands/test.js",
+    ]
+    assert [path for path in paths if is_test(path) or why(path, "M") is not None] == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_files_with_an_effect_by_presence_are_neither_added_nor_changed():
+    """AL-9: configuration of runners, and files that interpreters and runners load automatically."""
+    paths = [
         *("conftest.py", "pkg/conftest.py", "sitecustomize.py", "pkg/usercustomize.py", "sitecustomize/__init__.py"),
         *("evil.pth", "deep/evil.pth", "evil.egg-info/entry_points.txt", "x-1.dist-info/entry_points.txt"),
         *("node_modules/jest/index.js", ".venv/lib/x.py", "calc.pyc", "__pycache__/calc.cpython-311.pyc"),
@@ -58,26 +48,22 @@ def test_a_name_that_only_resembles_a_test_is_none(path):
         *("sub/mypy.ini", "ruff.toml", "tsconfig.json", "eslint.config.mjs", "__mocks__/fs.js", ".npmrc"),
         *("spec/support/jasmine.json", ".taprc", ".labrc.js", "bunfig.toml", ".mocharc.cjs", "ava.config.mjs"),
         *("node_modules", ".venv", "src/setupTests.ts", "build.rs", ".python-version"),
-    ],
-)
-def test_files_with_an_effect_by_presence_are_neither_added_nor_changed(path):
-    """AL-9: configuration of runners, and files that interpreters and runners load automatically."""
-    assert why(path, "A")
-    assert why(path, "M")
+    ]
+    assert [path for path in paths if not why(path, "A") or not why(path, "M")] == []
 
 
-@pytest.mark.parametrize("path", ["jest.config.js", "ruff.toml", "tsconfig.json", "__mocks__/a.js"])
-def test_configuration_is_free_in_a_repository_without_tests(path):
+def test_configuration_is_free_in_a_repository_without_tests():
     base = frozenset({"calc.py"})
-    assert (why(path, base=base) is None) == (not path.startswith("__mocks__"))
-    assert why(path, "M", base=base | {path})
+    expected = {"jest.config.js": True, "ruff.toml": True, "tsconfig.json": True, "__mocks__/a.js": False}
+    assert {path: why(path, base=base) is None for path in expected} == expected
+    assert [path for path in expected if not why(path, "M", base=base | {path})] == []
     assert why("conftest.py", base=base)
     assert why("sitecustomize.py", base=base)
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "commands", "refused"),
-    [
+def test_makefiles_and_scripts_are_protected_if_a_check_uses_them():
+    """AL-9: a makefile that no check uses is free, and so is code that a check only runs."""
+    rows = [
         ("Makefile", "M", ["make test"], True),
         ("Makefile", "M", ["pytest"], False),
         ("GNUmakefile", "A", ["make test"], True),
@@ -108,11 +94,10 @@ def test_configuration_is_free_in_a_repository_without_tests(path):
         ("accept.py", "M", ["python -maccept"], True),
         ("config.toml", "A", [], False),
         ("README.md", "M", [], False),
-    ],
-)
-def test_makefiles_and_scripts_are_protected_if_a_check_uses_them(path, kind, commands, refused):
-    """AL-9: a makefile that no check uses is free, and so is code that a check only runs."""
-    assert bool(why(path, kind, commands=commands)) is refused
+    ]
+    assert [
+        (path, kind, commands, bool(why(path, kind, commands=commands))) for path, kind, commands, _ in rows
+    ] == rows
 
 
 def test_files_in_which_a_runner_found_tests_are_tests():
@@ -125,15 +110,13 @@ def test_files_in_which_a_runner_found_tests_are_tests():
     assert not BaseLayout({"specs/check_a.py"}, (), tests={"specs/check_a.py"}).has_no_tests
 
 
-@pytest.mark.parametrize(
-    ("path", "runnable"),
-    [
-        *(("test.js", True), ("spec/calcSpec.js", True), ("web/test.mjs", True)),
-        *(("lib/commands/test.js", False), ("test/test-utils.js", False), ("spec/helper.js", False)),
-    ],
-)
-def test_helpers_and_programs_are_no_test_files_to_run_alone(path, runnable):
-    assert is_test_file(path) == runnable
+def test_helpers_and_programs_are_no_test_files_to_run_alone():
+    tests = ["test.js", "spec/calcSpec.js", "web/test.mjs"]
+    others = [
+        *("lib/commands/test.js", "test/test-utils.js", "spec/helper.js", "testing.md", "src/attest.py"),
+        *("contest.go", "src/a.rs", "tests/data.json", "latest.ts"),
+    ]
+    assert [path for path in (*tests, *others) if is_test_file(path)] == tests
 
 
 def test_files_that_checks_load_are_protected_whatever_they_are_called():
@@ -143,14 +126,11 @@ def test_files_that_checks_load_are_protected_whatever_they_are_called():
     assert check_input_reason(PathChange("main.py", "M"), outset) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "refused"),
-    [("accept", True), ("accept/a.py", True), ("sub/accept", False), ("docs", False), ("calc/accept.py", False)],
-)
-def test_a_new_file_named_like_a_make_target_is_refused(path, refused):
+def test_a_new_file_named_like_a_make_target_is_refused():
     """AL-9: make considers an existing target up to date."""
     outset = BaseLayout(BASE, ["make accept"], targets={"accept"})
-    assert bool(check_input_reason(PathChange(path, "A"), outset)) is refused
+    expected = {"accept": True, "accept/a.py": True, "sub/accept": False, "docs": False, "calc/accept.py": False}
+    assert {path: bool(check_input_reason(PathChange(path, "A"), outset)) for path in expected} == expected
 
 
 def test_only_requested_targets_that_are_not_phony_count():
@@ -172,21 +152,21 @@ def test_a_new_module_must_not_shadow_the_one_a_check_runs():
     assert why("accept.py", base=frozenset({"tools/other.py"}), commands=["python -m accept"]) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "refused"),
-    [
-        ("vendor/a.b/assert/assert.go", "M", True),
-        ("vendor/a.b/assert/assert.go", "D", True),
-        ("vendor/a.b/new/new.go", "A", False),
-        ("vendor/modules.txt", "A", True),
-        ("vendor/modules.txt", "M", False),
-        ("web/vendor/x.go", "M", False),
-        ("sub/vendor/a.b/x.go", "M", True),
-    ],
-)
-def test_vendored_go_packages_are_protected(path, kind, refused):
+def test_vendored_go_packages_are_protected():
     """AL-9: tests import their assertions from there."""
-    assert bool(why(path, kind, base=frozenset({"go.mod", "sub/go.mod", "a_test.go"}))) is refused
+    expected = {
+        ("vendor/a.b/assert/assert.go", "M"): True,
+        ("vendor/a.b/assert/assert.go", "D"): True,
+        ("vendor/a.b/new/new.go", "A"): False,
+        ("vendor/modules.txt", "A"): True,
+        ("vendor/modules.txt", "M"): False,
+        ("web/vendor/x.go", "M"): False,
+        ("sub/vendor/a.b/x.go", "M"): True,
+    }
+    assert {
+        (path, kind): bool(why(path, kind, base=frozenset({"go.mod", "sub/go.mod", "a_test.go"})))
+        for path, kind in expected
+    } == expected
 
 
 def test_commands_in_makefiles_are_resolved_from_the_top_and_their_folder():

@@ -11,7 +11,7 @@ from scaffold.verify.gates.runner_detection import detect_runner
 TEST = "def test_a(): pass\n"
 CASE = "import unittest\nclass TestA(unittest.TestCase): pass\n"
 JEST = '{"scripts": {"test": "jest --ci", "build": "tsc -b", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
-PYTEST = ("test", "python3 -m pytest -q", "pytest", "")
+PYTEST = "test, pytest: python3 -m pytest -q"
 
 
 def found(files):
@@ -19,12 +19,16 @@ def found(files):
 
 
 def gates_of(detection):
-    return [(gate.kind, gate.command, gate.runner, gate.folder) for gate in detection.gates]
+    """Return a line for each gate: its kind, its runner, its folder if it has one, its command."""
+    return [
+        f"{gate.kind}, {gate.runner}{f' in {gate.folder}' if gate.folder else ''}: {gate.command}"
+        for gate in detection.gates
+    ]
 
 
-@pytest.mark.parametrize(
-    ("files", "kind"),
-    [
+def test_the_first_manifest_decides_the_project_type():
+    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
+    rows = [
         ({}, "unknown"),
         ({"README.md": "", "tests/data.json": ""}, "unknown"),
         ({"go.mod": "", "package.json": "", "Cargo.toml": "", "pyproject.toml": ""}, "go"),
@@ -35,36 +39,30 @@ def gates_of(detection):
         ({"tests/test_a.py": TEST}, "python"),
         ({"pyproject.toml": "[broken", "package.json": "{broken", "Cargo.toml": "[["}, "node"),
         ({"node_modules/x/package.json": "{}", "vendor/y/go.mod": ""}, "unknown"),
-    ],
-)
-def test_the_first_manifest_decides_the_project_type(files, kind):
-    """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
-    assert found(files).kind == kind
+    ]
+    assert [(files, found(files).kind) for files, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("files", "gates"),
-    [
+def test_gates_of_python_projects():
+    """AL-9: test, build, lint and type check as far as a project has them."""
+    rows = [
         ({"pyproject.toml": "", "tests/test_a.py": TEST}, [PYTEST]),
         ({"pyproject.toml": "", "src/a/b_test.py": "class TestA:\n    def test_a(self): pass\n"}, [PYTEST]),
-        ({"test_a.py": CASE}, [("test", "python3 -m unittest", "unittest", "")]),
+        ({"test_a.py": CASE}, ["test, unittest: python3 -m unittest"]),
         (
             {"test_a.py": "from base import Base\nclass A(Base):\n    size = 1\n\n    def test_a(self): pass\n"},
-            [("test", "python3 -m unittest", "unittest", "")],
+            ["test, unittest: python3 -m unittest"],
         ),
         ({"test_a.py": "class A(Base):\n    size = 1\n"}, []),
-        ({"tests/test_a.py": CASE}, [("test", "python3 -m unittest discover -s tests", "unittest", "")]),
-        (
-            {"tests/test_a.py": CASE, "tests/__init__.py": ""},
-            [("test", "python3 -m unittest", "unittest", "")],
-        ),
+        ({"tests/test_a.py": CASE}, ["test, unittest: python3 -m unittest discover -s tests"]),
+        ({"tests/test_a.py": CASE, "tests/__init__.py": ""}, ["test, unittest: python3 -m unittest"]),
         ({"tests/test_a.py": CASE, "conftest.py": ""}, [PYTEST]),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.pytest.ini_options]"}, [PYTEST]),
         ({"tests/test_a.py": CASE, "setup.cfg": "[tool:pytest]\n"}, [PYTEST]),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest>=8']"}, [PYTEST]),
         (
             {"tests/test_a.py": CASE, "pyproject.toml": "[dependency-groups]\ndev = ['pytest-splinter']"},
-            [("test", "python3 -m unittest discover -s tests", "unittest", "")],
+            ["test, unittest: python3 -m unittest discover -s tests"],
         ),
         ({"tests/test_a.py": CASE, "pyproject.toml": "[tool.poetry.group.dev.dependencies]\npytest = '*'"}, [PYTEST]),
         ({"pyproject.toml": "[tool.pytest.ini_options]"}, []),
@@ -72,62 +70,53 @@ def test_the_first_manifest_decides_the_project_type(files, kind):
         ({"tests/test_a.py": "", "venv/test_b.py": TEST}, []),
         (
             {"setup.py": "", "mypy.ini": "[mypy]\nfiles = src,\n  tests\n[mypy-x.*]\nignore_errors = True\n"},
-            [("typecheck", "mypy", "findings", "")],
+            ["typecheck, findings: mypy"],
         ),
-        ({"setup.py": "", "setup.cfg": "[mypy]\nmodules = app\n"}, [("typecheck", "mypy", "findings", "")]),
+        ({"setup.py": "", "setup.cfg": "[mypy]\nmodules = app\n"}, ["typecheck, findings: mypy"]),
         (
             {".mypy.ini": "[mypy]\nstrict = True\n", "pyproject.toml": "[tool.mypy]\nfiles = 'x'"},
-            [("typecheck", "mypy .", "findings", "")],
+            ["typecheck, findings: mypy ."],
         ),
-        ({"setup.py": "", "mypy.ini": "no section\n"}, [("typecheck", "mypy .", "findings", "")]),
+        ({"setup.py": "", "mypy.ini": "no section\n"}, ["typecheck, findings: mypy ."]),
         (
             {"pyproject.toml": "[tool.ruff]\n[tool.mypy]\nfiles = ['src']"},
-            [("lint", "ruff check .", "findings", ""), ("typecheck", "mypy", "findings", "")],
+            ["lint, findings: ruff check .", "typecheck, findings: mypy"],
         ),
         (
             {"pyproject.toml": "", "tox.ini": "[flake8]", "pyrightconfig.json": ""},
-            [("lint", "flake8", "findings", ""), ("typecheck", "pyright", "findings", "")],
+            ["lint, findings: flake8", "typecheck, findings: pyright"],
         ),
-    ],
-)
-def test_gates_of_python_projects(files, gates):
-    """AL-9: test, build, lint and type check as far as a project has them."""
-    assert gates_of(found(files)) == gates
+    ]
+    assert [(files, gates_of(found(files))) for files, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("files", "gates"),
-    [
+def test_gates_of_node_projects():
+    """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
+    rows = [
         (
             {"package.json": JEST, "src/a.test.ts": ""},
             [
-                ("test", "npm run test", "jest", ""),
-                ("build", "npm run build", "exit", ""),
-                ("lint", "npm run lint", "findings", ""),
-                ("typecheck", "npm run type-check", "findings", ""),
+                "test, jest: npm run test",
+                "build, exit: npm run build",
+                "lint, findings: npm run lint",
+                "typecheck, findings: npm run type-check",
             ],
         ),
         ({"package.json": '{"scripts": {"test": "jest"}}'}, []),
         (
             {"package.json": '{"scripts": {"test": "vitest run"}}', "yarn.lock": "", "__tests__/a.js": ""},
-            [("test", "yarn run test", "vitest", "")],
+            ["test, vitest: yarn run test"],
         ),
-        ({"package.json": '{"scripts": {"test": "node --test"}}'}, [("test", "npm run test", "node", "")]),
+        ({"package.json": '{"scripts": {"test": "node --test"}}'}, ["test, node: npm run test"]),
         (
             {"package.json": '{"scripts": {"test": "npm run unit && tstyche", "unit": "c8 --100 node --test"}}'},
-            [("test", "npm run test", "node", "")],
+            ["test, node: npm run test"],
         ),
-        ({"package.json": '{"scripts": {"test": "eslint . && node --test"}}'}, [("test", "npm run test", "exit", "")]),
-        ({"package.json": '{"scripts": {"test": "npm run test"}}'}, [("test", "npm run test", "exit", "")]),
-        (
-            {"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""},
-            [("test", "npm run test", "exit", "")],
-        ),
+        ({"package.json": '{"scripts": {"test": "eslint . && node --test"}}'}, ["test, exit: npm run test"]),
+        ({"package.json": '{"scripts": {"test": "npm run test"}}'}, ["test, exit: npm run test"]),
+        ({"package.json": '{"scripts": {"test": "tsc && jest"}}', "a.spec.js": ""}, ["test, exit: npm run test"]),
         ({"package.json": '{"scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'}, []),
-        (
-            {"package.json": "{", "tsconfig.json": ""},
-            [("typecheck", "npx --no-install tsc --noEmit", "findings", "")],
-        ),
+        ({"package.json": "{", "tsconfig.json": ""}, ["typecheck, findings: npx --no-install tsc --noEmit"]),
         ({"package.json": '{"scripts": [1]}'}, []),
         (
             {
@@ -136,7 +125,7 @@ def test_gates_of_python_projects(files, gates):
                 "packages/api/a.test.js": "",
                 "packages/old/a.test.js": "",
             },
-            [("test", "npm run test", "jest", "packages/api")],
+            ["test, jest in packages/api: npm run test"],
         ),
         (
             {
@@ -145,29 +134,26 @@ def test_gates_of_python_projects(files, gates):
                 "pnpm-workspace.yaml": "packages:\n  - ./apps/*\n",
                 "apps/web/package.json": '{"scripts": {"test": "node --test"}}',
             },
-            [("test", "pnpm run test", "node", "apps/web")],
+            ["test, node in apps/web: pnpm run test"],
         ),
         (
             {"package.json": "{}", "pyproject.toml": "[tool.ruff]", "tests/test_a.py": TEST},
-            [PYTEST, ("lint", "ruff check .", "findings", "")],
+            [PYTEST, "lint, findings: ruff check ."],
         ),
-    ],
-)
-def test_gates_of_node_projects(files, gates):
-    """AL-9: scripts of package.json, in a workspace those of its packages where the top tests nothing."""
-    assert gates_of(found(files)) == gates
+    ]
+    assert [(files, gates_of(found(files))) for files, _ in rows] == rows
 
 
 def test_gates_of_go_and_rust_projects():
     """AL-9: a repository without tests has no test gate."""
     assert gates_of(found({"go.mod": "module x", "a_test.go": "", ".golangci.yml": ""})) == [
-        ("test", "go test ./...", "go", ""),
-        ("build", "go build ./...", "exit", ""),
-        ("lint", "golangci-lint run", "findings", ""),
+        "test, go: go test ./...",
+        "build, exit: go build ./...",
+        "lint, findings: golangci-lint run",
     ]
     assert [gate.command for gate in found({"go.mod": "module x"}).gates] == ["go build ./...", "go vet ./..."]
     used = {"go.work": "go 1.22\n\nuse (\n\t./api\n\t./gone\n)\n", "api/go.mod": "", "api/a_test.go": ""}
-    assert gates_of(found(used))[0] == ("test", "go test ./...", "go", "api")
+    assert gates_of(found(used))[0] == "test, go in api: go test ./..."
     workspace = {"Cargo.toml": "[workspace]", "one/src/lib.rs": "#[cfg(test)]\nmod tests {}"}
     assert [gate.command for gate in found(workspace).gates] == [
         "cargo test --workspace",
@@ -187,15 +173,14 @@ def test_nested_projects_count_if_the_top_is_none():
     }
     detection = found(files)
     assert detection.kind == "unknown"
-    assert ("test", "python3 -m pytest -q", "pytest", "backend") in gates_of(detection)
-    assert ("test", "npm run test", "jest", "frontend") in gates_of(detection)
+    assert "test, pytest in backend: python3 -m pytest -q" in gates_of(detection)
+    assert "test, jest in frontend: npm run test" in gates_of(detection)
     assert {gate.folder for gate in detection.gates} == {"backend", "frontend"}
     assert len({gate.name for gate in detection.gates}) == len(detection.gates)
 
 
-@pytest.mark.parametrize(
-    ("files", "setup"),
-    [
+def test_setup_commands_are_detected():
+    rows = [
         ({"pyproject.toml": "[project]\nname = 'x'"}, ()),
         ({"pyproject.toml": "[project]\nname = 'x'", "uv.lock": ""}, ("uv sync --locked",)),
         (
@@ -222,10 +207,8 @@ def test_nested_projects_count_if_the_top_is_none():
         ({"go.mod": "module x\n\nrequire example.com/y v1.0.0\n"}, ("go mod download",)),
         ({"Cargo.toml": "[dependencies]", "Cargo.lock": ""}, ("cargo fetch --locked",)),
         ({"web/package.json": "{}", "web/package-lock.json": ""}, ("cd web && npm ci",)),
-    ],
-)
-def test_setup_commands_are_detected(files, setup):
-    assert found(files).setup == setup
+    ]
+    assert [(files, found(files).setup) for files, _ in rows] == rows
 
 
 @pytest.mark.parametrize(
@@ -265,9 +248,7 @@ def test_settings_replace_detected_gates():
     detection = found({"package.json": JEST, "src/a.test.ts": ""})
     given = Gate(kind="test", command="npm test"), Gate(kind="build", command="make")
     settled = apply_gate_settings(detection, given, ("lint", "build"))
-    assert gates_of(settled) == snapshot(
-        [("test", "npm test", "jest", ""), ("typecheck", "npm run type-check", "findings", "")]
-    )
+    assert gates_of(settled) == snapshot(["test, jest: npm test", "typecheck, findings: npm run type-check"])
     assert settled.given == {"test"}
 
 
@@ -279,10 +260,7 @@ def test_missing_tools_are_noted_and_tests_and_configured_gates_stay(tmp_path):
     left = drop_unavailable_gates(detection, tmp_path, {"PATH": ""})
     assert [gate.kind for gate in left.gates] == ["typecheck", "test"]
     assert left.notes == snapshot(
-        (
-            "./build.sh is not installed, so build is not checked",
-            "eslint is not installed, so lint is not checked",
-        )
+        ("./build.sh is not installed, so build is not checked", "eslint is not installed, so lint is not checked")
     )
     for path in ("build.sh", "node_modules/.bin/eslint"):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

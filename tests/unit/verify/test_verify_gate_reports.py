@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.verify.gates.findings import FINDINGS
@@ -67,9 +66,9 @@ def test_go_reports_each_test_and_subtest():
     assert reading.messages == {"example.com/shop/cart.TestSum/of_none": ("cart_test.go:9: got 1",)}
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "problem", "outcomes"),
-    [
+def test_a_go_report_is_checked_against_its_exit():
+    """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
+    rows = [
         ("", 0, "error", {}),
         ("FAIL\n", 2, "error", {}),
         (events({"Action": "skip", "Package": "example.com/shop"}), 0, "vacuous", {}),
@@ -98,18 +97,11 @@ def test_go_reports_each_test_and_subtest():
             None,
             {"example.com/shop/cart.TestA": "passed", "example.com/shop/cart": "error"},
         ),
-        (
-            events(go_event("run", "TestA"), go_event("fail")),
-            1,
-            None,
-            {"example.com/shop/cart.TestA": "failed"},
-        ),
-    ],
-)
-def test_a_go_report_is_checked_against_its_exit(report, code, problem, outcomes):
-    """BX-4: a build that fails, a report without an end or one that disagrees with the exit code is an error."""
-    reading = GO.read_report(ended(report, code))
-    assert (reading.problem, reading.outcomes) == (problem, outcomes)
+        (events(go_event("run", "TestA"), go_event("fail")), 1, None, {"example.com/shop/cart.TestA": "failed"}),
+    ]
+    for report, code, problem, outcomes in rows:
+        reading = GO.read_report(ended(report, code))
+        assert (reading.problem, reading.outcomes) == (problem, outcomes), report
 
 
 def test_go_is_asked_for_some_functions_and_names_hanging_tests():
@@ -138,19 +130,19 @@ def jest_report(*assertions, status="passed", total=None, failed=None, **more):
     }
 
 
-@pytest.mark.parametrize("family", [JEST, VITEST])
-def test_jest_and_vitest_report_each_test(tmp_path, family):
+def test_jest_and_vitest_report_each_test(tmp_path):
     """BX-4: typed outcomes per test from the report that jest and vitest write."""
     tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
     (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
-    reading = family.read_report(ended(code=1, folder=tmp_path))
-    assert reading.problem is None
-    assert reading.outcomes == {
-        "src/cart.test.js > cart > adds": "passed",
-        "src/cart.test.js > cart > sums\\n": "failed",
-        "src/cart.test.js > cart > later": "skipped",
-        "src/cart.test.js > cart > waits": "skipped",
-    }
+    for family in (JEST, VITEST):
+        reading = family.read_report(ended(code=1, folder=tmp_path))
+        assert reading.problem is None
+        assert reading.outcomes == {
+            "src/cart.test.js > cart > adds": "passed",
+            "src/cart.test.js > cart > sums\\n": "failed",
+            "src/cart.test.js > cart > later": "skipped",
+            "src/cart.test.js > cart > waits": "skipped",
+        }
 
 
 def test_jest_and_vitest_say_why_a_test_failed(tmp_path):
@@ -166,9 +158,9 @@ def test_jest_and_vitest_say_why_a_test_failed(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "printed", "problem", "word"),
-    [
+def test_a_jest_report_is_checked_against_its_exit(tmp_path):
+    """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
+    for report, code, printed, problem, word in [
         (None, 1, "No tests found, exiting with code 1", "vacuous", "no test"),
         (None, 0, "", "error", "wrote no usable report"),
         ("{}", 0, "", "error", "cannot be parsed"),
@@ -178,21 +170,17 @@ def test_jest_and_vitest_say_why_a_test_failed(tmp_path):
         (json.dumps(jest_report(("adds", "passed"), failed=1)), 1, "", "error", "1 of them failed"),
         (json.dumps(jest_report(status="failed", message="SyntaxError")), 1, "", "error", "src/cart.test.js"),
         (json.dumps(jest_report(("adds", "pending"))), 0, "", "vacuous", "skipped"),
-    ],
-)
-def test_a_jest_report_is_checked_against_its_exit(tmp_path, report, code, printed, problem, word):
-    """BX-4: a report that is missing, garbage or at odds with itself or the exit code is an error."""
-    if report is not None:
-        (tmp_path / REPORT).write_text(report)
-    reading = JEST.read_report(ended(code=code, folder=tmp_path, err=printed))
-    assert reading.problem == problem
-    assert word in reading.why
+    ]:
+        if report is not None:
+            (tmp_path / REPORT).write_text(report)
+        reading = JEST.read_report(ended(code=code, folder=tmp_path, err=printed))
+        assert (reading.problem, word in reading.why) == (problem, True), reading.why
 
 
 def test_a_report_that_is_a_link_or_no_regular_file_is_not_read(tmp_path):
     (tmp_path / "real.json").write_text(json.dumps(jest_report(("adds", "passed"))))
     (tmp_path / REPORT).symlink_to(tmp_path / "real.json")
-    assert "cannot be opened" in JEST.read_report(ended(folder=tmp_path)).why
+    assert JEST.read_report(ended(folder=tmp_path)).problem == "error"
     (tmp_path / REPORT).unlink()
     (tmp_path / REPORT).mkdir()
     assert JEST.read_report(ended(folder=tmp_path)).problem == "error"
@@ -273,9 +261,9 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
     assert "compiler-artifact" not in str(reading.shown_output)
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "problem", "word"),
-    [
+def test_cargo_output_is_checked_against_its_exit():
+    """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
+    rows = [
         ("error[E0308]: mismatched types\n", 101, "error", "could not be built"),
         ("", 0, "error", "no report"),
         (CARGO_REPORT, 0, "error", "exit code is 0"),
@@ -288,13 +276,11 @@ def test_cargo_programs_in_a_workspace_are_identified_by_their_source_files():
             "stopped before they finished",
         ),
         ("running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured\n", 0, "vacuous", "no test"),
-    ],
-)
-def test_cargo_output_is_checked_against_its_exit(report, code, problem, word):
-    """BX-4: tests that are announced but not reported, reported twice, or cut off, are an error."""
-    reading = CARGO.read_report(ended(report, code))
-    assert reading.problem == problem
-    assert word in reading.why
+    ]
+    for report, code, problem, word in rows:
+        reading = CARGO.read_report(ended(report, code))
+        assert reading.problem == problem, report
+        assert word in reading.why, report
 
 
 def test_cargo_is_asked_for_all_programs_and_selected_tests():
@@ -353,18 +339,13 @@ def test_findings_of_many_tools_are_named_by_file_and_code():
     )
     assert reading.counts == {"a.py: F401": 2, "src/e.js: no-undef": 2}
     assert reading.messages["src/e.js: no-undef"] == snapshot(
-        (
-            "src/e.js: error 'x' is not defined no-undef",
-            "src/e.js: error 'y' is not defined no-undef",
-        )
+        ("src/e.js: error 'x' is not defined no-undef", "src/e.js: error 'y' is not defined no-undef")
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "outcomes"), [("a.py:1:1: bad\n", 0, {}), ("it broke\n", 2, {"exit 2": "failed"})]
-)
-def test_without_a_location_the_exit_code_is_the_finding(text, code, outcomes):
-    assert FINDINGS.read_report(ended(text, code)).outcomes == outcomes
+def test_without_a_location_the_exit_code_is_the_finding():
+    expected = {("a.py:1:1: bad\n", 0): {}, ("it broke\n", 2): {"exit 2": "failed"}}
+    assert {(text, code): FINDINGS.read_report(ended(text, code)).outcomes for text, code in expected} == expected
 
 
 def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
@@ -378,7 +359,8 @@ def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
 
 
 def test_too_many_tests_are_an_error():
-    lines = events(*(go_event("pass", f"Test{number}") for number in range(20_001)))
+    event = json.dumps(go_event("pass", "Test#"))
+    lines = "\n".join(event.replace("#", str(number)) for number in range(20_001))
     assert GO.read_report(ended(lines)).problem == "error"
 
 
@@ -430,12 +412,9 @@ def test_node_tests_are_identified_by_position_and_number(tmp_path):
     assert reading.messages == {"cart > sums": ("ok 3 - forged\n1 !== 2\nat cart.test.js:4:36",)}
 
 
-@pytest.mark.parametrize(
-    ("report", "code", "problem"),
-    [(TAP, 0, "error"), (None, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")],
-)
-def test_a_node_report_is_checked_against_its_exit(tmp_path, report, code, problem):
+def test_a_node_report_is_checked_against_its_exit(tmp_path):
     """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
-    if report is not None:
+    assert NODE.read_report(ended(folder=tmp_path)).problem == "error"
+    for report, code, problem in [(TAP, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")]:
         (tmp_path / "report.tap").write_text(report)
-    assert NODE.read_report(ended(code=code, folder=tmp_path)).problem == problem
+        assert NODE.read_report(ended(code=code, folder=tmp_path)).problem == problem, report

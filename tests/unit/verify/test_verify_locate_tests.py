@@ -1,16 +1,14 @@
 """Which files the results of runners make test files."""
 
-import pytest
-
 from scaffold.core.gates import Gate, GateRun
 from scaffold.verify.locate_tests import files_with_tests
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
+def test_doctests_make_a_text_a_test_file_but_no_python_module():
+    """BX-5, AL-9: what the doctests of a text expect stands nowhere else."""
+    rows = [
         ("specs/check_a.py::Some::test_a[1-x]", True),
         ("calc/basic.py::calc.basic.add", False),
         ("calc/basic.py::ruff", False),
@@ -18,10 +16,8 @@ TEST = Gate(kind="test", command="pytest", runner="pytest")
         ("docs/use.rst::use.rst", True),
         ("README.md::codespell", False),
         ("::mypy-status", False),
-    ],
-)
-def test_doctests_make_a_text_a_test_file_but_no_python_module(name, found):
-    """BX-5, AL-9: what the doctests of a text expect stands nowhere else."""
-    path = name.partition("::")[0]
-    run = GateRun(gate=TEST, commit="c", environment="e", exit_code=0, outcomes={name: "passed"})
-    assert files_with_tests([run], {path}) == ({path} if found else set())
+    ]
+    for name, found in rows:
+        path = name.partition("::")[0]
+        run = GateRun(gate=TEST, commit="c", environment="e", exit_code=0, outcomes={name: "passed"})
+        assert files_with_tests([run], {path}) == ({path} if found else set()), name

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from scaffold.verify.observation.node_coverage import (
     NodeLines,
     SourceLines,
@@ -31,9 +29,9 @@ def written(folder, *reports):
     return read_reports(folder)
 
 
-@pytest.mark.parametrize(
-    ("functions", "seen"),
-    [
+def test_a_line_was_executed_if_the_smallest_part_around_it_was(tmp_path):
+    """BX-5: a script of another length is not the file."""
+    for functions, seen in [
         (
             [[(0, 47, 1)], [(13, 41, 1)]],
             NodeLines(executed=frozenset({1, 3, 5}), in_functions=frozenset({3}), loaded=True),
@@ -46,13 +44,10 @@ def written(folder, *reports):
         ([[(0, 60, 1)]], NodeLines(transformed=True)),
         ([], NodeLines(transformed=True)),
         ([[]], NodeLines(transformed=True)),
-    ],
-)
-def test_a_line_was_executed_if_the_smallest_part_around_it_was(tmp_path, functions, seen):
-    """BX-5: a script of another length is not the file."""
-    reports = written(tmp_path, [script("file:///top/a%20b.js", *functions), script("node:fs", [(0, 9, 1)])])
-    assert lines_seen(reports, {"/top/a b.js": SourceLines(TEXT, (1, 3, 5))}) == {"/top/a b.js": seen}
-    assert loaded_files(reports) == {"/top/a b.js"}
+    ]:
+        reports = written(tmp_path, [script("file:///top/a%20b.js", *functions), script("node:fs", [(0, 9, 1)])])
+        assert lines_seen(reports, {"/top/a b.js": SourceLines(TEXT, (1, 3, 5))}) == {"/top/a b.js": seen}
+        assert loaded_files(reports) == {"/top/a b.js"}
 
 
 def test_processes_add_to_each_other(tmp_path):
@@ -64,10 +59,10 @@ def test_processes_add_to_each_other(tmp_path):
     }
 
 
-@pytest.mark.parametrize("report", ["", "{", "[]", '{"result": 1}', '{"result": [{"url": 1, "functions": []}]}'])
-def test_reports_that_make_no_sense_are_left_out(tmp_path, report):
+def test_reports_that_make_no_sense_are_left_out(tmp_path):
     (tmp_path / "x.json").symlink_to("/etc/passwd")
-    assert written(tmp_path, report) == ()
+    senseless = ["", "{", "[]", '{"result": 1}', '{"result": [{"url": 1, "functions": []}]}']
+    assert written(tmp_path, *senseless) == ()
 
 
 def test_code_is_told_from_lines_that_do_nothing():

@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from scaffold.verify.environment.import_proof import PROBE_SCRIPT
 from scaffold.verify.environment.installed_names import SCRIPT
 from scaffold.verify.gates.recorder import RECORDER_FOLDER
@@ -27,14 +25,14 @@ def evaluated_annotations(tree):
                 yield found
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_what_the_projects_interpreter_runs_is_python_3_6(name):
+def test_what_the_projects_interpreter_runs_is_python_3_6():
     """BX-4: a virtual environment of an old Python has gates like any other."""
-    tree = ast.parse(SOURCES[name], feature_version=OLDEST)
-    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    assert not [node.module for node in imported if node.module in {"__future__", "collections.abc"}]
-    for annotation in evaluated_annotations(tree):
-        for node in ast.walk(annotation):
-            assert not isinstance(node, ast.BinOp), ast.unparse(annotation)
-            generic = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
-            assert not (generic and node.value.id in NOT_GENERIC), ast.unparse(annotation)
+    for name, source in SOURCES.items():
+        tree = ast.parse(source, feature_version=OLDEST)
+        imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert imported & {"__future__", "collections.abc"} == set(), name
+        for annotation in evaluated_annotations(tree):
+            for node in ast.walk(annotation):
+                assert not isinstance(node, ast.BinOp), (name, ast.unparse(annotation))
+                generic = isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)
+                assert not (generic and node.value.id in NOT_GENERIC), (name, ast.unparse(annotation))

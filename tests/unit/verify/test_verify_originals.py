@@ -7,11 +7,7 @@ import pytest
 from scaffold.core.gates import Gate, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.verify.gates.injected.scaffold_originals import Originals, is_installed
-from scaffold.verify.regression.original_runner import (
-    doubts_about_functions,
-    replaced_functions,
-    with_original_runner,
-)
+from scaffold.verify.regression.original_runner import doubts_about_functions, replaced_functions, with_original_runner
 
 SOURCE = """
 import dataclasses
@@ -40,16 +36,24 @@ def quiet(*_):
     return None
 
 
-@pytest.fixture
 def runner():
     module = ModuleType("runner")
     exec(SOURCE, module.__dict__)
     return module
 
 
-@pytest.mark.parametrize(
-    ("replace", "named"),
-    [
+def found_after(change):
+    """Return what is found replaced after a change to a runner."""
+    module = runner()
+    originals = Originals([module])
+    change(module)
+    return originals.replaced()
+
+
+def test_a_replaced_function_is_named():
+    """BX-4: itself, in its class, or only its code."""
+    assert found_after(quiet) == []
+    for replace, named in [
         (lambda m: setattr(m, "raises", quiet), "runner.raises"),
         (lambda m: delattr(m, "raises"), "runner.raises"),
         (lambda m: setattr(m, "Case", type("Case", (), {})), "runner.Case"),
@@ -60,39 +64,26 @@ def runner():
         (lambda m: setattr(m.Case.check, "__code__", quiet.__code__), "runner.Case.check"),
         (lambda m: setattr(m.Case.known.__func__, "__code__", quiet.__code__), "runner.Case.known"),
         (lambda m: setattr(m.Case, "__getattribute__", quiet), "runner.Case.__getattribute__"),
-    ],
-)
-def test_a_replaced_function_is_named(runner, replace, named):
-    """BX-4: itself, in its class, or only its code."""
-    originals = Originals([runner])
-    assert originals.replaced() == []
-    replace(runner)
-    assert named in originals.replaced()
+    ]:
+        assert named in found_after(replace)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda m: setattr(m.Case, "limit", 4),
-        lambda m: setattr(m.Case, "assert_more", quiet),
-        lambda m: setattr(m, "more", quiet),
-        lambda m: type("Own", (m.Case,), {"check": quiet}),
-    ],
-)
-def test_new_functions_settings_and_subclasses_replace_nothing(runner, change):
-    originals = Originals([runner])
-    change(runner)
+def test_new_functions_settings_and_subclasses_replace_nothing():
+    assert found_after(lambda m: setattr(m.Case, "limit", 4)) == []
+    assert found_after(lambda m: setattr(m.Case, "assert_more", quiet)) == []
+    assert found_after(lambda m: setattr(m, "more", quiet)) == []
+    assert found_after(lambda m: type("Own", (m.Case,), {"check": quiet})) == []
+
+
+def test_what_is_restored_is_not_replaced():
+    module = runner()
+    originals, before = Originals([module]), module.Case.check
+    module.Case.check = quiet
+    module.Case.check = before
     assert originals.replaced() == []
 
 
-def test_what_is_restored_is_not_replaced(runner):
-    originals, before = Originals([runner]), runner.Case.check
-    runner.Case.check = quiet
-    runner.Case.check = before
-    assert originals.replaced() == []
-
-
-def test_a_function_of_an_installed_module_is_a_plugins_own(runner):
+def test_a_function_of_an_installed_module_is_a_plugins_own():
     """A plugin may replace a part of its runner; the project's code may not, whatever file it names as its own."""
     assert is_installed(pytest.raises)
     assert not is_installed(quiet)

@@ -1,7 +1,5 @@
 """What a project itself runs for its checks, read from its files, and the gates that follow it."""
 
-import pytest
-
 from scaffold.verify.gates.detection import detect_gates
 from scaffold.verify.gates.projects.own_commands import own_commands
 from scaffold.verify.gates.projects.project_files import ProjectFiles
@@ -24,14 +22,10 @@ def detected(**more):
     return detect_gates(files_of(files))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "commands"),
-    [
-        (
-            "tox.ini",
-            "[testenv]\ncommands =\n    pytest {posargs:tests}\n    - mypy src\n",
-            ["pytest tests"],
-        ),
+def test_commands_are_read_from_the_files_in_which_projects_keep_them():
+    """AL-8: as hints, with the parsers of the formats."""
+    rows = [
+        ("tox.ini", "[testenv]\ncommands =\n    pytest {posargs:tests}\n    - mypy src\n", ["pytest tests"]),
         ("tox.ini", "[testenv:a]\ncommands = py38: {envpython} -m pytest\n   {toxinidir}/run.sh", ["pytest", "run.sh"]),
         ("tox.ini", "[x]\nall = ruff check\n[testenv]\ncommands = {[x]all}\n", ["ruff check"]),
         ("tox.ini", "[testenv]\ncommands =\n  coverage run \\\n    --source src -m pytest -q\n", ["pytest -q"]),
@@ -52,53 +46,45 @@ def detected(**more):
         ),
         (".github/workflows/ci.yml", f"{WORKFLOW}      - run: mypy . || true\n", ["true"]),
         (".github/workflows/ci.yml", f"{WORKFLOW}      - run: mypy .\n        continue-on-error: true\n", []),
-    ],
-)
-def test_commands_are_read_from_the_files_in_which_projects_keep_them(name, text, commands):
-    """AL-8: as hints, with the parsers of the formats."""
-    found = [command for command in read({name: text}) if command[0] != "actions/checkout@v4"]
-    assert found == [(command, True) for command in commands]
+    ]
+    for name, text, commands in rows:
+        found = [command for command in read({name: text}) if command[0] != "actions/checkout@v4"]
+        assert found == [(command, True) for command in commands], text
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "command"),
-    [
+def test_commands_that_depend_on_more_than_their_words_are_not_exact():
+    rows = [
         ("tox.ini", "[testenv]\ncommands = pytest {envsitepackagesdir}/x | tee log\n", "pytest {envsitepackagesdir}/x"),
         ("noxfile.py", "def t(s):\n  s.run('mypy', *PATHS)\n", "mypy"),
         ("Makefile", "t:\n\tPYTHONPATH=src pytest\n", "pytest"),
         (".github/workflows/ci.yml", f"{WORKFLOW}      - run: mypy\n        working-directory: lib\n", "mypy"),
         (".pre-commit-config.yaml", "repos: [{repo: a, hooks: [{id: ruff-check}]}]", "ruff check"),
         (".pre-commit-config.yaml", "repos: [{repo: local, hooks: [{id: a, entry: uv run mypy}]}]", "mypy"),
-    ],
-)
-def test_commands_that_depend_on_more_than_their_words_are_not_exact(name, text, command):
-    assert (command, False) in read({name: text})
+    ]
+    assert [(name, text, command) for name, text, command in rows if (command, False) not in read({name: text})] == []
 
 
-@pytest.mark.parametrize(
-    "name", ["tox.ini", "noxfile.py", ".pre-commit-config.yaml", "Makefile", "tox.toml", ".gitlab-ci.yml"]
-)
-@pytest.mark.parametrize("text", ["[", "a: [b", "def (", "\t'", "- [x]\n- 5", "repos: 5", "jobs: []", "\0"])
-def test_files_that_cannot_be_parsed_say_nothing(name, text):
-    assert own_commands(files_of({name: text, ".github/workflows/ci.yml": text})) == ()
+def test_files_that_cannot_be_parsed_say_nothing():
+    names = ["tox.ini", "noxfile.py", ".pre-commit-config.yaml", "Makefile", "tox.toml", ".gitlab-ci.yml"]
+    texts = ["[", "a: [b", "def (", "\t'", "- [x]\n- 5", "repos: 5", "jobs: []", "\0"]
+    files = [{name: text, ".github/workflows/ci.yml": text} for name in names for text in texts]
+    assert [each for each in files if own_commands(files_of(each)) != ()] == []
 
 
-@pytest.mark.parametrize(
-    ("more", "command"),
-    [
+def test_a_gate_gets_the_projects_own_command_if_it_is_plain():
+    """AL-8: `mypy --strict src` is the project's check, not `mypy .` of everything."""
+    rows = [
         ({"tox.ini": "[testenv]\ncommands = mypy --strict src\n"}, "mypy --strict src"),
         ({"tox.ini": "[testenv]\ncommands =\n mypy tests\n mypy --pretty src\n"}, "mypy src"),
         ({"tox.ini": "[testenv]\ncommands = mypy gone/\n"}, "mypy ."),
         ({"tox.ini": "[testenv]\ncommands = mypy $PATHS\n"}, "mypy ."),
         ({"Makefile": "t:\n\tpyright\n"}, "pyright"),
         ({}, "mypy ."),
-    ],
-)
-def test_a_gate_gets_the_projects_own_command_if_it_is_plain(more, command):
-    """AL-8: `mypy --strict src` is the project's check, not `mypy .` of everything."""
-    found = detected(mypy_ini="[mypy]\n", **{"mypy.ini": "[mypy]\n"}, **more)
-    gate = next(gate for gate in found.gates if gate.kind == "typecheck")
-    assert (gate.command, gate.advisory) == (command, False)
+    ]
+    for more, command in rows:
+        found = detected(mypy_ini="[mypy]\n", **{"mypy.ini": "[mypy]\n"}, **more)
+        gate = next(gate for gate in found.gates if gate.kind == "typecheck")
+        assert (gate.command, gate.advisory) == (command, False), more
 
 
 def test_a_detected_gate_that_the_projects_own_checks_never_run_only_warns():
@@ -114,26 +100,20 @@ def test_a_detected_gate_that_the_projects_own_checks_never_run_only_warns():
     assert not any(gate.advisory for gate in gates.values())
 
 
-@pytest.mark.parametrize(
-    ("commands", "command"),
-    [
+def test_the_selection_of_tests_is_the_projects_if_it_has_one():
+    rows = [
         ("pytest --cov=src tests/unit", "python3 -m pytest -q tests/unit"),
         ("pytest -m 'not slow' -n auto", "python3 -m pytest -q -m 'not slow'"),
         ("pytest tests/unit\n  pytest tests/all", "python3 -m pytest -q"),
         ("pytest tests/unit\n  pytest {envdir}", "python3 -m pytest -q"),
         ("pytest gone", "python3 -m pytest -q"),
         ("python -m unittest discover -s tests -v", "python3 -m unittest discover -s tests"),
-    ],
-)
-def test_the_selection_of_tests_is_the_projects_if_it_has_one(commands, command):
-    more = {
-        "tests/unit/test_b.py": TEST,
-        "tests/all/test_c.py": TEST,
-        "tox.ini": f"[testenv]\ncommands =\n  {commands}\n",
-    }
-    found = detected(**more)
-    assert [gate.command for gate in found.gates if gate.kind == "test"] == [command]
-    assert found.sources["test"] == "tox.ini"
+    ]
+    more = {"tests/unit/test_b.py": TEST, "tests/all/test_c.py": TEST}
+    for commands, command in rows:
+        found = detected(**more, **{"tox.ini": f"[testenv]\ncommands =\n  {commands}\n"})
+        assert [gate.command for gate in found.gates if gate.kind == "test"] == [command], commands
+        assert found.sources["test"] == "tox.ini", commands
 
 
 def test_linters_without_any_configuration_are_gates_if_the_project_runs_them():

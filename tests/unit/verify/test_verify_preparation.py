@@ -2,8 +2,6 @@
 
 import os
 
-import pytest
-
 from scaffold.verify.environment.dependencies import (
     hash_lines,
     install_folder,
@@ -15,30 +13,27 @@ from scaffold.verify.environment.golden import installed_programs
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 
 
-@pytest.mark.parametrize(
-    ("command", "folder"),
-    [
-        ("npm ci", "node_modules"),
-        ("pnpm install --frozen-lockfile", "node_modules"),
-        ("python -m pip install -e .", ".venv"),
-        ("/usr/bin/python3 -m venv .venv", ".venv"),
-        ("uv sync --locked", ".venv"),
-        ("poetry install", ".venv"),
-        ("PIP_INDEX_URL=x pip install -r requirements.txt", ".venv"),
-        ("go mod download", None),
-        ("cargo fetch", None),
-        ("make setup", None),
-        ("echo 'unfinished", None),
-        ("", None),
-    ],
-)
-def test_the_folder_a_setup_command_fills_is_recognised_by_its_program(command, folder):
-    assert install_folder(command) == folder
+def test_the_folder_a_setup_command_fills_is_recognised_by_its_program():
+    expected = {
+        "npm ci": "node_modules",
+        "pnpm install --frozen-lockfile": "node_modules",
+        "python -m pip install -e .": ".venv",
+        "/usr/bin/python3 -m venv .venv": ".venv",
+        "uv sync --locked": ".venv",
+        "poetry install": ".venv",
+        "PIP_INDEX_URL=x pip install -r requirements.txt": ".venv",
+        "go mod download": None,
+        "cargo fetch": None,
+        "make setup": None,
+        "echo 'unfinished": None,
+        "": None,
+    }
+    assert {command: install_folder(command) for command in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("commands", "before"),
-    [
+def test_pip_gets_its_own_environment_in_the_checkout():
+    """Otherwise it would install into the system."""
+    rows = [
         (("pip install -e .",), True),
         (("python -m pip install -r /elsewhere/.venv/requirements.txt",), True),
         (("npm ci", "uv pip install ."), True),
@@ -47,38 +42,31 @@ def test_the_folder_a_setup_command_fills_is_recognised_by_its_program(command, 
         (("uv sync",), False),
         (("npm ci",), False),
         ((), False),
-    ],
-)
-def test_pip_gets_its_own_environment_in_the_checkout(commands, before):
-    """Otherwise it would install into the system."""
-    expected = ("python3 -m venv .venv", *commands) if before else commands
-    assert with_venv_creation(commands) == expected
+    ]
+    for commands, before in rows:
+        expected = ("python3 -m venv .venv", *commands) if before else commands
+        assert with_venv_creation(commands) == expected
 
 
 SETUP = ("uv sync --locked", "npm ci")
 
 
-@pytest.mark.parametrize(
-    ("there", "trusted", "course"),
-    [
-        ((), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
-        ((), False, SetupPlan(run=(), copy=(), borrow=False, left_out=SETUP)),
-        ((".venv", "node_modules"), True, SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=())),
-        ((".venv", "node_modules"), False, SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=())),
-        ((".venv",), True, SetupPlan(run=SETUP[1:], copy=(), borrow=True, left_out=())),
-        ((".venv",), False, SetupPlan(run=(), copy=(), borrow=True, left_out=SETUP[1:])),
-        (("packages/a/node_modules",), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
-        (
-            ("node_modules", "packages/a/node_modules"),
-            True,
-            SetupPlan(run=SETUP[:1], copy=("node_modules", "packages/a/node_modules"), borrow=False, left_out=()),
-        ),
-        (("calc.egg-info",), True, SetupPlan(run=SETUP, copy=(), borrow=False, left_out=())),
-    ],
-)
-def test_only_missing_parts_are_installed_and_only_in_a_trusted_folder(there, trusted, course):
+def test_only_missing_parts_are_installed_and_only_in_a_trusted_folder():
     """AL-9: setup commands of a repository never run before its folder is trusted."""
-    assert plan_setup(SETUP, there, trusted=trusted) == course
+    expected = {
+        ((), True): SetupPlan(run=SETUP, copy=(), borrow=False, left_out=()),
+        ((), False): SetupPlan(run=(), copy=(), borrow=False, left_out=SETUP),
+        ((".venv", "node_modules"), True): SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=()),
+        ((".venv", "node_modules"), False): SetupPlan(run=(), copy=("node_modules",), borrow=True, left_out=()),
+        ((".venv",), True): SetupPlan(run=SETUP[1:], copy=(), borrow=True, left_out=()),
+        ((".venv",), False): SetupPlan(run=(), copy=(), borrow=True, left_out=SETUP[1:]),
+        (("packages/a/node_modules",), True): SetupPlan(run=SETUP, copy=(), borrow=False, left_out=()),
+        (("node_modules", "packages/a/node_modules"), True): SetupPlan(
+            run=SETUP[:1], copy=("node_modules", "packages/a/node_modules"), borrow=False, left_out=()
+        ),
+        (("calc.egg-info",), True): SetupPlan(run=SETUP, copy=(), borrow=False, left_out=()),
+    }
+    assert {(there, trusted): plan_setup(SETUP, there, trusted=trusted) for there, trusted in expected} == expected
 
 
 def test_without_setup_commands_nothing_is_installed():
@@ -117,16 +105,13 @@ def test_a_different_interpreter_gives_a_different_key(tmp_path):
     assert toolchain_lines(str(tmp_path / "1")) == ()
 
 
-@pytest.mark.parametrize(
-    ("installed", "folders"),
-    [
-        ((".venv", "node_modules"), ["{top}/.venv/bin", "{top}/node_modules/.bin"]),
-        (("api/.venv", "web/node_modules"), ["{top}/api/.venv/bin"]),
-        (("a/.venv", "b/.venv"), []),
-        ((".venv", "b/.venv"), ["{top}/.venv/bin"]),
-        (("x.egg-info",), []),
-    ],
-)
-def test_programs_come_from_the_top_or_from_the_only_python_project_below_it(installed, folders):
+def test_programs_come_from_the_top_or_from_the_only_python_project_below_it():
     """AL-10: the tests of a project in a folder run with what was installed for it."""
-    assert list(installed_programs(installed)) == folders
+    expected = {
+        (".venv", "node_modules"): ["{top}/.venv/bin", "{top}/node_modules/.bin"],
+        ("api/.venv", "web/node_modules"): ["{top}/api/.venv/bin"],
+        ("a/.venv", "b/.venv"): [],
+        (".venv", "b/.venv"): ["{top}/.venv/bin"],
+        ("x.egg-info",): [],
+    }
+    assert {installed: list(installed_programs(installed)) for installed in expected} == expected

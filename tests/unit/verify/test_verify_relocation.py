@@ -1,6 +1,5 @@
 """Paths that installers wrote down, rewritten for another location."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,40 +9,25 @@ OLD, NEW = b"/cache/gold.checkout", b"/runs/a tree"
 BY_SHELL = b"#!/bin/sh\n'''exec' \"" + NEW + b'/.venv/bin/python" "$0" "$@"\n\' \'\'\'\n'
 
 
-@pytest.mark.parametrize(
-    ("told", "moved"),
-    [
-        (b"#!/cache/gold.checkout/.venv/bin/python\nimport x\n", BY_SHELL + b"import x\n"),
-        (b"#!/cache/gold.checkout/.venv/bin/python\r\nimport x\n", BY_SHELL + b"import x\n"),
-        (
-            b"#!/bin/sh\n'''exec' /cache/gold.checkout/.venv/bin/python \"$0\" \"$@\"\n' '''\nimport x\n",
-            BY_SHELL + b"import x\n",
-        ),
-        (
-            b"#!/bin/sh\n'''exec' \"/cache/gold.checkout/.venv/bin/python\" \"$0\" \"$@\"\n' '''\nimport x\n",
-            BY_SHELL + b"import x\n",
-        ),
-        (b"#!/bin/sh\necho /cache/gold.checkout/x", b"#!/bin/sh\necho /runs/a tree/x"),
-        (
-            b"VIRTUAL_ENV=/cache/gold.checkout/.venv\nexport VIRTUAL_ENV\n",
-            b"VIRTUAL_ENV='/runs/a tree/.venv'\nexport VIRTUAL_ENV\n",
-        ),
-        (b"set -gx VIRTUAL_ENV /cache/gold.checkout/.venv\n", b"set -gx VIRTUAL_ENV '/runs/a tree/.venv'\n"),
-        (b"setenv VIRTUAL_ENV '/cache/gold.checkout/.venv'\n", b"setenv VIRTUAL_ENV '/runs/a tree/.venv'\n"),
-        (b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n", b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n"),
-        (b"#!/usr/bin/env python\nx", b"#!/usr/bin/env python\nx"),
-        (b"/cache/gold.checkout/src\n", b"/runs/a tree/src\n"),
-        (b'"/cache/gold.checkout"', b'"/runs/a tree"'),
-        (b"file:///cache/gold.checkout", b"file:///runs/a tree"),
-        (
-            b"/cache/gold.checkout-2/src and /cache/gold.checkouts",
-            b"/cache/gold.checkout-2/src and /cache/gold.checkouts",
-        ),
-        (b"", b""),
-    ],
-)
-def test_whole_paths_are_rewritten_and_scripts_find_their_interpreter(told, moved):
-    assert relocated_content(told, OLD, NEW) == moved
+def test_whole_paths_are_rewritten_and_scripts_find_their_interpreter():
+    expected = {
+        b"#!/cache/gold.checkout/.venv/bin/python\nimport x\n": BY_SHELL + b"import x\n",
+        b"#!/cache/gold.checkout/.venv/bin/python\r\nimport x\n": BY_SHELL + b"import x\n",
+        b"#!/bin/sh\n'''exec' /cache/gold.checkout/.venv/bin/python \"$0\" \"$@\"\n' '''\n": BY_SHELL,
+        b"#!/bin/sh\n'''exec' \"/cache/gold.checkout/.venv/bin/python\" \"$0\" \"$@\"\n' '''\n": BY_SHELL,
+        b"#!/bin/sh\necho /cache/gold.checkout/x": b"#!/bin/sh\necho /runs/a tree/x",
+        b"VIRTUAL_ENV=/cache/gold.checkout/.venv\nexport x": b"VIRTUAL_ENV='/runs/a tree/.venv'\nexport x",
+        b"set -gx VIRTUAL_ENV /cache/gold.checkout/.venv\n": b"set -gx VIRTUAL_ENV '/runs/a tree/.venv'\n",
+        b"setenv VIRTUAL_ENV '/cache/gold.checkout/.venv'\n": b"setenv VIRTUAL_ENV '/runs/a tree/.venv'\n",
+        b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n": b"VIRTUAL_ENV=/cache/gold.checkouts/.venv\n",
+        b"#!/usr/bin/env python\nx": b"#!/usr/bin/env python\nx",
+        b"/cache/gold.checkout/src\n": b"/runs/a tree/src\n",
+        b'"/cache/gold.checkout"': b'"/runs/a tree"',
+        b"file:///cache/gold.checkout": b"file:///runs/a tree",
+        b"/cache/gold.checkout-2/x /cache/gold.checkouts": b"/cache/gold.checkout-2/x /cache/gold.checkouts",
+        b"": b"",
+    }
+    assert {told: relocated_content(told, OLD, NEW) for told in expected} == expected
 
 
 def test_interpreter_options_are_kept():
@@ -56,19 +40,19 @@ def test_files_without_the_old_path_are_unchanged(told):
     assert relocated_content(told, OLD, NEW) == told or OLD in told
 
 
-@pytest.mark.parametrize(
-    ("folder", "leads", "now"),
-    [
-        ("/gold/files/node_modules", "../packages/own", "../packages/own"),
-        ("/gold/files/node_modules/.bin", "../eslint/bin.js", "../eslint/bin.js"),
-        ("/gold/files/node_modules", "../../library", "/made/library"),
-        ("/gold/files/node_modules/@a", "../../../library", "/made/library"),
-        ("/gold/files/node_modules", "/made/for/packages/own", "/top/packages/own"),
-        ("/gold/files/node_modules", "/made/for", "/top"),
-        ("/gold/files/node_modules", "/made/for-other", "/made/for-other"),
-        ("/gold/files/node_modules", "/made/for/../elsewhere", "/made/for/../elsewhere"),
-        ("/gold/files/node_modules", "/usr/bin/node", "/usr/bin/node"),
-    ],
-)
-def test_links_inside_the_checkout_stay_inside_and_others_stay_outside(folder, leads, now):
-    assert relocated_link("/made/for", "/top", "node_modules", "/gold/files/node_modules", folder, leads) == now
+def test_links_inside_the_checkout_stay_inside_and_others_stay_outside():
+    expected = {
+        ("/gold/files/node_modules", "../packages/own"): "../packages/own",
+        ("/gold/files/node_modules/.bin", "../eslint/bin.js"): "../eslint/bin.js",
+        ("/gold/files/node_modules", "../../library"): "/made/library",
+        ("/gold/files/node_modules/@a", "../../../library"): "/made/library",
+        ("/gold/files/node_modules", "/made/for/packages/own"): "/top/packages/own",
+        ("/gold/files/node_modules", "/made/for"): "/top",
+        ("/gold/files/node_modules", "/made/for-other"): "/made/for-other",
+        ("/gold/files/node_modules", "/made/for/../elsewhere"): "/made/for/../elsewhere",
+        ("/gold/files/node_modules", "/usr/bin/node"): "/usr/bin/node",
+    }
+    assert {
+        (folder, leads): relocated_link("/made/for", "/top", "node_modules", "/gold/files/node_modules", folder, leads)
+        for folder, leads in expected
+    } == expected

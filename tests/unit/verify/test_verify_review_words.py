@@ -2,20 +2,14 @@
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.core.plan import is_review_role
 from scaffold.core.review import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.verify.contract.review import (
-    MAX_CITATIONS,
-    approval_verification,
-    parse_review,
-    review_text,
-    reviews,
-)
+from scaffold.verify.contract.review import MAX_CITATIONS, approval_verification, parse_review, review_text, reviews
 
 CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
 FENCE = "```"
@@ -34,40 +28,43 @@ def problem(text):
     return read
 
 
-@pytest.mark.parametrize("role", ["code_review", "security_review", "reviewer"])
-def test_reviews_judge(role):
+def test_reviews_judge():
     """SC-7."""
-    assert is_review_role(role)
+    roles = ["code_review", "security_review", "reviewer"]
+    assert [role for role in roles if not is_review_role(role)] == []
 
 
-@pytest.mark.parametrize("role", ["implementation", "testing", "review", "code_reviewer", ""])
-def test_other_roles_do_not(role):
-    assert not is_review_role(role)
+def test_other_roles_do_not():
+    roles = ["implementation", "testing", "review", "code_reviewer", ""]
+    assert [role for role in roles if is_review_role(role)] == []
 
 
-@pytest.mark.parametrize("text", [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")])
-def test_a_verdict_at_the_end_is_parsed(text):
+def test_a_verdict_at_the_end_is_parsed():
     """BX-1: paths as git writes them."""
-    assert parse_review(text) == Review(
-        verdict="approve",
-        citations=(Citation("api/store.py", 3, "it keeps things"),),
-        summary="It is sound.",
-    )
+    texts = [words(), words(fence=""), words(fence="JSON ", after="\n\n \n"), words(before="")]
+    assert [
+        text
+        for text in texts
+        if parse_review(text)
+        != Review(
+            verdict="approve", citations=(Citation("api/store.py", 3, "it keeps things"),), summary="It is sound."
+        )
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "I approve.", FENCE, f"{FENCE}\n{{}}\n", words(fence="python"), words(after="\nI take that back.")],
-    ids=["nothing", "no block", "a fence alone", "not closed", "another language", "words behind it"],
-)
-def test_a_message_without_a_final_block_is_no_verdict(text):
+def test_a_message_without_a_final_block_is_no_verdict():
     """BX-1: a block further up may be quoted from the reviewed text."""
-    assert "does not end with a fenced JSON block" in problem(text)
+    texts = ["", "I approve.", FENCE, f"{FENCE}\n{{}}\n", words(fence="python"), words(after="\nI take that back.")]
+    assert [problem(text) for text in texts] == [
+        snapshot(
+            'Your message does not end with a fenced JSON block: {"verdict": "approve" or "reject", "citations": '
+            '[{"file": PATH, "line": NUMBER, "note": TEXT}], "summary": TEXT}.'
+        )
+    ] * 6
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_an_invalid_verdict_is_reported_with_its_position():
+    wrong = [
         {"verdict": "maybe"},
         {"verdict": None},
         {"summary": 7},
@@ -75,25 +72,25 @@ def test_a_message_without_a_final_block_is_no_verdict(text):
         {"citations": [{"file": "a", "line": 0}]},
         {"citations": [{"file": "a", "line": "3"}]},
         {"citations": {"a": 3}},
-    ],
-)
-def test_an_invalid_verdict_is_reported_with_its_position(fields):
-    assert "is not a valid verdict" in problem(words(**fields))
-    assert '"summary": TEXT' in problem(words(**fields))
+    ]
+    assert [
+        fields
+        for fields in wrong
+        if "is not a valid verdict" not in problem(words(**fields)) or '"summary": TEXT' not in problem(words(**fields))
+    ] == []
 
 
-@pytest.mark.parametrize(
-    "block", ["{", "[" * 100_000, '{"verdict": "approve", "citations": [], "summary": "\\ud800"}', "\udce9"]
-)
-def test_garbage_is_no_verdict(block):
-    assert "is not a valid verdict" in problem(f"{FENCE}\n{block}\n{FENCE}")
+def test_garbage_is_no_verdict():
+    blocks = ["{", "[" * 100_000, '{"verdict": "approve", "citations": [], "summary": "\\ud800"}', "\udce9"]
+    assert [block for block in blocks if "is not a valid verdict" not in problem(f"{FENCE}\n{block}\n{FENCE}")] == []
 
 
 def test_an_approval_needs_a_citation():
     """BX-1: at least one citation."""
-    assert "must cite at least one" in problem(words(citations=[]))
-    rejected = parse_review(words(verdict="reject", citations=[]))
-    assert isinstance(rejected, Review)
+    assert problem(words(citations=[])) == snapshot(
+        "An approval must cite at least one file and line that shows the requested change."
+    )
+    assert isinstance(parse_review(words(verdict="reject", citations=[])), Review)
 
 
 def test_a_verdict_needs_a_reason_of_bounded_length():

@@ -1,6 +1,5 @@
 """What became of the base's tests in files that a change altered."""
 
-import pytest
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateResult, GateRun
@@ -56,34 +55,30 @@ def fate(now, laid, *, unresolved=(), change=CHANGE, problem=None):
     return found.get("tests/a.py::test_x")
 
 
-@pytest.mark.parametrize(
-    ("now", "laid", "expected"),
-    [
-        ("passed", "passed", None),
-        ("passed", "failed", "changed"),
-        ("passed", "skipped", "changed"),
-        ("passed", None, "changed"),
-        ("failed", "failed", "changed"),  # the failure itself blocks
-        (None, "passed", "moved"),
-        (None, "failed", "lost"),
-        (None, "error", "lost"),
-        (None, "skipped", "lost"),
-        (None, None, "lost"),
-        ("skipped", "passed", "lost"),
-        ("skipped", "failed", "lost"),
-    ],
-)
-def test_the_base_version_of_a_test_decides_what_became_of_it(now, laid, expected):
+def test_the_base_version_of_a_test_decides_what_became_of_it():
     """AL-10, BX-4, BX-5: no guess from names; a skipped test stands for nothing."""
-    assert fate(now, laid) == expected
+    expected = {
+        ("passed", "passed"): None,
+        ("passed", "failed"): "changed",
+        ("passed", "skipped"): "changed",
+        ("passed", None): "changed",
+        ("failed", "failed"): "changed",  # the failure itself blocks
+        (None, "passed"): "moved",
+        (None, "failed"): "lost",
+        (None, "error"): "lost",
+        (None, "skipped"): "lost",
+        (None, None): "lost",
+        ("skipped", "passed"): "lost",
+        ("skipped", "failed"): "lost",
+    }
+    assert {(new, laid): fate(new, laid) for new, laid in expected} == expected
 
 
-@pytest.mark.parametrize("where", ["tests/a.py::test_x", "tests/a.py"])
-def test_a_test_that_cannot_resolve_a_removed_name_went_with_it(where):
+def test_a_test_that_cannot_resolve_a_removed_name_went_with_it():
     """AL-10, BX-5: a single test, or a whole file that cannot be loaded."""
-    assert fate(None, "failed", unresolved=[where]) == "removed"
-    assert fate("passed", "failed", unresolved=[where]) == "changed"
-    assert fate("skipped", "failed", unresolved=[where]) == "removed"
+    for where in ["tests/a.py::test_x", "tests/a.py"]:
+        found = [fate(outcome, "failed", unresolved=[where]) for outcome in (None, "passed", "skipped")]
+        assert found == ["removed", "changed", "removed"], where
 
 
 def test_a_file_that_cannot_be_loaded_stands_for_its_tests():
@@ -138,20 +133,18 @@ def test_of_a_change_the_declared_tests_of_the_base_are_run_again():
     assert changed_base_tests(TEST, change, ["calc.py"]) == ()
 
 
-@pytest.mark.parametrize(
-    ("runner", "altered", "asked"),
-    [
+def test_a_runner_runs_as_few_files_as_it_can():
+    """AL-10: helpers and data may matter to any of the selected tests."""
+    rows = [
         ("pytest", ["api/tests/test_a.py"], ("tests/test_a.py",)),
         ("vitest", ["api/a.test.js"], ("a.test.js",)),
         ("pytest", ["api/tests/test_a.py", "api/tests/conftest.py"], ("tests/test_a.py", "tests/test_b.py")),
         ("node", ["api/a.test.js"], ()),
         ("cargo", ["api/tests/a.rs"], ()),
-    ],
-)
-def test_a_runner_runs_as_few_files_as_it_can(runner, altered, asked):
-    """AL-10: helpers and data may matter to any of the selected tests."""
-    gate = Gate(kind="test", command=runner, runner=runner, folder="api")
-    assert selection(gate, altered, ["tests/test_b.py"], CHANGE) == asked
+    ]
+    for runner, altered, asked in rows:
+        gate = Gate(kind="test", command=runner, runner=runner, folder="api")
+        assert selection(gate, altered, ["tests/test_b.py"], CHANGE) == asked, (runner, altered)
 
 
 def test_a_removed_module_may_have_been_imported_under_several_names():
@@ -180,30 +173,27 @@ def test_what_a_class_had_at_the_base_is_read_from_its_definition():
     assert {"Outer", "Inner", "size"} <= bound_names(CLASSES)
 
 
-@pytest.mark.parametrize(
-    ("message", "name"),
-    [
-        ("TypeError: calc.sub is not a function\n    at Object.<anonymous>", "sub"),
-        ("TypeError: (0 , _calc.sub) is not a function", "sub"),
-        ("TypeError: calc.Thing is not a constructor", "Thing"),
-        ("TypeError: require(...).sub is not a function", "sub"),
-        ("ReferenceError: sub is not defined", "sub"),
-        ("SyntaxError: The requested module './calc.mjs' does not provide an export named 'sub'", "sub"),
-        ("Cannot find module '../lib/legacy.js' from 'test/legacy.test.js'", "legacy"),
-        ("Error: Failed to load url ../src/legacy (resolved id: ../src/legacy). Does the file exist?", "legacy"),
-        ("TypeError: add(...).foo is not a function", None),
-        ("AssertionError: expected 3 to be 4", None),
-        ("Cannot find module 'left-pad'", None),
-    ],
-)
-def test_the_name_that_javascript_cannot_resolve_is_read_from_its_error(message, name):
+def test_the_name_that_javascript_cannot_resolve_is_read_from_its_error():
     """AL-10: not the name of an installed package, nor of what a call returned."""
-    assert unresolved_name(message) == name
+    expected = {
+        "TypeError: calc.sub is not a function\n    at Object.<anonymous>": "sub",
+        "TypeError: (0 , _calc.sub) is not a function": "sub",
+        "TypeError: calc.Thing is not a constructor": "Thing",
+        "TypeError: require(...).sub is not a function": "sub",
+        "ReferenceError: sub is not defined": "sub",
+        "SyntaxError: The requested module './calc.mjs' does not provide an export named 'sub'": "sub",
+        "Cannot find module '../lib/legacy.js' from 'test/legacy.test.js'": "legacy",
+        "Error: Failed to load url ../src/legacy (resolved id: ../src/legacy). Does the file exist?": "legacy",
+        "TypeError: add(...).foo is not a function": None,
+        "AssertionError: expected 3 to be 4": None,
+        "Cannot find module 'left-pad'": None,
+    }
+    assert {message: unresolved_name(message) for message in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("runner", "name", "tail", "title"),
-    [
+def test_a_name_of_every_runner_has_a_tail_and_a_title():
+    """AL-10: what is left without the file, and what the file has of it."""
+    rows = [
         ("pytest", "tests/a.py::TestIt::test_one[a.b::c]", "TestIt::test_one[a.b::c]", "test_one"),
         ("unittest", "tests.test_a.It.test_one", "It.test_one", "test_one"),
         ("go", "example.org/a.b/calc.TestOne/sub_case", "TestOne/sub_case", "TestOne"),
@@ -211,14 +201,12 @@ def test_the_name_that_javascript_cannot_resolve_is_read_from_its_error(message,
         ("node", "outer > adds up (2)", "outer > adds up", "adds up"),
         ("cargo", "src/lib.rs: tests::adds", "tests::adds", "adds"),
         ("exit", "exit", "exit", "exit"),
-    ],
-)
-def test_a_name_of_every_runner_has_a_tail_and_a_title(runner, name, tail, title):
-    """AL-10: what is left without the file, and what the file has of it."""
-    gate = Gate(kind="test", command=runner, runner=runner)
-    assert (name_in_file(gate, name), title_in_source(gate, name)) == (tail, title)
-    assert occurs_in(f"def {title}(", gate, name)
-    assert not occurs_in(f"def {title}_more(", gate, name)
+    ]
+    for runner, name, tail, title in rows:
+        gate = Gate(kind="test", command=runner, runner=runner)
+        assert (name_in_file(gate, name), title_in_source(gate, name)) == (tail, title), runner
+        assert occurs_in(f"def {title}(", gate, name), runner
+        assert not occurs_in(f"def {title}_more(", gate, name), runner
 
 
 def test_namesakes_pass_elsewhere():

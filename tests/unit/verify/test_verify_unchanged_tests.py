@@ -1,6 +1,5 @@
 """Tests that the work did not change, and what became of them."""
 
-import pytest
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateRun
@@ -30,35 +29,34 @@ def cases(*ids, outcome="passed"):
     return run(**{f"test_it[{each}]": outcome for each in ids})
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "gone"),
-    [
+def test_a_case_that_the_code_took_away_is_known_by_another_in_its_place():
+    """BX-5: the number of cases is the same."""
+    rows = [
         (cases("add", "sub"), cases("plus", "sub"), ["add"]),
         (cases("add", "sub"), cases("add", "sub", "div"), []),
         (cases("0x1", "0x2"), cases("0x3", "0x4"), []),
         (cases("add", "sub"), cases("sub"), []),  # one less passes, and that blocks anyway
         (cases("add", "sub", outcome="failed"), cases("plus", "sub"), []),
         (run(test_x="passed", test_y="passed"), run(test_y="passed", test_z="passed"), []),
-    ],
-)
-def test_a_case_that_the_code_took_away_is_known_by_another_in_its_place(before, now, gone):
-    """BX-5: the number of cases is the same."""
-    assert replaced_cases(before, now, CHANGE) == {f"tests/test_a.py::test_it[{each}]": "removed" for each in gone}
+    ]
+    assert [
+        (before, now, gone)
+        for before, now, gone in rows
+        if replaced_cases(before, now, CHANGE) != {f"tests/test_a.py::test_it[{each}]": "removed" for each in gone}
+    ] == []
 
 
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
+def test_cases_of_changed_tests_and_data_are_judged_elsewhere():
+    rows = [
         ({"changed": ("calc.py", "tests/test_b.py"), "added": frozenset({"tests/test_b.py"})}, True),
         ({"changed": ("calc.py", "tests/new.json"), "added": frozenset({"tests/new.json"})}, True),
         ({"changed": ("calc.py", "tests/test_a.py")}, False),
         ({"changed": ("calc.py", "tests/cases.json")}, False),
         ({"changed_earlier": frozenset({"calc.py"})}, False),
-    ],
-)
-def test_cases_of_changed_tests_and_data_are_judged_elsewhere(change, found):
-    altered = structs.replace(CHANGE, **change)
-    assert bool(replaced_cases(cases("add", "sub"), cases("plus", "sub"), altered)) == found
+    ]
+    for change, found in rows:
+        altered = structs.replace(CHANGE, **change)
+        assert bool(replaced_cases(cases("add", "sub"), cases("plus", "sub"), altered)) == found, change
 
 
 def test_new_files_beside_tests_may_support_them():
