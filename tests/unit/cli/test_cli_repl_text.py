@@ -140,11 +140,9 @@ def test_a_plain_terminal_gets_words_instead_of_symbols():
     assert drawn.error("no", "do") == "error: no\n  do"
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_960, "100k"), (1_250_000, "1.2M")]
-)
-def test_token_counts_are_abbreviated(count, shown):
-    assert format_tokens(count) == shown
+def test_token_counts_are_abbreviated():
+    table = {0: "0", 999: "999", 1_000: "1.0k", 99_960: "100k", 1_250_000: "1.2M"}
+    assert {count: format_tokens(count) for count in table} == table
 
 
 @pytest.mark.parametrize(

@@ -27,21 +27,18 @@ STATEMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        ("SELECT :id", "SELECT %(id)s"),
-        ("a = :goal_id AND b=:at", "a = %(goal_id)s AND b=%(at)s"),
-        ("x = ':id' AND y = :id", "x = ':id' AND y = %(id)s"),
-        ("x = 'it''s :id' AND y = :id", "x = 'it''s :id' AND y = %(id)s"),
-        ("name TEXT NOT NULL, text INTEGER", 'name TEXT COLLATE "C" NOT NULL, text INTEGER'),
-        ("note = 'TEXT'", "note = 'TEXT'"),
-        ("SELECT :number::integer", "SELECT %(number)s::integer"),
-        ("a % 2 = 0 AND b LIKE '%x'", "a %% 2 = 0 AND b LIKE '%%x'"),
-    ],
-)
-def test_named_placeholders_become_psycopg_placeholders(ours: str, theirs: str) -> None:
-    assert postgres.psycopg_style(ours) == theirs
+def test_named_placeholders_become_psycopg_placeholders() -> None:
+    table = {
+        "SELECT :id": "SELECT %(id)s",
+        "a = :goal_id AND b=:at": "a = %(goal_id)s AND b=%(at)s",
+        "x = ':id' AND y = :id": "x = ':id' AND y = %(id)s",
+        "x = 'it''s :id' AND y = :id": "x = 'it''s :id' AND y = %(id)s",
+        "name TEXT NOT NULL, text INTEGER": 'name TEXT COLLATE "C" NOT NULL, text INTEGER',
+        "note = 'TEXT'": "note = 'TEXT'",
+        "SELECT :number::integer": "SELECT %(number)s::integer",
+        "a % 2 = 0 AND b LIKE '%x'": "a %% 2 = 0 AND b LIKE '%%x'",
+    }
+    assert {ours: postgres.psycopg_style(ours) for ours in table} == table
 
 
 def test_the_package_lists_its_statements() -> None:

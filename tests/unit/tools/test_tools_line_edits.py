@@ -30,9 +30,9 @@ def changed(text, *operations):
     return result.text
 
 
-@pytest.mark.parametrize(
-    ("operations", "after"),
-    [
+def test_operations_use_line_numbers_from_before_the_edit():
+    """RA-4."""
+    rows = [
         ([insert(1, "zero")], "zero\none\ntwo\nthree\nfour\n"),
         ([insert(5, "five\nsix\n")], "one\ntwo\nthree\nfour\nfive\nsix\n"),
         ([insert(2, "\n")], "one\n\ntwo\nthree\nfour\n"),
@@ -47,16 +47,13 @@ def changed(text, *operations):
         ([insert(2, "a"), insert(2, "b")], "one\na\nb\ntwo\nthree\nfour\n"),
         ([insert(3, "x", expected="three"), delete(1, expected="one")], "two\nx\nthree\nfour\n"),
         ([insert(3, "x", expected="three")], "one\ntwo\nx\nthree\nfour\n"),
-    ],
-)
-def test_operations_use_line_numbers_from_before_the_edit(operations, after):
+    ]
+    assert [(operations, changed(TEXT, *operations)) for operations, _ in rows] == rows
+
+
+def test_line_endings_are_kept():
     """RA-4."""
-    assert changed(TEXT, *operations) == after
-
-
-@pytest.mark.parametrize(
-    ("text", "operation", "after"),
-    [
+    rows = [
         ("a\r\nb\r\n", replace(2, "c\nd"), "a\r\nc\r\nd\r\n"),
         ("a\nb", replace(2, "c\n"), "a\nc"),
         ("a\nb", insert(3, "c"), "a\nb\nc"),
@@ -67,11 +64,8 @@ def test_operations_use_line_numbers_from_before_the_edit(operations, after):
         ("a\n\nb", delete(3), "a\n\n"),
         ("a\n\nb\n", delete(2, expected=""), "a\nb\n"),
         ("a\rb\n", replace(1, "c"), "c\n"),
-    ],
-)
-def test_line_endings_are_kept(text, operation, after):
-    """RA-4."""
-    assert changed(text, operation) == after
+    ]
+    assert [(text, operation, changed(text, operation)) for text, operation, _ in rows] == rows
 
 
 @pytest.mark.parametrize(
