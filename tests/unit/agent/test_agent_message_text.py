@@ -32,8 +32,8 @@ def test_the_completion_message_of_a_subagent_has_its_task_and_result():
 
 
 def test_an_error_comes_before_the_final_text():
-    words = describe_message(ended(status="failure", error="the budget is used up", result="so far: 3"), NOW)
-    assert words.index("| the budget is used up") < words.index("| so far: 3")
+    words = describe_message(ended(status="failure", error="no money", result="so far: 3"), NOW)
+    assert words.index("| no money") < words.index("| so far: 3")
 
 
 def test_a_long_result_says_how_to_read_the_rest():
