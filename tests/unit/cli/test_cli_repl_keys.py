@@ -122,13 +122,10 @@ async def test_the_answers_say_how_many_calls_they_are_for_and_when_keys_count(s
 
 def test_no_answer_is_broken_on_a_narrow_terminal():
     """RA-18: 60 columns."""
-    table = {
-        80: ["y yes   n no   a don't ask again for `npm test *`"],
-        40: ["y yes   n no", "a don't ask again for `npm test *`"],
-    }
-    assert {
-        width: wrap_choices("y yes   n no   a don't ask again for `npm test *`", width).split("\n") for width in table
-    } == table
+    answers = ["y yes   n no", "a don't ask again for `npm test *`"]
+    whole = "   ".join(answers)
+    assert wrap_choices(whole, 80).split("\n") == [whole]
+    assert wrap_choices(whole, 40).split("\n") == answers
 
 
 async def test_always_answers_only_a_question_that_offers_it(session):
@@ -252,7 +249,7 @@ async def test_a_question_that_cannot_be_drawn_does_not_block_later_ones():
     """RA-13: its own caller gets the error, and nobody has consented."""
     screen = Torn()
     questions = ApprovalQueue(FakeClock(), screen.show)
-    with pytest.raises(OSError, match="the screen is torn"):
+    with pytest.raises(OSError, match="torn"):
         await questions.ask(RUN)
     assert questions.current is None
     asking = await asked_of(questions, WRITE)
@@ -271,7 +268,7 @@ async def test_a_question_that_cannot_be_drawn_when_its_turn_comes_fails_its_own
     questions.answer("allow")
     assert await before == "allow"
     for asking in torn:
-        with pytest.raises(OSError, match="the screen is torn"):
+        with pytest.raises(OSError, match="torn"):
             await asking
     await a_moment()
     assert [question.subject for question in screen.shown] == ["a.py", "b.py"]
@@ -288,7 +285,7 @@ async def test_a_withdrawn_question_is_followed_by_one_that_can_be_drawn():
     before.cancel()
     with pytest.raises(asyncio.CancelledError):
         await before
-    with pytest.raises(OSError, match="the screen is torn"):
+    with pytest.raises(OSError, match="torn"):
         await torn
     questions.answer("allow")
     assert await after == "allow"

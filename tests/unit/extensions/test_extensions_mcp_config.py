@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.extensions.mcp.config import MissingVariable, expand, expanded, merged, read_servers
 from scaffold.extensions.mcp.elicitation import read_reply
@@ -35,15 +36,15 @@ def test_variables_are_expanded_once():
 def test_a_variable_without_value_and_default_is_an_error():
     """RA-15: it is named, and no part of it is sent."""
     (server,) = read({"a": {"url": "https://${HOST}/mcp", "headers": {"X": "${TOKEN}"}}}).servers
-    with pytest.raises(MissingVariable, match="the variable HOST is not set"):
+    with pytest.raises(MissingVariable, match="HOST"):
         expanded(server, {"TOKEN": "t"})
     assert expanded(server, {"HOST": "h", "TOKEN": "t"}).headers == {"X": "t"}
     assert "HOST" in server.shown
 
 
-@pytest.mark.parametrize(
-    ("name", "entry", "problem"),
-    [
+def test_an_entry_that_cannot_be_used_is_said_and_the_others_count():
+    """RA-15: no underscore in the name of a server, so that the name of a tool says which one it is."""
+    rows = [
         ("a_b", {"command": "x"}, "its name is not"),
         ("", {"command": "x"}, "its name is not"),
         ("a" * 33, {"command": "x"}, "its name is not"),
@@ -54,20 +55,19 @@ def test_a_variable_without_value_and_default_is_an_error():
         ("a", {"command": ["x"]}, "Expected `str`"),
         ("a", "x", "Expected `object`"),
         ("a", {"command": "x", "hosts": ["a.example"]}, "`hosts` needs `network`"),
-    ],
-)
-def test_an_entry_that_cannot_be_used_is_said_and_the_others_count(name, entry, problem):
-    """RA-15: no underscore in the name of a server, so that the name of a tool says which one it is."""
-    found = read({name: entry, "good": {"command": "x", "other": "members", "disabled": False}})
-    assert [server.name for server in found.servers] == ["good"]
-    assert problem in found.notices[0]
+    ]
+    good = {"command": "x", "other": "members", "disabled": False}
+    for name, entry, problem in rows:
+        found = read({name: entry, "good": good})
+        assert [server.name for server in found.servers] == ["good"], (name, entry)
+        assert problem in found.notices[0], (name, entry)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"mcpServers": []}', b"[" * 100_000])
-def test_a_file_that_names_no_servers_is_one_line(content):
+def test_a_file_that_names_no_servers_is_one_line():
     """RA-15."""
-    found = read_servers(content, file="mcp.json", scope="user")
-    assert (found.servers, len(found.notices)) == ((), 1)
+    contents = [b"", b"[]", b"{", b"\xff", b'{"mcpServers": []}', b"[" * 100_000]
+    found = [(content, read_servers(content, file="mcp.json", scope="user")) for content in contents]
+    assert [content for content, each in found if each.servers or len(each.notices) != 1] == []
 
 
 def test_the_first_of_two_servers_of_the_same_name_counts():
@@ -78,7 +78,7 @@ def test_the_first_of_two_servers_of_the_same_name_counts():
     )
     found = merged({"mine": mine, "theirs": theirs})
     assert [(server.name, server.command) for server in found.servers] == [("a", "mine")]
-    assert "another file has one of this name" in found.notices[0]
+    assert found.notices == snapshot(("theirs: the server a is left out, as another file has one of this name",))
 
 
 def test_names_of_tools_are_those_that_providers_accept():
@@ -148,7 +148,7 @@ def test_a_client_that_is_registered_is_named_with_variables():
     assert "4711" not in server_redactor(given).clean("it is s3cr3t-4711-abc")
     wrong = content.replace(b"8123", b"81230")
     (notice,) = read_servers(wrong, file="mcp.json", scope="user").notices
-    assert "`callbackPort` is no port" in notice
+    assert "`callbackPort`" in notice
 
 
 def test_only_an_address_without_a_token_in_its_headers_takes_a_login():
