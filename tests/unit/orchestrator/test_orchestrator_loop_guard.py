@@ -47,5 +47,5 @@ async def test_a_model_in_a_loop_is_not_asked_again():
     caller = Caller(role="supervisor")
     reply = await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A)))
     assert reply.message.text == "fine"
-    with pytest.raises(LoopDetected, match="`look` gave the same answer to the same call 3 times"):
+    with pytest.raises(LoopDetected, match="`look`"):
         await model.reply(Request(caller=caller, system="", messages=conversation("go", A, A, A)))

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from builders import a_goal, an_action, an_attempt
@@ -80,7 +81,7 @@ def test_omitted_items_are_counted_with_the_command_that_shows_them():
     """OR-4: names are whole or counted, never cut in two."""
     many = tuple(an_action(f"part-{at}", effects=(f"effect-{at}",)) for at in range(500))
     text = judge_prompt(situation(actions=many, goal=a_goal(desired=tuple(f"effect-{at}" for at in range(500)))), "why")
-    assert "more: goap_list_actions shows them" in text
+    assert "more: goap_list_actions" in text
     named = text.split("Desired, not proven yet: ")[1].split(".")[0].split(", ")
     assert named[:2] == ["effect-0", "effect-1"]
     assert named[-1] == f"{500 - len(named) + 1} more (goap_get_goal)"
@@ -101,7 +102,9 @@ def test_a_failure_is_described_with_its_lesson_and_the_approach():
         "`schema` failed permanently",
         still=False,
     )
-    assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in text
+    assert [line for line in text.splitlines() if "schema [" in line] == snapshot(
+        ["- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand."]
+    )
     assert "# Stop" not in text
 
 
