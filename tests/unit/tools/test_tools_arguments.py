@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import argument_problems, object_schema, read_arguments
 
@@ -29,16 +27,13 @@ def test_the_schema_is_a_closed_object():
     assert TOOL.schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_valid_arguments_have_no_problems():
+    valid = [
         {"path": ""},
         {"path": "a", "lines": 1, "timeout_s": 2, "deep": False, "names": [], "more": {}},
         {"path": "a", "timeout_s": 0.5},
-    ],
-)
-def test_valid_arguments_have_no_problems(args):
-    assert argument_problems(TOOL, args) is None
+    ]
+    assert [args for args in valid if argument_problems(TOOL, args)] == []
 
 
 def test_an_invalid_argument_is_explained_so_that_the_next_call_can_be_right():
@@ -106,9 +101,9 @@ def test_a_long_invalid_value_is_shortened():
     assert len(problem) < 120
 
 
-@pytest.mark.parametrize(
-    ("args", "meant"),
-    [
+def test_arguments_are_read_as_they_are_meant():
+    """RA-4."""
+    rows = [
         ({"path": "7", "lines": "3"}, {"path": "7", "lines": 3}),
         ({"path": "a", "lines": 3.0, "timeout_s": "0.5"}, {"path": "a", "lines": 3, "timeout_s": 0.5}),
         ({"path": "a", "lines": "3.0"}, {"path": "a", "lines": 3}),
@@ -118,12 +113,9 @@ def test_a_long_invalid_value_is_shortened():
             {"path": "a", "names": '["b", "c"]', "more": '{"d": 1}'},
             {"path": "a", "names": ["b", "c"], "more": {"d": 1}},
         ),
-    ],
-)
-def test_arguments_are_read_as_they_are_meant(args, meant):
-    """RA-4."""
-    assert read_arguments(TOOL, args) == meant
-    assert argument_problems(TOOL, read_arguments(TOOL, args)) is None
+    ]
+    assert [(args, read_arguments(TOOL, args)) for args, _ in rows] == rows
+    assert [meant for _, meant in rows if argument_problems(TOOL, meant)] == []
 
 
 def test_json_text_is_read_inside_of_lists_too():
@@ -133,15 +125,14 @@ def test_json_text_is_read_inside_of_lists_too():
     assert read_arguments(LIST, {"entries": ['{"text": "b"}']}) == {"entries": [{"text": "b"}]}
 
 
-@pytest.mark.parametrize("entry", [{"text": "a", "state": None}, '{"text": "a"}'])
-def test_the_only_object_of_a_list_may_come_without_the_list(entry):
+def test_the_only_object_of_a_list_may_come_without_the_list():
     """RA-4."""
-    assert read_arguments(LIST, {"entries": entry}) == {"entries": [{"text": "a"}]}
+    for entry in ({"text": "a", "state": None}, '{"text": "a"}'):
+        assert read_arguments(LIST, {"entries": entry}) == {"entries": [{"text": "a"}]}
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_what_cannot_be_read_stays_as_it_is_and_is_refused():
+    unreadable = [
         {"path": "a", "lines": "three"},
         {"path": "a", "lines": "3.5"},
         {"path": "a", "lines": 3.5},
@@ -149,7 +140,5 @@ def test_the_only_object_of_a_list_may_come_without_the_list(entry):
         {"path": "a", "names": "[" * 100_000},
         {"path": "a", "more": '{"a":' * 200 + "1" + "}" * 200},
         {"path": "a", "deep": "yes"},
-    ],
-)
-def test_what_cannot_be_read_stays_as_it_is_and_is_refused(args):
-    assert argument_problems(TOOL, read_arguments(TOOL, args)) is not None
+    ]
+    assert [args for args in unreadable if not argument_problems(TOOL, read_arguments(TOOL, args))] == []

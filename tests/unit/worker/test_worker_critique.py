@@ -4,9 +4,9 @@ import itertools
 from typing import get_args
 
 import msgspec
-import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.worker.critique import (
     CRITERIA,
@@ -71,52 +71,63 @@ def test_no_message_raises(text):
         assert len(known) < 3 or sum(known) == found.total
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_scores_are_parsed_in_any_formatting():
+    """AL-5."""
+    texts = [
         f"{ALL}Total: 7/9",
         "**Correctness (1-3):** 2/3\n- *Readability*: 3\n3. Edge-cases - 2 / 3\n### **Total: 7/9**",
         "| Correctness | 2/3 |\n| Readability | 3/3 |\n| EDGE CASES | 2/3 |\n| **Total** | 7/9 |",
         f"{ALL}Total: 2 + 3 + 2 = 7/9",
         f"{ALL}Total score: 7 out of 9.",
         f"{ALL}Total: 7/9\n{ALL}Total: 7/9",
-    ],
-    ids=["plain", "markdown", "a table", "a sum", "in words", "twice the same"],
-)
-def test_scores_are_parsed_in_any_formatting(text):
-    """AL-5."""
-    assert read_critique(text) == SEVEN
+    ]
+    assert [text for text in texts if read_critique(text) != SEVEN] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "It does not contain the line `Total: N/9`."),
-        ("Looks good to me. DONE", "It does not contain the line `Total: N/9`."),
-        ("Total: 7/10", "It does not contain the line `Total: N/9`."),
-        ("Total: 7/90", "It does not contain the line `Total: N/9`."),
-        ("Total: 7 out of 99", "It does not contain the line `Total: N/9`."),
-        ("Total: 7/9.5", "It does not contain the line `Total: N/9`."),
-        ("Total: 10/9", "`Total` must be a whole number from 3 to 9, not 10."),
-        ("Total: 2/9", "`Total` must be a whole number from 3 to 9, not 2."),
-        ("Total: 7.5/9", "`Total` must be a whole number from 3 to 9, not 7.5."),
-        ("Total: 7/9\nTotal: 8/9", "It contains more than one `Total`: 7, 8."),
-        (f"{ALL}Total: 9/9", "`Total: 9/9` contradicts the scores, which add up to 7."),
-        (f"{ALL}Correctness: 3/3\nTotal: 7/9", "It contains more than one `Correctness`: 2, 3."),
-        ("Readability: 4/3\nTotal: 7/9", "`Readability` must be a whole number from 1 to 3, not 4."),
-    ],
-)
-def test_missing_or_contradictory_scores_are_reported_to_the_critic(text, why):
+def test_missing_or_contradictory_scores_are_reported_to_the_critic():
     """AL-5: a malformed critique is requested again."""
-    assert read_critique(text) == MalformedCritique(why)
+    texts = [
+        "",
+        "Looks good to me. DONE",
+        "Total: 7/10",
+        "Total: 7/90",
+        "Total: 7 out of 99",
+        "Total: 7/9.5",
+        "Total: 10/9",
+        "Total: 2/9",
+        "Total: 7.5/9",
+        "Total: 7/9\nTotal: 8/9",
+        f"{ALL}Total: 9/9",
+        f"{ALL}Correctness: 3/3\nTotal: 7/9",
+        "Readability: 4/3\nTotal: 7/9",
+    ]
+    found = [read_critique(text) for text in texts]
+    assert [each.why for each in found if isinstance(each, MalformedCritique)] == snapshot(
+        [
+            "It does not contain the line `Total: N/9`.",
+            "It does not contain the line `Total: N/9`.",
+            "It does not contain the line `Total: N/9`.",
+            "It does not contain the line `Total: N/9`.",
+            "It does not contain the line `Total: N/9`.",
+            "It does not contain the line `Total: N/9`.",
+            "`Total` must be a whole number from 3 to 9, not 10.",
+            "`Total` must be a whole number from 3 to 9, not 2.",
+            "`Total` must be a whole number from 3 to 9, not 7.5.",
+            "It contains more than one `Total`: 7, 8.",
+            "`Total: 9/9` contradicts the scores, which add up to 7.",
+            "It contains more than one `Correctness`: 2, 3.",
+            "`Readability` must be a whole number from 1 to 3, not 4.",
+        ]
+    )
 
 
-@pytest.mark.parametrize("line", ["Correctness: 3/30", "Readability: 3 of 35", "Edge cases: 2/3.5"])
-def test_a_score_on_another_scale_is_a_remark(line):
+def test_a_score_on_another_scale_is_a_remark():
     """AL-5: 3 of 30 is not full marks."""
-    found = read_critique(f"{line}\nTotal: 7/9")
-    assert isinstance(found, Critique)
-    assert (found.scores, found.remarks) == ((None, None, None), line)
+    lines = ["Correctness: 3/30", "Readability: 3 of 35", "Edge cases: 2/3.5"]
+    for line in lines:
+        found = read_critique(f"{line}\nTotal: 7/9")
+        assert isinstance(found, Critique)
+        assert (found.scores, found.remarks) == ((None, None, None), line)
 
 
 def test_a_sentence_may_end_after_a_score():

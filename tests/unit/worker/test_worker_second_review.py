@@ -1,5 +1,7 @@
 """Which changes a second reviewer judges, what its verdict means, and what it is asked."""
 
+from inline_snapshot import snapshot
+
 from scaffold.core.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.core.ids import ActionKey, Commit, RunId
 from scaffold.core.review import Citation, Review
@@ -98,7 +100,7 @@ def test_a_rejection_fails_the_work_with_its_citations():
     judged = with_review(PASSED, review("reject"))
     (failure,) = judged.failures
     assert (judged.passed, judged.reviewed, failure.name) == (False, False, "second review")
-    assert "I read it.\n- old.py:3 (before the change): why" in failure.detail
+    assert failure.detail.splitlines()[-2:] == snapshot(["I read it.", "- old.py:3 (before the change): why"])
 
 
 def test_a_rejection_fails_nothing_if_a_human_is_asked_next():
