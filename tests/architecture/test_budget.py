@@ -2,10 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "scaffold"
-MODELS = SOURCE / "llm"
+from support.source_tree import SourceFile, last_name, source_files, walk
+
+MODELS = "llm/"
 """What is in here answers requests, and asks others of it."""
 SENDER = "agent/turn_loop.py"
 EMBEDDER = "memory/embedders/remote.py"
@@ -26,38 +26,26 @@ AGENTS = {
 """Where agents are made, and which budget pays each."""
 
 
-def modules(text: str) -> Iterator[tuple[str, ast.Module]]:
-    """Yield the modules that contain the text, by path."""
-    for path in SOURCE.rglob("*.py"):
-        source = path.read_text()
-        if text in source:
-            yield str(path.relative_to(SOURCE)), ast.parse(source)
+def modules(text: str) -> dict[str, SourceFile]:
+    """Return the modules that contain the text, by path."""
+    return {file.module: file for file in source_files() if text in file.text}
 
 
-def calls(tree: ast.AST) -> Iterator[str]:
+def calls(top: ast.AST) -> Iterator[str]:
     """Yield the last name of what is called."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            match node.func:
-                case ast.Attribute(attr=name) | ast.Name(id=name):
-                    yield name
-
-
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    yield from (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+    yield from (last_name(node.func) for node in walk(top) if isinstance(node, ast.Call))
 
 
 def test_one_function_sends_requests_and_reserves_first():
     """BX-11: whoever has an agent, a planner, a critic or a summary written, pays through it."""
-    senders = {
-        name
-        for name, tree in modules(".reply(")
-        if "reply" in calls(tree) and not (SOURCE / name).is_relative_to(MODELS)
+    asking = {
+        name: file
+        for name, file in modules(".reply(").items()
+        if "reply" in calls(file.tree) and not name.startswith(MODELS)
     }
-    assert senders == {SENDER, EMBEDDER, *WRAPPERS}
+    assert asking.keys() == {SENDER, EMBEDDER, *WRAPPERS}
     for sender in (SENDER, EMBEDDER):
-        tree = dict(modules(".reply("))[sender]
-        (sending,) = (each for each in functions(tree) if "reply" in calls(each))
+        (sending,) = (each for each in asking[sender].functions() if "reply" in calls(each))
         done = list(calls(sending))
         assert {"reserve", "settle"} <= set(done)
         assert done.index("reserve") < done.index("reply")
@@ -65,9 +53,10 @@ def test_one_function_sends_requests_and_reserves_first():
 
 def test_each_agent_is_paid_from_the_ledger():
     """BX-11, AL-21: there is no budget that reserves nothing."""
-    makers = {name: tree for name, tree in modules("Agent(") if "Agent" in calls(tree)}
+    makers = {name: file for name, file in modules("Agent(").items() if "Agent" in calls(file.tree)}
     assert set(makers) == set(AGENTS)
     for name, budget in AGENTS.items():
-        assert budget in set(calls(makers[name])), f"{name} makes agents without {budget}"
-    budgets = {name for name, tree in modules("def reserve") if any(each.name == "reserve" for each in functions(tree))}
+        assert budget in set(calls(makers[name].tree)), f"{name} makes agents without {budget}"
+    reserving = modules("def reserve").items()
+    budgets = {name for name, file in reserving if any(each.name == "reserve" for each in file.functions())}
     assert budgets == LEDGER | DECORATORS | {"core/ports.py"}

@@ -89,9 +89,9 @@ def test_no_file_names_a_package_index() -> None:
     assert named == []
 
 
-@pytest.mark.parametrize("line", [*(f"# from https://{host}/simple" for host in INDEXES), "-i x", "--index-url x"])
-def test_a_named_index_is_found(line: str) -> None:
-    assert INDEX.search(f"click==8.5.1\n{line}\n")
+def test_a_named_index_is_found() -> None:
+    lines = [*(f"# from https://{host}/simple" for host in INDEXES), "-i x", "--index-url x"]
+    assert [line for line in lines if not INDEX.search(f"click==8.5.1\n{line}\n")] == []
 
 
 def test_the_locks_satisfy_the_projects_dependencies() -> None:

@@ -44,15 +44,15 @@ def test_a_machine_without_a_suitable_python_gets_a_one_line_error(checkout: Pat
     answer = set_up(checkout, **pythons)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
-    assert "no Python 3.11 or newer" in line
-    assert "apt-get install python3 python3-venv" in line
+    assert "Python 3.11" in line
+    assert "python3-venv" in line
 
 
 def test_a_python_without_venv_support_is_reported_with_the_package(checkout: Path) -> None:
     answer = set_up(checkout, python3=BARE)
     assert answer.returncode == 1
     (line,) = answer.stderr.splitlines()
-    assert f"apt-get install python3.{sys.version_info.minor}-venv" in line
+    assert f"python3.{sys.version_info.minor}-venv" in line
 
 
 def test_a_moved_environment_is_rebuilt(checkout: Path) -> None:

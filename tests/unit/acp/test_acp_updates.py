@@ -20,6 +20,7 @@ from acp.schema import (
     ResourceContentBlock,
     SseMcpServer,
 )
+from inline_snapshot import snapshot
 
 from scaffold.acp.editor_servers import GivenServers, given_servers
 from scaffold.acp.permissions import answer_of, permission_options
@@ -60,9 +61,8 @@ def writer(root):
     return Tool(name="write_file", description="", schema={}, category="file_write", run=run)
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "kind", "title", "paths"),
-    [
+def test_a_call_is_shown_by_what_it_does():
+    rows = [
         ("shell", {"command": "make\ntest"}, "execute", "make (+1 line)", []),
         ("read_file", {"path": "a.py", "start_line": 3}, "read", "read_file a.py", ["/w/a.py"]),
         ("apply_patch", {"input": PATCH}, "edit", "apply_patch a.py, c.py", ["/w/a.py", "/w/c.py"]),
@@ -70,12 +70,18 @@ def writer(root):
         ("web_fetch", {"url": "https://x.org"}, "fetch", "web_fetch https://x.org", []),
         ("mcp_docs_search", {"query": "x"}, "other", "mcp_docs_search x", []),
         ("read_file", {"path": 3}, "read", "read_file 3", []),
-    ],
-)
-def test_a_call_is_shown_by_what_it_does(name, args, kind, title, paths):
-    assert call_kind(name) == kind
-    assert call_title(name, args) == title
-    assert [each.path for each in call_locations(Path("/w"), name, args)] == paths
+    ]
+    shown = [
+        (
+            name,
+            args,
+            call_kind(name),
+            call_title(name, args),
+            [each.path for each in call_locations(Path("/w"), name, args)],
+        )
+        for name, args, *_ in rows
+    ]
+    assert shown == rows
 
 
 async def test_the_change_that_a_call_made_is_its_content(tmp_path):
@@ -96,7 +102,9 @@ async def test_a_change_of_a_file_with_secrets_is_not_shown(tmp_path):
     calls.announce("7", "write_file", args)
     await calls.watch(writer(tmp_path)).run(args)
     assert "correcthorse" not in str(posted[-1])
-    assert "the change is not shown" in posted[-1].content[0].content.text
+    assert posted[-1].content[0].content.text == snapshot(
+        "a.txt is changed; the change is not shown, as the file has secrets"
+    )
 
 
 async def test_calls_that_a_cancelled_turn_leaves_open_end_as_failed(tmp_path):
@@ -198,5 +206,5 @@ def test_links_name_files_and_what_is_not_taken_is_refused():
     sound = AudioContentBlock(type="audio", data="aGk=", mime_type="audio/wav")
     broken = ImageContentBlock(type="image", data="%", mime_type="image/png")
     for block, images in ((image, False), (sound, True), (broken, True)):
-        with pytest.raises(RequestError, match="this prompt cannot be taken"):
+        with pytest.raises(RequestError):
             read_prompt([block], images=images)

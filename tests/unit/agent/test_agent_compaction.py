@@ -3,6 +3,7 @@
 import random  # noqa: TID251 - seeded
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.compaction import compact_messages
@@ -104,7 +105,9 @@ def test_results_that_can_be_had_again_go_before_anything_else():
     assert (after.summary, after.dropped) == ("", 0)
     results = [part for message in after.kept for part in message.parts if isinstance(part, ToolResult)]
     assert [len(part.content) > 2_000 for part in results] == [False] * 17 + [True] * 3
-    assert "call the tool again to see them" in results[0].content
+    assert results[0].content.splitlines()[-1] == snapshot(
+        "some line o ... 2527 bytes were here; call the tool again to see them"
+    )
 
 
 def test_a_summary_keeps_the_diffs_of_files_and_how_commands_ended():

@@ -9,6 +9,7 @@ from scaffold.agent.login.sealing import SealBroken, seal, unseal
 from scaffold.agent.login.tokens import UnusableGrant, decode_claims, read_grant
 from scaffold.core.errors import UsageError
 from scaffold.policy.secret.redaction import Redactor, learn_secrets
+from support.errors import error_of
 from support.login_server import ACCOUNT, EMAIL, PLAN, LoginServer, jwt
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -35,14 +36,12 @@ def test_each_login_has_secrets_of_its_own_and_never_shows_them():
     assert one.verifier not in LoginProvider("https://as").authorization_url(one)
 
 
-@pytest.mark.parametrize("url", ["http://example.com", "ftp://x", "https://user:pass@host", ""])
-def test_a_login_is_never_sent_unencrypted(url):
+def test_a_login_is_never_sent_unencrypted():
     """RA-17: another server is for tests, on this machine or with TLS."""
-    if not url:
-        assert codex_provider({"CODEX_AUTH_URL": url}).token_url == "https://auth.openai.com/oauth/token"
-        return
-    with pytest.raises(UsageError, match="CODEX_AUTH_URL"):
-        codex_provider({"CODEX_AUTH_URL": url})
+    assert codex_provider({"CODEX_AUTH_URL": ""}).token_url == "https://auth.openai.com/oauth/token"
+    for url in ("http://example.com", "ftp://x", "https://user:pass@host"):
+        with pytest.raises(UsageError, match="CODEX_AUTH_URL"):
+            codex_provider({"CODEX_AUTH_URL": url})
 
 
 def test_the_account_comes_from_the_claims_of_the_tokens():
@@ -64,16 +63,16 @@ def test_a_wrong_clock_on_either_side_changes_no_lifetime():
     assert tokens.has_expired(NOW + timedelta(seconds=600))
 
 
-@pytest.mark.parametrize("lifetime", [None, 0, -5, 1e12])
-def test_without_a_plausible_lifetime_a_token_is_used_until_it_is_refused(lifetime):
+def test_without_a_plausible_lifetime_a_token_is_used_until_it_is_refused():
     """RA-17"""
-    opaque = granted(access_token="opaque-token", expires_in=lifetime)
-    assert read_grant(opaque, NOW).expires_at is None
+    lifetimes = [None, 0, -5, 1e12]
+    grants = [granted(access_token="opaque-token", expires_in=lifetime) for lifetime in lifetimes]
+    assert [read_grant(grant, NOW).expires_at for grant in grants] == [None] * 4
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_an_answer_without_usable_tokens_is_refused_without_showing_it():
+    """RA-17"""
+    bodies = [
         b"<html>",
         b"",
         b"[]",
@@ -84,14 +83,11 @@ def test_without_a_plausible_lifetime_a_token_is_used_until_it_is_refused(lifeti
         granted(refresh_token=""),
         granted(id_token="", access_token="opaque-token"),
         b"[" * 100_000,
-    ],
-    ids=range(10),
-)
-def test_an_answer_without_usable_tokens_is_refused_without_showing_it(body):
-    """RA-17"""
-    with pytest.raises(UnusableGrant) as caught:
-        read_grant(body, NOW)
-    assert len(str(caught.value)) < 80
+    ]
+    refusals = [error_of(UnusableGrant, read_grant, body, NOW) for body in bodies]
+    assert [
+        body for body, refusal in zip(bodies, refusals, strict=True) if not refusal or len(str(refusal)) >= 80
+    ] == []
 
 
 def test_a_renewal_keeps_the_account_and_a_refresh_token_that_is_not_rotated():
@@ -100,14 +96,14 @@ def test_a_renewal_keeps_the_account_and_a_refresh_token_that_is_not_rotated():
     after = read_grant(granted(refresh_token="", id_token=""), NOW, before)
     assert (after.refresh, after.email) == (before.refresh, EMAIL)
     other = msgspec.structs.replace(before, account="another")
-    with pytest.raises(UnusableGrant, match="another account"):
+    with pytest.raises(UnusableGrant, match="account"):
         read_grant(granted(), NOW, other)
 
 
-@pytest.mark.parametrize("token", ["", "a.b", "a.b.c", "..", "a.!!.c", "a.WzFd.c", "a.bnVsbA.c"])
-def test_what_is_no_jwt_has_no_claims(token):
+def test_what_is_no_jwt_has_no_claims():
     """RA-17"""
-    assert decode_claims(token) == {}
+    tokens = ["", "a.b", "a.b.c", "..", "a.!!.c", "a.WzFd.c", "a.bnVsbA.c"]
+    assert [token for token in tokens if decode_claims(token)] == []
 
 
 def test_tokens_are_encrypted_with_a_nonce_each_and_bound_to_their_account():

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.agent.messages.text import describe_message, format_age
@@ -33,8 +32,8 @@ def test_the_completion_message_of_a_subagent_has_its_task_and_result():
 
 
 def test_an_error_comes_before_the_final_text():
-    words = describe_message(ended(status="failure", error="the budget is used up", result="so far: 3"), NOW)
-    assert words.index("| the budget is used up") < words.index("| so far: 3")
+    words = describe_message(ended(status="failure", error="no money", result="so far: 3"), NOW)
+    assert words.index("| no money") < words.index("| so far: 3")
 
 
 def test_a_long_result_says_how_to_read_the_rest():
@@ -46,8 +45,6 @@ def test_a_long_result_says_how_to_read_the_rest():
     )
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(-3, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 days")]
-)
-def test_ages_are_formatted_in_words(seconds, words):
-    assert format_age(timedelta(seconds=seconds)) == words
+def test_ages_are_formatted_in_words():
+    table = {-3: "0 s", 119: "119 s", 120: "2 min", 7_200: "2 h", 172_800: "2 days"}
+    assert {seconds: format_age(timedelta(seconds=seconds)) for seconds in table} == table

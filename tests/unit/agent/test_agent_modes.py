@@ -30,25 +30,26 @@ async def test_switching_to_the_current_mode_stores_nothing():
     assert kept == []
 
 
-@pytest.mark.parametrize("word", ["Plan", " plan "])
-def test_mode_names_are_matched_in_any_spelling(word):
-    modes = CurrentMode()
-    assert modes.switch(word) is None
-    assert modes.current == parse_mode(word) == "plan"
+def test_mode_names_are_matched_in_any_spelling():
+    for word in ("Plan", " plan "):
+        modes = CurrentMode()
+        assert modes.switch(word) is None
+        assert modes.current == parse_mode(word) == "plan"
 
 
-@pytest.mark.parametrize("word", ["", "planning", "../plan", "mode_plan"])
-def test_an_unknown_mode_is_refused_with_the_known_ones(word):
+def test_an_unknown_mode_is_refused_with_the_known_ones():
     """RA-5."""
-    modes = CurrentMode("review")
-    refusal = modes.switch(word)
-    assert refusal is not None
-    assert "default, plan, explore, debug, review" in refusal.reason
+    words = ["", "planning", "../plan", "mode_plan"]
+    modes, known = CurrentMode("review"), ", ".join(MODES)
+    for word in words:
+        refusal = modes.switch(word)
+        assert refusal is not None
+        assert known in refusal.reason
+        assert known in (argument_problems(switch_mode_tool(modes), {"mode": word}) or "")
+        with pytest.raises(UsageError) as caught:
+            parse_mode(word)
+        assert known in caught.value.fix
     assert modes.current == "review"
-    assert "one of default, plan" in (argument_problems(switch_mode_tool(modes), {"mode": word}) or "")
-    with pytest.raises(UsageError) as caught:
-        parse_mode(word)
-    assert "default, plan, explore, debug, review" in caught.value.fix
 
 
 def test_a_mode_that_cannot_be_stored_does_not_take_effect():

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.prompts import BUILT_IN_ROLES, MAX_BYTES, NON_WORKER_ROLES, system_prompt, worker_prompt
 
@@ -34,10 +35,10 @@ def test_each_built_in_role_has_its_own_prompt_on_a_common_base():
         assert "{role}" not in result
 
 
-@pytest.mark.parametrize("role", ["release_notes", "../ground", "ground", "verdict", "a/b", ""])
-def test_an_unknown_role_gets_the_generic_prompt_with_its_name(role):
+def test_an_unknown_role_gets_the_generic_prompt_with_its_name():
     """SC-6."""
-    assert f"Your role: {role}. Do the task as an expert" in system_prompt(role)
+    roles = ["release_notes", "../ground", "ground", "verdict", "a/b", ""]
+    assert [role for role in roles if f"Your role: {role}. Do" not in system_prompt(role)] == []
 
 
 def test_a_role_name_is_shortened_to_one_line():
@@ -46,17 +47,18 @@ def test_a_role_name_is_shortened_to_one_line():
     assert f"Your role: {'x' * 100}.... Do the task" in system_prompt("x" * 300)
 
 
-@pytest.mark.parametrize("role", [*REVIEWS, "security_review", "reviewer"])
-def test_a_review_prompt_asks_for_a_verdict_at_the_end(role):
+def test_a_review_prompt_asks_for_a_verdict_at_the_end():
     """SC-7."""
-    assert system_prompt(role).endswith(VERDICT)
+    roles = [*REVIEWS, "security_review", "reviewer"]
+    assert [role for role in roles if not system_prompt(role).endswith(VERDICT)] == []
 
 
 def test_a_work_prompt_states_its_limits_and_does_not_mention_verdicts():
     """AL-32."""
     text = system_prompt("implementation")
-    assert "as an item with `file_item`" in text
-    assert "in your final message, and do not change it" in text
+    assert [line for line in text.splitlines() if "file_item" in line] == snapshot(
+        ["  will not hold up - as an item with `file_item`, or report it in your final message, and do not change it."]
+    )
     assert "verdict" not in text
 
 
@@ -81,25 +83,21 @@ def test_the_first_folder_with_a_prompt_wins(folder, tmp_path):
     assert "Mind the backups." in prompt("dba", tmp_path / "missing", tmp_path)[0]
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"x" * (MAX_BYTES + 1), "it has more than 65,536 bytes"),
-        (b"caf\xe9", "it is not UTF-8"),
-        (b" \n", "it is empty"),
-    ],
-    ids=["huge", "no text", "blank"],
-)
-def test_an_unusable_prompt_file_raises_a_notice_and_the_next_one_is_used(folder, content, why):
+def test_an_unusable_prompt_file_raises_a_notice_and_the_next_one_is_used(folder):
     """SC-6: a notice, then the built-in prompt."""
-    (folder / "testing.md").write_bytes(content)
-    text, notices = prompt("testing", folder)
-    assert text == system_prompt("testing")
-    assert notices == [f"The prompt {folder}/testing.md is not used: {why}."]
-
-
-def test_a_prompt_of_exactly_the_size_limit_is_used(folder):
-    """SC-6."""
+    said = []
+    for content in (b"x" * (MAX_BYTES + 1), b"caf\xe9", b" \n"):
+        (folder / "testing.md").write_bytes(content)
+        text, notices = prompt("testing", folder)
+        assert text == system_prompt("testing")
+        said += [each.replace(str(folder), "PROMPTS") for each in notices]
+    assert said == snapshot(
+        [
+            "The prompt PROMPTS/testing.md is not used: it has more than 65,536 bytes.",
+            "The prompt PROMPTS/testing.md is not used: it is not UTF-8.",
+            "The prompt PROMPTS/testing.md is not used: it is empty.",
+        ]
+    )
     (folder / "testing.md").write_bytes(b"x" * MAX_BYTES)
     assert prompt("testing", folder)[1] == []
 
@@ -125,21 +123,20 @@ def test_only_regular_files_inside_the_folder_are_read(folder, tmp_path, odd):
     assert len(notices) == (0 if odd == "link to nothing" else 1)
 
 
-@pytest.mark.parametrize("role", ["../secret", "", ".hidden", "a/b", "x" * 300, "ü" * 51, "a\0b", "a\nb", "caf\udce9"])
-def test_a_role_name_cannot_lead_out_of_the_folder(folder, role):
+def test_a_role_name_cannot_lead_out_of_the_folder(folder):
     """SC-6: a role whose name cannot be a file name gets a built-in prompt, without a notice."""
+    roles = ["../secret", "", ".hidden", "a/b", "x" * 300, "ü" * 51, "a\0b", "a\nb", "caf\udce9"]
     (folder.parent / "secret.md").write_text("the secret")
     (folder / ".hidden.md").write_text("the secret")
-    text, notices = prompt(role, folder)
-    assert "the secret" not in text
-    assert "as an expert in this role" in text
-    assert notices == []
+    found = {role: prompt(role, folder) for role in roles}
+    assert {role for role, (text, _) in found.items() if "the secret" in text or "Your role: " not in text} == set()
+    assert [notices for _, notices in found.values()] == [[]] * len(roles)
 
 
-@pytest.mark.parametrize("role", sorted(NON_WORKER_ROLES))
-def test_planners_do_not_get_the_rules_of_workers_and_can_be_overridden(folder, role):
+def test_planners_do_not_get_the_rules_of_workers_and_can_be_overridden(folder):
     """SC-6: planner and supervisor are overridden the same way; an action of that role is a worker like any other."""
-    assert GROUND not in system_prompt(role)
-    (folder / f"{role}.md").write_text("Lead well.")
-    assert prompt(role, folder)[0] == "Lead well."
-    assert worker_prompt(role, reviews=False).startswith(GROUND)
+    for role in NON_WORKER_ROLES:
+        assert GROUND not in system_prompt(role)
+        (folder / f"{role}.md").write_text("Lead well.")
+        assert prompt(role, folder)[0] == "Lead well."
+        assert worker_prompt(role, reviews=False).startswith(GROUND)

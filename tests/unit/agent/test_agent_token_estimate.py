@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
 from scaffold.agent.context.token_estimate import TokenEstimate, initial_estimate
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
@@ -44,7 +42,7 @@ def test_sizes_convert_to_tokens_and_back():
     assert tripled.tokens(tripled.room(600)) == 600
 
 
-@pytest.mark.parametrize(("input_tokens", "scale"), [(0, 1.0), (1, 0.25), (10_000_000, 4.0), (2_000, 2.0)])
-def test_an_implausible_usage_corrects_the_estimate_only_up_to_a_limit(input_tokens, scale):
+def test_an_implausible_usage_corrects_the_estimate_only_up_to_a_limit():
     """A cassette may say anything, or nothing."""
-    assert TokenEstimate(0).corrected(4_000, input_tokens).scale == scale
+    table = {0: 1.0, 1: 0.25, 10_000_000: 4.0, 2_000: 2.0}
+    assert {input_tokens: TokenEstimate(0).corrected(4_000, input_tokens).scale for input_tokens in table} == table

@@ -219,7 +219,8 @@ async def test_a_null_inside_a_list_counts_as_omitted():
     good = await Toolbox([edit]).result(ToolCall("1", "edit", {"entries": entries[:1]}))
     wrong = await Toolbox([edit]).result(ToolCall("2", "edit", {"entries": entries}))
     assert (good.failed, changed) == (False, [{"entries": [{"line": 1}]}])
-    assert "`entries[1].line` must be an integer, not None; `entries[2]` must be an object" in wrong.content
+    assert "`entries[1].line`" in wrong.content
+    assert "`entries[2]`" in wrong.content
 
 
 @pytest.mark.parametrize("category", ["shell", "file_read"])

@@ -2,7 +2,6 @@ import asyncio
 
 import msgspec
 import pytest
-from inline_snapshot import snapshot
 
 from fakes import (
     CALLER,
@@ -268,9 +267,9 @@ async def test_images_and_unusual_characters_are_encoded_for_the_model():
     """RA-20."""
     picture = Image("image/png", b"png")
     model, journal = RecordingModel(cassette_model(CassetteEntry(text="a cat"))), JournalList()
-    await agent(model, journal=journal).turn((Text("what is caf\udce9?"), picture))
-    assert model.requests[0].messages == (UserMessage((Text("what is caf\\udce9?"), picture)),)
-    assert journal.entries[0] == snapshot({"type": "prompt", "text": "what is caf\\udce9?"})
+    await agent(model, journal=journal).turn((Text("caf\udce9"), picture))
+    assert model.requests[0].messages == (UserMessage((Text("caf\\udce9"), picture)),)
+    assert journal.entries[0] == {"type": "prompt", "text": "caf\\udce9"}
 
 
 async def test_base_prompt_context_and_tools_are_the_same_bytes_in_every_request():
@@ -345,7 +344,7 @@ async def test_repeatedly_truncated_replies_end_the_turn():
         ScriptedModel(cut, cut, text_reply(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
     )
     worker = agent(model, ECHO)
-    with pytest.raises(ModelError, match="3 replies in a row were cut off"):
+    with pytest.raises(ModelError):
         await worker.turn("go")
     assert len(model.requests) == 6
     assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF),))

@@ -20,6 +20,7 @@ from first_hour.packages import packages
 from first_hour.recorder import HANGS, PIPE, Record, record
 from first_hour.steps import before_identity, of_pages, set_up, work
 
+TRACEBACK = "Traceback (most recent call last):"
 WIDE = "a sentence that is too long for a terminal of forty columns"
 
 
@@ -27,59 +28,58 @@ def typed(raw, *, columns=PIPE, code=0):
     return Record(command="scaffold status", columns=columns, code=code, raw=raw, seconds=0.1)
 
 
-@pytest.mark.parametrize(
-    ("raw", "is_wrong"),
-    [
+def test_lines_that_do_not_fit_are_found():
+    """Colors do not count, a redrawn line is a line, and a word or a command to copy may be wider."""
+    rows = [
         (f"{WIDE}\r\n", True),
         (f"\x1b[32m{WIDE[:30]}\x1b[0m\r\n", False),
         (f"{WIDE[:30]}\r\x1b[2K{WIDE[:30]}", False),
         (f"\x1b[2K{WIDE}\x1b[1A", True),
         ("   scaffold run --plan plan.yaml --yes --detach --agents 4\r\n", False),
         (f"/{'x' * 60}\r\n", False),
-    ],
-)
-def test_lines_that_do_not_fit_are_found(raw, is_wrong):
-    """Colors do not count, a redrawn line is a line, and a word or a command to copy may be wider."""
-    assert bool(wide_lines(typed(raw, columns=40))) is is_wrong
-    assert wide_lines(typed(raw)) == [], "a pipe has no width"
+    ]
+    assert [(raw, bool(wide_lines(typed(raw, columns=40)))) for raw, _ in rows] == rows
+    assert [raw for raw, _ in rows if wide_lines(typed(raw))] == [], "a pipe has no width"
 
 
 def test_what_a_pipe_must_not_have_is_found():
     assert escapes(typed("\x1b[32mgreen\x1b[0m\n")) != []
     assert escapes(typed("over\rwritten\n")) == [], "it is a character of text files"
-    assert cuts(typed("the reason is that th…\n")) != []
+    assert cuts(typed("the re…\n")) != []
     assert (escapes(typed("plain\n")), cuts(typed("plain\n"))) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("terminal", "pipe", "is_wrong"),
-    [
-        ("one two\r\n  three 3 s\r\n", "one two three 14 s\n", False),
-        ("one t…\r\nnext\r\n", "one two three\nnext\n", False),
-        ("one three\r\n", "one two three\n", True),
-        ("one two three four\r\n", "one two three\n", True),
-    ],
-)
-def test_text_that_only_one_of_two_places_has_is_found(terminal, pipe, is_wrong):
+def test_text_that_only_one_of_two_places_has_is_found():
     """White space and numbers do not count; the mark of a cut stands for what the pipe has there."""
-    assert bool(difference(typed(terminal, columns=40), typed(pipe))) is is_wrong
+    table = {
+        ("one two\r\n  three 3 s\r\n", "one two three 14 s\n"): False,
+        ("one t…\r\nnext\r\n", "one two three\nnext\n"): False,
+        ("one three\r\n", "one two three\n"): True,
+        ("one two three four\r\n", "one two three\n"): True,
+    }
+    assert {
+        (terminal, pipe): bool(difference(typed(terminal, columns=40), typed(pipe))) for terminal, pipe in table
+    } == table
 
 
 def test_an_exit_code_that_was_not_promised_is_found():
     assert wrong_code(typed("", code=1), frozenset({0})) != []
-    assert wrong_code(typed("", code=HANGS), frozenset({0})) == snapshot(["it did not end"])
+    assert wrong_code(typed("", code=HANGS), frozenset({0})) != []
     assert wrong_code(typed("", code=3), frozenset({0, 3})) == []
-    assert tracebacks(typed("Traceback (most recent call last):\n")) != []
+    assert tracebacks(typed(f"{TRACEBACK}\n")) != []
 
 
 def test_names_of_what_is_not_there_are_found(tmp_path):
     (tmp_path / "there").touch()
     text = f"see {tmp_path}/there and {tmp_path}/gone.\n"
-    assert missing_paths(typed(text), tmp_path, tmp_path) == [f"there is no {tmp_path}/gone"]
-    assert unknown_commands(typed("Next\n  scaffold status abcd  look\nor `scaffold resume ID`\n")) == []
-    assert unknown_commands(typed("Next\n  scaffold statsu abcd  look\n")) != []
-    assert unknown_commands(typed("Next\n  scaffold retry && scaffold resume      try again\n")) == []
-    assert unknown_commands(typed("try `scaffold run --tire quick`\n")) != []
+    (missing,) = missing_paths(typed(text), tmp_path, tmp_path)
+    assert f"{tmp_path}/gone" in missing
+    known = [
+        "Next\n  scaffold status abcd  look\nor `scaffold resume ID`\n",
+        "Next\n  scaffold retry && scaffold resume      try again\n",
+    ]
+    unknown = ["Next\n  scaffold statsu abcd  look\n", "try `scaffold run --tire quick`\n"]
+    assert [text for text in [*known, *unknown] if unknown_commands(typed(text))] == unknown
 
 
 @pytest.mark.parametrize("columns", [40, PIPE])

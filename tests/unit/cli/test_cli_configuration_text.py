@@ -7,6 +7,7 @@ from typing import get_args
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
@@ -56,12 +57,24 @@ def test_what_can_judge_is_set_and_everything_else_is_a_comment():
     """AL-28: a comment says where each command comes from, and what it gave."""
     text = configuration_text(DETECTED, tried(DETECTED, {"test", "typecheck"}))
     assert settings_of(text) == {"setup": ("uv sync --locked",), "quality_gates.test": "python -m pytest -q"}
-    assert "  # tox.ini:7 runs `pytest`\n  # passes: as it is\n  test: python -m pytest -q\n" in text
-    assert "  # cannot judge here: as it is\n  # lint: ruff check .\n" in text
-    assert (
-        "  # only warns: no check of the project's own set-up runs it\n  # passes: as it is\n  # typecheck: mypy\n"
-        in text
-    )
+    assert text.removeprefix(HEADER) == snapshot("""\
+
+# Commands found here that prepare a checkout; they run once you trust this folder. `off` for none.
+setup:
+  # uv.lock is locked
+  - uv sync --locked
+
+# Checks found here. A command of yours, or `off`, replaces one; it then counts in any case.
+quality_gates:
+  # tox.ini:7 runs `pytest`
+  # passes: as it is
+  test: python -m pytest -q
+  # cannot judge here: as it is
+  # lint: ruff check .
+  # only warns: no check of the project's own set-up runs it
+  # passes: as it is
+  # typecheck: mypy
+""")
 
 
 def test_without_a_trial_all_of_it_is_comments_that_can_be_switched_on():

@@ -70,12 +70,9 @@ def test_sentences_have_shorter_lines_than_a_wide_terminal_and_data_have_not():
 
 
 def test_text_that_only_introduces_something_is_cut():
-    assert Layout(40).cut("a request of many words that goes on\nand on", 10) == snapshot(
-        "a request of many w… (+1 line)"
-    )
-    assert Layout().cut("a request of many words that goes on\nand on") == snapshot(
-        "a request of many words that goes on (+1 line)"
-    )
+    text = "a request of many words that goes on\nand on"
+    assert Layout(40).cut(text, 10) == snapshot("a request of many w… (+1 line)")
+    assert Layout().cut(text) == snapshot("a request of many words that goes on (+1 line)")
 
 
 def test_lines_keep_their_indentation():

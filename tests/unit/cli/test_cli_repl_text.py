@@ -108,13 +108,13 @@ def test_a_wide_status_line_shows_everything():
         assert part in shown
 
 
-@pytest.mark.parametrize("width", [0, 1, 5, 20, 40, 80])
-def test_a_status_line_fits_and_keeps_what_matters_most(width):
+def test_a_status_line_fits_and_keeps_what_matters_most():
     """RA-18: narrow terminals lose the least important."""
-    shown = status_text(width, activity="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
-    assert len(shown) <= width
-    assert width < 20 or "running shell" in shown
-    assert width < 40 or ("1 agent" in shown and "$0.50" in shown)
+    for width in (0, 1, 5, 20, 40, 80):
+        shown = status_text(width, activity="running shell", busy_s=3.0, agents=1, cost_usd=0.5)
+        assert len(shown) <= width
+        assert width < 20 or "running shell" in shown
+        assert width < 40 or ("1 agent" in shown and "$0.50" in shown)
 
 
 def test_an_idle_status_line_is_not_busy_and_shows_an_unknown_cost():
@@ -140,16 +140,14 @@ def test_a_plain_terminal_gets_words_instead_of_symbols():
     assert drawn.error("no", "do") == "error: no\n  do"
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"), [(0, "0"), (999, "999"), (1_000, "1.0k"), (99_960, "100k"), (1_250_000, "1.2M")]
-)
-def test_token_counts_are_abbreviated(count, shown):
-    assert format_tokens(count) == shown
+def test_token_counts_are_abbreviated():
+    table = {0: "0", 999: "999", 1_000: "1.0k", 99_960: "100k", 1_250_000: "1.2M"}
+    assert {count: format_tokens(count) for count in table} == table
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_no_escape_sequence_of_a_model_reaches_the_terminal():
+    """RA-18: every control character is shown instead."""
+    texts = [
         "\x1b]0;owned\x07",
         "\x1b[2J\x1b[H",
         "&#27;[31m &#x202e; &amp;",
@@ -157,13 +155,15 @@ def test_token_counts_are_abbreviated(count, shown):
         "[x](http://a/\x1b[31m)",
         "```\x1b[31m\n\x9b31m\n```",
         "| \x1b[5m |\n|---|\n| \x9b5m |",
-    ],
-)
-@pytest.mark.parametrize("draw", ["markdown", "thinking", "user_message", "words"])
-def test_no_escape_sequence_of_a_model_reaches_the_terminal(words, draw):
-    """RA-18: every control character is shown instead."""
-    drawn = plain(getattr(RENDERER, draw)(words))
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", drawn)
+    ]
+    drawn = {
+        (draw, text): plain(getattr(RENDERER, draw)(text))
+        for draw in ("markdown", "thinking", "user_message", "words")
+        for text in texts
+    }
+    assert {
+        each for each, text in drawn.items() if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+    } == set()
 
 
 def test_the_only_escapes_in_drawn_output_are_colours():
@@ -189,12 +189,12 @@ def test_without_colours_a_plain_terminal_gets_no_escape_sequence():
     assert "\x1b" not in Renderer(width=60, plain=True).markdown(text)
 
 
-@pytest.mark.parametrize("width", [20, 40, 200])
-def test_every_line_of_a_call_fits(width):
-    renderer = Renderer(width=width, plain=True)
-    call = renderer.result("shell", {"command": "x" * 300, "timeout_s": 5}, "exit code 0\n" + "漢" * 300, failed=False)
-    assert all(len(line) <= width for line in call.split("\n"))
-    assert len(call.split("\n")) == 2
+def test_every_line_of_a_call_fits():
+    for width in (20, 40, 200):
+        renderer, args = Renderer(width=width, plain=True), {"command": "x" * 300, "timeout_s": 5}
+        lines = renderer.result("shell", args, "exit code 0\n" + "漢" * 300, failed=False).split("\n")
+        assert all(len(line) <= width for line in lines)
+        assert len(lines) == 2
 
 
 def test_a_very_long_line_of_the_user_is_shown_by_its_beginning():
@@ -220,10 +220,14 @@ def test_a_call_is_shown_by_its_subject():
 def test_a_question_shows_exactly_what_is_asked():
     """RA-13: the agent, the subject with control characters escaped, the whole command however long."""
     question = ApprovalQuestion(tool="shell", category="shell", subject="echo \x1b[8mhidden\nrm -rf x", agent="sub-1")
-    drawn = plain(format_question(question, "", RENDERER))
-    assert "sub-1 asks to use shell (shell)" in drawn
-    assert "│ echo \\x1b[8mhidden" in drawn
-    assert "│ rm -rf x" in drawn
+    assert plain(format_question(question, "", RENDERER)).splitlines() == snapshot(
+        [
+            "? sub-1 asks to use shell (shell)",
+            "  │ echo \\x1b[8mhidden",
+            "  │ rm -rf x",
+            '  "don\'t ask again" allows: exactly this',
+        ]
+    )
 
 
 @pytest.mark.parametrize("is_plain", [True, False])
@@ -278,30 +282,18 @@ def test_a_question_about_a_file_shows_the_change():
     assert '  so\n  "don\'t ask again" allows: write_file:a.py\n' in drawn
 
 
-@pytest.mark.parametrize(
-    "char",
-    [
-        "\u200b",
-        "\u200d",
-        "\u2060",
-        "\ufeff",
-        "\u202e",
-        "\u2066",
-        "\u061c",
-        "\u00ad",
-        "\u3164",
-        "\U000e0041",
-        "\U000e0101",
-    ],
-)
-def test_invisible_characters_are_spelled_out_in_a_question(char):
+def test_invisible_characters_are_spelled_out_in_a_question():
     """RA-13: zero-width characters, tag characters, marks that reverse the text direction."""
-    question = ApprovalQuestion(
-        tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
-    )
-    drawn = plain(format_question(question, f"the call{char}", RENDERER))
-    assert char not in drawn
-    assert drawn.count(f"\\x{ord(char):02x}") == 4
+    characters = "\u200b\u200d\u2060\ufeff\u202e\u2066\u061c\u00ad\u3164\U000e0041\U000e0101"
+
+    def drawn(char):
+        question = ApprovalQuestion(
+            tool="shell", category="shell", subject=f"ls{char} x", why=f"so{char}", always=f"shell:ls{char}"
+        )
+        return plain(format_question(question, f"the call{char}", RENDERER))
+
+    spelled = {char: (drawn(char).count(char), drawn(char).count(f"\\x{ord(char):02x}")) for char in characters}
+    assert spelled == dict.fromkeys(characters, (0, 4))
 
 
 def test_a_joiner_of_a_script_is_marked_in_a_question():

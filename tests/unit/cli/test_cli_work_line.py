@@ -16,13 +16,13 @@ from scaffold.host.clock import FakeClock
 WORK = Activity(label="set-up", command="npm ci --no-audit --no-fund --prefer-offline")
 
 
-@pytest.mark.parametrize("columns", [40, 60, 200])
-def test_the_row_fits_and_keeps_its_times(columns):
+def test_the_row_fits_and_keeps_its_times():
     """AL-26."""
-    row = click.unstyle(work_row(WORK, 125.0, 70.0, Layout(columns)))
-    assert cell_len(row) <= columns
-    assert row.startswith("  ▶ set-up: np")
-    assert row.endswith("  2 m 05 s, last 1 m 10 s")
+    for columns in (40, 60, 200):
+        row = click.unstyle(work_row(WORK, 125.0, 70.0, Layout(columns)))
+        assert cell_len(row) <= columns
+        assert row.startswith("  ▶ set-up: np")
+        assert row.endswith("  2 m 05 s, last 1 m 10 s")
 
 
 @pytest.mark.parametrize(

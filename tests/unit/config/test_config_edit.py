@@ -32,43 +32,44 @@ model: null
 """
 
 
-@pytest.mark.parametrize(
-    ("before", "key", "setting", "after"),
-    [
-        ("", "model", "codex:a", 'model: "codex:a"\n'),
-        ("# nothing yet\n", "model", "codex:a", '# nothing yet\nmodel: "codex:a"\n'),
-        ("tier: scout", "model", "codex:a", 'tier: scout\nmodel: "codex:a"\n'),
-        ("---\n# why\ntier: 'scout' # so\n", "tier", "quick", '---\n# why\ntier: "quick" # so\n'),
-        ("{tier: scout, agents: 3}\n", "agents", 4, "{tier: scout, agents: 4}\n"),
-        ("model: # none yet\nidle_s: ~\n", "model", "codex:a", 'model: "codex:a" # none yet\nidle_s: ~\n'),
-        ("budget_usd: 1 # x\n", "budget_usd", None, "budget_usd: null # x\n"),
-        ("model: codex:a # mine\r\n", "model", "codex:b", 'model: "codex:b" # mine\r\n'),
-        ("", "tiers.scout.agents", 4, "tiers:\n  scout:\n    agents: 4\n"),
-        ("sandbox:\n  # mode: off\ntier: scout\n", "sandbox.mode", "off",
-         'sandbox:\n  mode: "off"\n  # mode: off\ntier: scout\n'),
+def test_a_value_goes_where_it_belongs():
+    table = {
+        ("", "model", "codex:a"): 'model: "codex:a"\n',
+        ("# nothing yet\n", "model", "codex:a"): '# nothing yet\nmodel: "codex:a"\n',
+        ("tier: scout", "model", "codex:a"): 'tier: scout\nmodel: "codex:a"\n',
+        ("---\n# why\ntier: 'scout' # so\n", "tier", "quick"): '---\n# why\ntier: "quick" # so\n',
+        ("{tier: scout, agents: 3}\n", "agents", 4): "{tier: scout, agents: 4}\n",
+        ("model: # none yet\nidle_s: ~\n", "model", "codex:a"): 'model: "codex:a" # none yet\nidle_s: ~\n',
+        ("budget_usd: 1 # x\n", "budget_usd", None): "budget_usd: null # x\n",
+        ("model: codex:a # mine\r\n", "model", "codex:b"): 'model: "codex:b" # mine\r\n',
+        ("", "tiers.scout.agents", 4): "tiers:\n  scout:\n    agents: 4\n",
+        (
+            "sandbox:\n  # mode: off\ntier: scout\n",
+            "sandbox.mode",
+            "off",
+        ): 'sandbox:\n  mode: "off"\n  # mode: off\ntier: scout\n',
         (
             "tiers:\n    # four spaces\n    scout:\n        agents: 2\n",
             "tiers.quick.agents",
             4,
-            "tiers:\n    quick:\n        agents: 4\n    # four spaces\n    scout:\n        agents: 2\n",
+        ): "tiers:\n    quick:\n        agents: 4\n    # four spaces\n    scout:\n        agents: 2\n",
+        ("", "environment", ("A", "B")): 'environment: ["A", "B"]\n',
+        ("environment: [A, B] # of [mine]\n", "environment", ("C",)): 'environment: ["C"]  # of [mine]\n',
+        ("environment: ['A', \"B\"]\n", "environment", ()): "environment: []\n",
+        ("environment:\r\n- A\r\n- B # two", "environment", ("B",)): "environment:\r\n- B # two\r\n",
+        ("environment: # e\n  - A\n# why\n", "environment", ()): "environment: [] # e\n# why\n",
+        (FILE, "environment", ("A", "C")): FILE.replace('"B"', '"C"'),
+        (FILE, "environment", ("B", "C")): FILE.replace(
+            "  - 'A' # one\n  # between\n  - \"B\"\n", '  - "B"\n  - "C"\n  # between\n'
         ),
-        ("", "environment", ("A", "B"), 'environment: ["A", "B"]\n'),
-        ("environment: [A, B] # of [mine]\n", "environment", ("C",), 'environment: ["C"]  # of [mine]\n'),
-        ("environment: ['A', \"B\"]\n", "environment", (), "environment: []\n"),
-        ("environment:\r\n- A\r\n- B # two", "environment", ("B",), "environment:\r\n- B # two\r\n"),
-        ("environment: # e\n  - A\n# why\n", "environment", (), "environment: [] # e\n# why\n"),
-        (FILE, "environment", ("A", "C"), FILE.replace('"B"', '"C"')),
-        (FILE, "environment", ("B", "C"),
-         FILE.replace("  - 'A' # one\n  # between\n  - \"B\"\n", '  - "B"\n  - "C"\n  # between\n')),
-        (FILE, "environment", (),
-         FILE.replace("environment:", "environment: []").replace("  - 'A' # one\n", "").replace('  - "B"\n', "")),
-        ("setup: []\n# why\nenvironment:\n  - A\n", "environment", (), "setup: []\n# why\nenvironment: []\n"),
-        (FILE, "tiers.scout.iterations", 4, FILE.replace("# s\n", "# s\n    iterations: 4\n")),
-        (FILE, "replans", 4, f"{FILE}replans: 4\n"),
-    ],
-)  # fmt: skip
-def test_a_value_goes_where_it_belongs(before, key, setting, after):
-    assert with_setting(before, key, setting) == after
+        (FILE, "environment", ()): FILE.replace("environment:", "environment: []")
+        .replace("  - 'A' # one\n", "")
+        .replace('  - "B"\n', ""),
+        ("setup: []\n# why\nenvironment:\n  - A\n", "environment", ()): "setup: []\n# why\nenvironment: []\n",
+        (FILE, "tiers.scout.iterations", 4): FILE.replace("# s\n", "# s\n    iterations: 4\n"),
+        (FILE, "replans", 4): f"{FILE}replans: 4\n",
+    }
+    assert {(before, key, setting): with_setting(before, key, setting) for before, key, setting in table} == table
 
 
 @pytest.mark.parametrize("text", ["environment: [ # x\n  A, # one\n  B]\n", "tiers: &t {scout: {agents: 3}}\nx: *t\n"])

@@ -2,7 +2,6 @@
 
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
@@ -13,6 +12,8 @@ from scaffold.config.settings import default_values, merge_local_settings, merge
 from scaffold.core.run_settings import NetworkMode, SandboxMode
 from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
 
+HELD = "it is `{}` already, and a project cannot loosen it"
+MOST = "a project cannot raise it beyond {}"
 SANDBOX_MODES = get_args(SandboxMode)
 NETWORKS = get_args(NetworkMode)
 """From strict to loose."""
@@ -33,9 +34,9 @@ def becomes(merge, held, wanted):
     return values[name].value, [each.reason for each in ignored]
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "value"),
-    [
+def test_a_stricter_value_takes_effect():
+    """RA-13."""
+    rows = [
         ({}, {"approvals__shell": "deny"}, "deny"),
         ({}, {"approvals__python": "ask"}, "ask"),
         ({"approvals__shell": "allow"}, {"approvals__shell": "ask"}, "ask"),
@@ -56,38 +57,35 @@ def becomes(merge, held, wanted):
         ({"collisions": "off"}, {"collisions": "on"}, "on"),
         ({}, {"tiers__scout__agents": 1}, 1),
         ({}, {"inbox__wait_s": 60}, 60),
-    ],
-)
-def test_a_stricter_value_takes_effect(held, wanted, value):
+    ]
+    found = [(held, wanted, becomes(merge_project_settings, user(**held), asked(**wanted))) for held, wanted, _ in rows]
+    assert found == [(held, wanted, (value, [])) for held, wanted, value in rows]
+
+
+def test_a_looser_value_is_ignored_with_the_reason():
     """RA-13."""
-    assert becomes(merge_project_settings, user(**held), asked(**wanted)) == (value, [])
-
-
-@pytest.mark.parametrize(
-    ("held", "wanted", "reason"),
-    [
-        ({}, {"approvals__shell": "allow"}, "it is `ask` already, and a project cannot loosen it"),
-        ({"approvals__mcp": "deny"}, {"approvals__mcp": "ask"}, "it is `deny` already, and a project cannot loosen it"),
-        ({"budget_usd": 2}, {"budget_usd": 3}, "a project cannot raise it beyond 2"),
-        ({}, {"agents": 4}, "a project cannot raise it beyond 3"),
-        ({"agents": 2}, {"agents": 3}, "a project cannot raise it beyond 2"),
-        ({}, {"collisions": "off"}, "it is `on` already, and a project cannot loosen it"),
-        ({}, {"max_subagents": 6}, "a project cannot raise it beyond 5"),
-        ({}, {"sandbox__mode": "off"}, "it is `auto` already, and a project cannot loosen it"),
-        ({}, {"sandbox__network": "hosts"}, "it is `loopback` already, and a project cannot loosen it"),
-        ({}, {"sandbox__memory_gb": 64}, "a project cannot raise it beyond 16"),
+    rows = [
+        ({}, {"approvals__shell": "allow"}, HELD.format("ask")),
+        ({"approvals__mcp": "deny"}, {"approvals__mcp": "ask"}, HELD.format("deny")),
+        ({"budget_usd": 2}, {"budget_usd": 3}, MOST.format(2)),
+        ({}, {"agents": 4}, MOST.format(3)),
+        ({"agents": 2}, {"agents": 3}, MOST.format(2)),
+        ({}, {"collisions": "off"}, HELD.format("on")),
+        ({}, {"max_subagents": 6}, MOST.format(5)),
+        ({}, {"sandbox__mode": "off"}, HELD.format("auto")),
+        ({}, {"sandbox__network": "hosts"}, HELD.format("loopback")),
+        ({}, {"sandbox__memory_gb": 64}, MOST.format(16)),
         ({}, {"permissions__allow": ("shell:rm",)}, ONLY_YOURS),
         ({}, {"environment": ("ANTHROPIC_API_KEY",)}, ONLY_YOURS),
         ({}, {"models__embedding": "local:x@http://evil.example/v1"}, ONLY_YOURS),
         ({}, {"model": "local:x@http://evil.example/v1"}, NO_ADDRESSES),
         ({}, {"models__small": "local:x@http://evil.example/v1"}, NO_ADDRESSES),
-    ],
-)
-def test_a_looser_value_is_ignored_with_the_reason(held, wanted, reason):
-    """RA-13."""
-    before = user(**held)
-    (name,) = asked(**wanted)
-    assert becomes(merge_project_settings, before, asked(**wanted)) == (before[name].value, [reason])
+    ]
+    found = [(held, wanted, becomes(merge_project_settings, user(**held), asked(**wanted))) for held, wanted, _ in rows]
+    kept = [user(**held)[next(iter(asked(**wanted)))].value for held, wanted, _ in rows]
+    assert found == [
+        (held, wanted, (value, [reason])) for (held, wanted, reason), value in zip(rows, kept, strict=True)
+    ]
 
 
 def test_only_hosts_that_the_user_allows_are_kept():

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from scaffold.config.table import SETTINGS
 from scaffold.config.tier_files import built_in_values
 from scaffold.config.tier_settings import BUILT_IN_TIERS, FIELDS
@@ -36,22 +34,18 @@ def default_text(setting):
     return f"`{setting.default}`" if isinstance(setting.default, str) else str(setting.default)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_each_settings_row_says_what_the_table_says(name):
+def test_each_settings_row_says_what_the_table_says_and_there_is_no_other():
     """AL-28."""
-    setting = SETTINGS[name]
-    assert documented()[page_name(name)] == (setting.purpose, default_text(setting), setting.project.allows)
+    rows = documented()
+    assert set(rows) == set(map(page_name, SETTINGS))
+    assert {name: rows[page_name(name)] for name in SETTINGS} == {
+        name: (setting.purpose, default_text(setting), setting.project.allows) for name, setting in SETTINGS.items()
+    }
 
 
-def test_the_page_documents_no_setting_that_does_not_exist():
-    """AL-28."""
-    assert set(documented()) == set(map(page_name, SETTINGS))
-
-
-@pytest.mark.parametrize("name", [name for name, setting in SETTINGS.items() if setting.default is not None])
-def test_each_default_passes_its_own_parser(name):
-    setting = SETTINGS[name]
-    assert setting.parse(setting.default) == setting.default
+def test_each_default_passes_its_own_parser():
+    defaults = {name: setting.default for name, setting in SETTINGS.items() if setting.default is not None}
+    assert {name: SETTINGS[name].parse(default) for name, default in defaults.items()} == defaults
 
 
 def test_each_field_of_a_tier_is_a_setting_with_a_value_in_its_file():
@@ -66,11 +60,5 @@ def test_each_field_of_a_tier_is_a_setting_with_a_value_in_its_file():
     assert rows - set(built_in_values()) == optional - given
 
 
-@pytest.mark.parametrize("name", ACTIVE_FILES)
-def test_every_file_that_needs_trust_is_listed(name):
-    assert f"`{name}`" in PAGE
-
-
-@pytest.mark.parametrize("name", sorted(NEVER_INHERITED))
-def test_every_variable_that_is_never_inherited_is_listed(name):
-    assert f"`{name}`" in PAGE
+def test_files_that_need_trust_and_variables_that_are_never_inherited_are_listed():
+    assert [name for name in (*ACTIVE_FILES, *NEVER_INHERITED) if f"`{name}`" not in PAGE] == []

@@ -1,6 +1,7 @@
 """The models of a run: by tier, by role and by the type of a task."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.config.file import SettingValue
 from scaffold.config.role_models import run_models
@@ -108,8 +109,9 @@ def test_a_size_that_is_not_configured_is_replaced_by_the_next_one_which_is_said
 
 
 def test_without_any_model_the_error_says_how_to_choose_one():
-    with pytest.raises(UsageError, match="no model is configured") as caught:
+    with pytest.raises(UsageError) as caught:
         resolved()
+    assert caught.value.what == snapshot("no model is configured")
     assert "--model anthropic:NAME" in caught.value.fix
 
 

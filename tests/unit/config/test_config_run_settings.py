@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import make_settings, with_settings
@@ -15,8 +16,15 @@ from scaffold.core.errors import UsageError
 from scaffold.core.gates import TaggedTests
 from scaffold.core.run_settings import BUILDER
 from scaffold.policy.trust import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
+from support.errors import error_of
 
 TAGS = SETTINGS["quality_gates.tags"].parse
+
+
+@pytest.fixture
+def keys(monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "x")
 
 
 def with_user(**own):
@@ -31,11 +39,11 @@ def test_each_line_of_tags_is_a_path_and_its_tags():
     assert found == (TaggedTests(path="src/auth", tags=("auth", "log-in")), TaggedTests(path="**/*.sql", tags=("db",)))
 
 
-@pytest.mark.parametrize("line", ["", "src", "@auth", "src auth", "/etc @x", "../x @y", "src @", "src @a b", "a @b\0"])
-def test_an_invalid_tags_line_is_refused_with_an_example(line):
+def test_an_invalid_tags_line_is_refused_with_an_example():
     """AL-11: the error says what a line looks like."""
-    with pytest.raises(ValueError, match="such as `src/auth @auth`"):
-        TAGS([line])
+    lines = ["", "src", "@auth", "src auth", "/etc @x", "../x @y", "src @", "src @a b", "a @b\0"]
+    refused = [str(error_of(ValueError, TAGS, [line])) for line in lines]
+    assert [line for line, said in zip(lines, refused, strict=True) if "`src/auth @auth`" not in said] == []
 
 
 def test_tags_are_a_list():
@@ -68,9 +76,9 @@ def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, want
     assert found.tier == settings.tier()
 
 
-@pytest.mark.parametrize(
-    ("own", "expected"),
-    [
+def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(keys):
+    """AL-23: another size, but of the provider the run uses anyway, unless the user names one."""
+    rows = [
         ({}, "anthropic:claude-sonnet-4-5"),
         ({"models__large": "anthropic:claude-opus-4-1"}, "anthropic:claude-opus-4-1"),
         ({"models__large": "anthropic:claude-sonnet-4-5", "models__small": "anthropic:x"}, "anthropic:x"),
@@ -81,36 +89,26 @@ def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, want
         ({"tier": "scout"}, None),
         ({"tier": "quick"}, None),
         ({"tier": "architect"}, "anthropic:claude-sonnet-4-5"),
-    ],
-)
-def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(own, expected, monkeypatch):
-    """AL-23: another size, but of the provider the run uses anyway, unless the user names one."""
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, "x")
+    ]
     run = make_settings(model="anthropic:claude-sonnet-4-5", planner=True)
-    reviewer = with_tier(run, with_user(**own)).planning.reviewer
-    assert (reviewer and reviewer.model.name) == expected
+    reviewers = [(own, with_tier(run, with_user(**own)).planning.reviewer) for own, _ in rows]
+    assert [(own, reviewer and reviewer.model.name) for own, reviewer in reviewers] == rows
 
 
-@pytest.mark.parametrize(
-    ("own", "expected"),
-    [
+def test_attempts_with_another_approach_have_another_model_only_if_one_is_named(keys):
+    """AL-19: the user pays for it."""
+    rows = [
         ({}, None),
         ({"models__large": "anthropic:claude-opus-4-1"}, None),
         ({"models__large": "anthropic:claude-opus-4-1", "other_approach__model": "large"}, "anthropic:claude-opus-4-1"),
         ({"models__large": "anthropic:claude-opus-4-1", "other_approach__model": "auto"}, "anthropic:claude-opus-4-1"),
         ({"other_approach__model": "openai:gpt-5"}, "openai:gpt-5"),
         ({"other_approach__model": "off"}, None),
-    ],
-)
-def test_attempts_with_another_approach_have_another_model_only_if_one_is_named(own, expected, monkeypatch):
-    """AL-19: the user pays for it."""
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, "x")
+    ]
     run = make_settings(model="anthropic:claude-sonnet-4-5")
-    found = failure_settings(with_user(**own), run.model)
-    assert (found.other_model and found.other_model.name) == expected
-    assert found.soft_timeout == 0.8
+    found = [(own, failure_settings(with_user(**own), run.model)) for own, _ in rows]
+    assert [(own, each.other_model and each.other_model.name) for own, each in found] == rows
+    assert {each.soft_timeout for _, each in found} == {0.8}
 
 
 def test_a_run_without_a_planner_has_no_second_reviewer():
@@ -133,40 +131,41 @@ def test_a_cassette_is_reviewed_by_the_cassette():
 
 def test_a_second_reviewer_of_an_unset_size_is_an_error_that_says_how_to_set_it():
     """AL-23."""
-    with pytest.raises(UsageError, match="no model is configured for that size"):
+    with pytest.raises(UsageError) as caught:
         with_tier(make_settings(planner=True), with_user(reviewer__model="large"))
+    assert (caught.value.what, caught.value.fix) == snapshot(
+        (
+            "the model is `large`, and no model is configured for that size",
+            "Set one with `scaffold config models.large MODEL`.",
+        )
+    )
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, True, "all"])
-def test_a_share_is_a_number_from_0_to_1(value):
+def test_a_share_is_a_number_from_0_to_1():
     """AL-23."""
-    with pytest.raises(ValueError, match="a number from 0 to 1"):
-        SETTINGS["reviewer.share"].parse(value)
+    values = [-0.1, 1.1, True, "all"]
+    assert [value for value in values if not error_of(ValueError, SETTINGS["reviewer.share"].parse, value)] == []
 
 
-@pytest.mark.parametrize(
-    ("own", "flags", "expected"),
-    [
+def test_the_effort_is_that_of_the_flag_or_the_role_or_the_size_or_all(keys):
+    """RA-2: thinking is on by default."""
+    rows = [
         ({}, {}, {"worker": "auto", "planner": "auto", "critic": "auto"}),
         ({"effort": "high"}, {}, {"worker": "high", "planner": "high"}),
         ({"effort": "high", "efforts__small": "off"}, {}, {"worker": "off", "planner": "off"}),
         ({"efforts__large": "off"}, {}, {"worker": "auto"}),
         ({"efforts__small": "off", "efforts__planner": "high"}, {}, {"worker": "off", "planner": "high"}),
         ({"efforts__small": "off", "efforts__planner": "high"}, {"effort": "low"}, {"worker": "low", "planner": "low"}),
-    ],
-)
-def test_the_effort_is_that_of_the_flag_or_the_role_or_the_size_or_all(own, flags, expected, monkeypatch):
-    """RA-2: thinking is on by default."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
-    given = {"model": "small", "models__small": ("anthropic:claude-sonnet-4-5",), **own}
-    values = with_user(**given).values | {name: SettingValue(each, f"--{name}") for name, each in flags.items()}
-    model = chosen_models(Settings(values), BUILDER, None, notice=print).model
-    assert {role: model.effort_of(role) for role in expected} == expected
+    ]
+    for own, flags, expected in rows:
+        given = {"model": "small", "models__small": ("anthropic:claude-sonnet-4-5",), **own}
+        values = with_user(**given).values | {name: SettingValue(each, f"--{name}") for name, each in flags.items()}
+        model = chosen_models(Settings(values), BUILDER, None, notice=print).model
+        assert {role: model.effort_of(role) for role in expected} == expected, (own, flags)
 
 
-def test_the_second_reviewer_thinks_as_much_as_its_own_size_says(monkeypatch):
+def test_the_second_reviewer_thinks_as_much_as_its_own_size_says(keys):
     """RA-2."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     run = make_settings(model="anthropic:claude-sonnet-4-5", planner=True)
     own = {"models__large": ("anthropic:claude-opus-4-5",), "efforts__large": "high", "effort": "low"}
     assert with_tier(run, with_user(**own)).planning.reviewer.model.effort_of("reviewer") == "high"
@@ -179,9 +178,8 @@ def test_no_effort_is_written_off_in_yaml():
     assert SETTINGS["effort"].parse(False) == "off"
 
 
-def test_a_configured_window_goes_with_the_run_and_its_reviewer(monkeypatch):
+def test_a_configured_window_goes_with_the_run_and_its_reviewer(keys):
     """RA-10: by the model's name or its whole model string."""
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     entries = SETTINGS["windows"].parse(["qwen3  32768 ", "local:q@http://h:1/v1 8000"])
     windows = {"qwen3": 32768, "local:q@http://h:1/v1": 8000}
     settings = with_user(model="anthropic:claude-sonnet-4-5", windows=entries)
@@ -192,7 +190,7 @@ def test_a_configured_window_goes_with_the_run_and_its_reviewer(monkeypatch):
     assert with_tier(run, own).planning.reviewer.model.windows == windows
 
 
-@pytest.mark.parametrize("entry", ["qwen3", "32768", "qwen3 many", "qwen3 999", "qwen3 -1", "two words 32768", ""])
-def test_an_invalid_window_is_refused_with_an_example(entry):
-    with pytest.raises(ValueError, match="such as `qwen3 32768`"):
-        SETTINGS["windows"].parse([entry])
+def test_an_invalid_window_is_refused_with_an_example():
+    entries = ["qwen3", "32768", "qwen3 many", "qwen3 999", "qwen3 -1", "two words 32768", ""]
+    refused = [str(error_of(ValueError, SETTINGS["windows"].parse, [entry])) for entry in entries]
+    assert [entry for entry, said in zip(entries, refused, strict=True) if "`qwen3 32768`" not in said] == []

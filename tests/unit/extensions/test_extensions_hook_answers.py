@@ -2,7 +2,7 @@
 
 import json
 
-import pytest
+from inline_snapshot import snapshot
 
 from scaffold.extensions.hooks.answer import MAX_CONTEXT_CHARS, HookAnswer, answer_of, together
 from scaffold.extensions.hooks.tool_calls import hook_calls, our_tools, tool_names
@@ -32,9 +32,9 @@ def test_exit_code_2_blocks_with_what_is_on_standard_error():
 
 
 def test_any_other_exit_code_is_a_line_and_changes_nothing():
-    assert said(1, out='{"decision": "block"}', err="a\nboom") == HookAnswer(
-        lines=("the hook failed with exit code 1: boom",)
-    )
+    answer = said(1, out='{"decision": "block"}', err="a\nboom")
+    assert answer.lines == snapshot(("the hook failed with exit code 1: boom",))
+    assert msg_only(answer)
 
 
 def test_a_permission_comes_with_its_reason_and_input():
@@ -49,9 +49,8 @@ def test_an_agent_is_stopped_and_the_user_told():
     assert "\x1b" not in answer.lines[0]
 
 
-@pytest.mark.parametrize(
-    "out",
-    [
+def test_an_answer_of_the_wrong_shape_is_said_and_changes_nothing():
+    outputs = [
         "{",
         "{" * 100_000,
         {"decision": "maybe"},
@@ -59,11 +58,8 @@ def test_an_agent_is_stopped_and_the_user_told():
         {"hookSpecificOutput": []},
         {"hookSpecificOutput": {"permissionDecision": 3}},
         {"hookSpecificOutput": {"updatedInput": "ls"}},
-    ],
-)
-def test_an_answer_of_the_wrong_shape_is_said_and_changes_nothing(out):
-    answer = said(out=out)
-    assert msg_only(answer)
+    ]
+    assert [out for out in outputs if not msg_only(said(out=out))] == []
 
 
 def msg_only(answer):
@@ -88,9 +84,8 @@ def test_of_several_hooks_the_strictest_decides():
     assert together([HookAnswer(context="a"), HookAnswer(context="b", blocks="no")]).blocks == "no"
 
 
-@pytest.mark.parametrize(
-    ("tool", "args", "name", "given"),
-    [
+def test_calls_have_the_names_and_arguments_that_hooks_know():
+    rows = [
         ("shell", {"command": "ls", "timeout_s": 5}, "Bash", {"command": "ls", "timeout": 5000}),
         ("write_file", {"path": "a.py", "content": "x"}, "Write", {"file_path": "/p/a.py", "content": "x"}),
         (
@@ -105,13 +100,12 @@ def test_of_several_hooks_the_strictest_decides():
         ("subagent", {"task": "x", "agent": "r"}, "Task", {"prompt": "x", "subagent_type": "r"}),
         ("mcp_git_log_all", {"a": 1}, "mcp__git__log_all", {"a": 1}),
         ("python", {"code": "1"}, "python", {"code": "1"}),
-    ],
-)
-def test_calls_have_the_names_and_arguments_that_hooks_know(tool, args, name, given):
-    [call] = hook_calls(tool, args, "/p")
-    assert (call.names[0], dict(call.input)) == (name, given)
-    assert tool in call.names
-    assert hook_calls(tool, call.updated(call.input), "/p")[0].input == given
+    ]
+    calls = [(tool, args, hook_calls(tool, args, "/p")) for tool, args, *_ in rows]
+    assert [(tool, args, call.names[0], dict(call.input)) for tool, args, [call] in calls] == rows
+    for tool, _, [call] in calls:
+        assert tool in call.names
+        assert hook_calls(tool, call.updated(call.input), "/p")[0].input == call.input
 
 
 def test_each_tool_that_writes_is_one_that_a_hook_for_writing_sees():

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.extensions.mcp.config import MissingVariable, expand, expanded, merged, read_servers
 from scaffold.extensions.mcp.elicitation import read_reply
@@ -17,36 +18,33 @@ def read(servers, file="mcp.json"):
     return read_servers(json.dumps({"mcpServers": servers}).encode(), file=file, scope="user")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("a ${ONE} b", "a 1 b"),
-        ("${NONE:-two}", "two"),
-        ("${EMPTY:-three}", "three"),
-        ("${NONE:-}", ""),
-        ("${ONE}${ONE}", "11"),
-        ("$ONE ${1} ${}", "$ONE ${1} ${}"),
-        ('${NONE:-{"a": 1}}', '{"a": 1}'),
-        ("${NESTED}", "${ONE}"),
-    ],
-)
-def test_variables_are_expanded_once(text, value):
+def test_variables_are_expanded_once():
     """RA-15: `${VAR}` and `${VAR:-default}`; a value is never expanded again."""
-    assert expand(text, {"ONE": "1", "EMPTY": "", "NESTED": "${ONE}"}) == value
+    table = {
+        "a ${ONE} b": "a 1 b",
+        "${NONE:-two}": "two",
+        "${EMPTY:-three}": "three",
+        "${NONE:-}": "",
+        "${ONE}${ONE}": "11",
+        "$ONE ${1} ${}": "$ONE ${1} ${}",
+        '${NONE:-{"a": 1}}': '{"a": 1}',
+        "${NESTED}": "${ONE}",
+    }
+    assert {text: expand(text, {"ONE": "1", "EMPTY": "", "NESTED": "${ONE}"}) for text in table} == table
 
 
 def test_a_variable_without_value_and_default_is_an_error():
     """RA-15: it is named, and no part of it is sent."""
     (server,) = read({"a": {"url": "https://${HOST}/mcp", "headers": {"X": "${TOKEN}"}}}).servers
-    with pytest.raises(MissingVariable, match="the variable HOST is not set"):
+    with pytest.raises(MissingVariable, match="HOST"):
         expanded(server, {"TOKEN": "t"})
     assert expanded(server, {"HOST": "h", "TOKEN": "t"}).headers == {"X": "t"}
     assert "HOST" in server.shown
 
 
-@pytest.mark.parametrize(
-    ("name", "entry", "problem"),
-    [
+def test_an_entry_that_cannot_be_used_is_said_and_the_others_count():
+    """RA-15: no underscore in the name of a server, so that the name of a tool says which one it is."""
+    rows = [
         ("a_b", {"command": "x"}, "its name is not"),
         ("", {"command": "x"}, "its name is not"),
         ("a" * 33, {"command": "x"}, "its name is not"),
@@ -57,20 +55,19 @@ def test_a_variable_without_value_and_default_is_an_error():
         ("a", {"command": ["x"]}, "Expected `str`"),
         ("a", "x", "Expected `object`"),
         ("a", {"command": "x", "hosts": ["a.example"]}, "`hosts` needs `network`"),
-    ],
-)
-def test_an_entry_that_cannot_be_used_is_said_and_the_others_count(name, entry, problem):
-    """RA-15: no underscore in the name of a server, so that the name of a tool says which one it is."""
-    found = read({name: entry, "good": {"command": "x", "other": "members", "disabled": False}})
-    assert [server.name for server in found.servers] == ["good"]
-    assert problem in found.notices[0]
+    ]
+    good = {"command": "x", "other": "members", "disabled": False}
+    for name, entry, problem in rows:
+        found = read({name: entry, "good": good})
+        assert [server.name for server in found.servers] == ["good"], (name, entry)
+        assert problem in found.notices[0], (name, entry)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"mcpServers": []}', b"[" * 100_000])
-def test_a_file_that_names_no_servers_is_one_line(content):
+def test_a_file_that_names_no_servers_is_one_line():
     """RA-15."""
-    found = read_servers(content, file="mcp.json", scope="user")
-    assert (found.servers, len(found.notices)) == ((), 1)
+    contents = [b"", b"[]", b"{", b"\xff", b'{"mcpServers": []}', b"[" * 100_000]
+    found = [(content, read_servers(content, file="mcp.json", scope="user")) for content in contents]
+    assert [content for content, each in found if each.servers or len(each.notices) != 1] == []
 
 
 def test_the_first_of_two_servers_of_the_same_name_counts():
@@ -81,7 +78,7 @@ def test_the_first_of_two_servers_of_the_same_name_counts():
     )
     found = merged({"mine": mine, "theirs": theirs})
     assert [(server.name, server.command) for server in found.servers] == [("a", "mine")]
-    assert "another file has one of this name" in found.notices[0]
+    assert found.notices == snapshot(("theirs: the server a is left out, as another file has one of this name",))
 
 
 def test_names_of_tools_are_those_that_providers_accept():
@@ -151,7 +148,7 @@ def test_a_client_that_is_registered_is_named_with_variables():
     assert "4711" not in server_redactor(given).clean("it is s3cr3t-4711-abc")
     wrong = content.replace(b"8123", b"81230")
     (notice,) = read_servers(wrong, file="mcp.json", scope="user").notices
-    assert "`callbackPort` is no port" in notice
+    assert "`callbackPort`" in notice
 
 
 def test_only_an_address_without_a_token_in_its_headers_takes_a_login():
@@ -165,21 +162,18 @@ def test_only_an_address_without_a_token_in_its_headers_takes_a_login():
     assert [each.takes_login for each in found.servers] == [True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("url", "local", "expected"),
-    [
-        ("https://a.example/x", False, True),
-        ("http://a.example/x", True, False),
-        ("http://127.0.0.1:1/x", True, True),
-        ("http://127.0.0.1:1/x", False, False),
-        ("http://[::1]:1/x", True, True),
-        ("https://user:password@a.example/", False, False),
-        ("http://127.0.0.1.example/", True, False),
-        ("file:///etc/passwd", True, False),
-        ("https://", False, False),
-        ("http://[", True, False),
-    ],
-)
-def test_secrets_are_sent_by_tls_or_within_this_machine(url, local, expected):
+def test_secrets_are_sent_by_tls_or_within_this_machine():
     """RA-15: an authorization server on this machine is one for a server on it alone."""
-    assert protected(url, local=local) is expected
+    table = {
+        ("https://a.example/x", False): True,
+        ("http://a.example/x", True): False,
+        ("http://127.0.0.1:1/x", True): True,
+        ("http://127.0.0.1:1/x", False): False,
+        ("http://[::1]:1/x", True): True,
+        ("https://user:password@a.example/", False): False,
+        ("http://127.0.0.1.example/", True): False,
+        ("file:///etc/passwd", True): False,
+        ("https://", False): False,
+        ("http://[", True): False,
+    }
+    assert {(url, local): protected(url, local=local) for url, local in table} == table

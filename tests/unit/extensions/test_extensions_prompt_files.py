@@ -1,6 +1,5 @@
 """Skills, roles and commands: what is read of their files, and what is said about the rest."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.agent.skills import MAX_LIST_CHARS, listed_skills
@@ -28,9 +27,8 @@ def test_a_skill_without_a_name_is_called_like_its_folder():
     assert (skill.name, skill.allowed_tools) == ("deploy", ("Bash(git log:*)", "Read"))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_broken_skill_has_no_effect_and_is_said():
+    rows = [
         ("no front matter", "no `description`"),
         ("---\nname: x\n", "has no end"),
         ("---\nname: x\n---\n", "no `description`"),
@@ -42,13 +40,12 @@ def test_a_skill_without_a_name_is_called_like_its_folder():
         (b"---\nname: \xff\ndescription: d\n---\n", "no name of a skill"),
         ("---\n" + "a: " + "[" * 5_000 + "\n---\n", "no "),
         ("---\n!!python/object/apply:os.system [ls]\n---\n", "no valid YAML"),
-    ],
-)
-def test_a_broken_skill_has_no_effect_and_is_said(text, said):
-    skills, [notice] = parse_skills([file(text, source="s/SKILL.md")])
-    assert skills == ()
-    assert notice.startswith("s/SKILL.md has no effect: ")
-    assert said in notice
+    ]
+    for text, said in rows:
+        skills, [notice] = parse_skills([file(text, source="s/SKILL.md")])
+        assert skills == (), text
+        assert notice.startswith("s/SKILL.md has no effect: "), text
+        assert said in notice, text
 
 
 def test_front_matter_that_is_no_yaml_but_plain_is_read_line_by_line():
@@ -71,7 +68,7 @@ def test_ten_thousand_skills_are_bounded_in_number_and_in_the_prompt():
     files = [file("---\ndescription: " + "d" * 2_000 + "\n---\n", name=f"s{at}") for at in range(10_000)]
     skills, notices = parse_skills(files)
     assert len(skills) == MOST
-    assert f"{10_000 - MOST} more skills have no effect" in notices[-1]
+    assert f"{10_000 - MOST} more" in notices[-1]
     listed = listed_skills(skills)
     assert len(listed) < MAX_LIST_CHARS + 3_000
     assert "s199" in listed
@@ -95,20 +92,18 @@ ROLE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("model", "meant"), [("opus", "large"), ("haiku", "small"), ("inherit", ""), ("openai:gpt-5", "openai:gpt-5")]
-)
-def test_a_role_has_instructions_tools_and_a_model(model, meant):
-    [role], notices = parse_roles([file(ROLE.format(model=model))])
-    assert (role.name, role.prompt, role.model, notices) == ("reviewer", "Be strict.", meant, ())
-    assert role.tools == ("Read", "Grep", "Bash(git diff:*)")
+def test_a_role_has_instructions_tools_and_a_model():
+    rows = [("opus", "large"), ("haiku", "small"), ("inherit", ""), ("openai:gpt-5", "openai:gpt-5")]
+    for model, meant in rows:
+        [role], notices = parse_roles([file(ROLE.format(model=model))])
+        assert (role.name, role.prompt, role.model, notices) == ("reviewer", "Be strict.", meant, ())
+        assert role.tools == ("Read", "Grep", "Bash(git diff:*)")
 
 
-@pytest.mark.parametrize("text", ["---\nname: a\ndescription: d\n---\n", "Be strict.", "---\nname: a\n---\nx"])
-def test_a_role_needs_a_description_and_instructions(text):
-    roles, notices = parse_roles([file(text)])
-    assert roles == ()
-    assert len(notices) == 1
+def test_a_role_needs_a_description_and_instructions():
+    texts = ["---\nname: a\ndescription: d\n---\n", "Be strict.", "---\nname: a\n---\nx"]
+    found = [parse_roles([file(text)]) for text in texts]
+    assert [(roles, len(notices)) for roles, notices in found] == [((), 1)] * len(texts)
 
 
 def test_a_role_without_tools_gets_all_and_one_with_an_empty_list_none():
@@ -127,10 +122,7 @@ def test_a_command_is_described_by_its_front_matter_or_its_first_line():
     assert (plain.name, plain.description) == ("look-2", "Look")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("a b", "x"), ("-x", "x"), ("é", "x"), ("ok", ""), ("ok", "---\nx: y\n---\n")]
-)
-def test_a_command_needs_a_name_that_can_be_typed_and_a_text(name, text):
-    commands, notices = parse_commands([file(text, name=name)])
-    assert commands == ()
-    assert len(notices) == 1
+def test_a_command_needs_a_name_that_can_be_typed_and_a_text():
+    rows = [("a b", "x"), ("-x", "x"), ("é", "x"), ("ok", ""), ("ok", "---\nx: y\n---\n")]
+    found = [parse_commands([file(text, name=name)]) for name, text in rows]
+    assert [(commands, len(notices)) for commands, notices in found] == [((), 1)] * len(rows)

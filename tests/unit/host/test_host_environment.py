@@ -11,17 +11,24 @@ from scaffold.host.environment import agent_variables, child_environment
 OURS = str(Path(sys.executable).parent)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["HOME", "LANG", "LC_CTYPE", "TZ", "TMPDIR", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "https_proxy", "NO_PROXY"],
-)
-def test_a_child_gets_the_variables_it_needs(name):
-    assert child_environment({name: "x"})[name] == "x"
+def test_a_child_gets_the_variables_it_needs():
+    names = [
+        "HOME",
+        "LANG",
+        "LC_CTYPE",
+        "TZ",
+        "TMPDIR",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+        "https_proxy",
+        "NO_PROXY",
+    ]
+    given = dict.fromkeys(names, "x")
+    assert given.items() <= child_environment(given).items()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_a_child_never_gets_keys_or_misleading_variables():
+    names = [
         "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
         "VIRTUAL_ENV",
@@ -29,10 +36,8 @@ def test_a_child_gets_the_variables_it_needs(name):
         "PYTHONHOME",
         "GIT_DIR",
         "AWS_SECRET_ACCESS_KEY",
-    ],
-)
-def test_a_child_never_gets_keys_or_misleading_variables(name):
-    assert name not in child_environment({name: "x"})
+    ]
+    assert [name for name in names if name in child_environment({name: "x"})] == []
 
 
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="Scaffold is installed for the whole system")
@@ -64,9 +69,9 @@ def test_variables_named_by_the_user_are_inherited_too():
     assert {name: env.get(name) for name in (*given, "MISSING")} == given | {"OTHER": None, "MISSING": None}
 
 
-@pytest.mark.parametrize("name", ["GIT_DIR", "GIT_CONFIG_GLOBAL", "PYTHONSTARTUP", "PYTHONHOME"])
-def test_misleading_variables_are_never_inherited(name):
-    assert name not in child_environment({name: "x"}, names=(name,))
+def test_misleading_variables_are_never_inherited():
+    names = ["GIT_DIR", "GIT_CONFIG_GLOBAL", "PYTHONSTARTUP", "PYTHONHOME"]
+    assert [name for name in names if name in child_environment({name: "x"}, names=(name,))] == []
 
 
 def test_attempt_ids_are_valid_in_container_names():

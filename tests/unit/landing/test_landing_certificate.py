@@ -1,8 +1,7 @@
 """The check of a merge, which knows nothing of how it was made."""
 
-import re
-
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
@@ -30,31 +29,33 @@ def test_a_merge_with_all_that_both_sides_have_is_complete():
     assert problem_of(FILE, MERGED) == ""
 
 
-@pytest.mark.parametrize(
-    ("merged", "why"),
-    [
-        (MERGED.replace("    z = 3\n", ""), "would have lost 1 line, e.g. 'z = 3'"),
-        (MERGED.replace(", d", ""), "would have lost 1 line, e.g. 'from a import d'"),
-        (MERGED.replace("return 2", "return 2  # two"), "would have lost 1 line, e.g. 'return 2'"),
-        (MERGED.replace("    return x", "    print(x)\n    return x"), "would have invented 1 line, e.g. 'print"),
-        (
-            MERGED.replace("    z = 3\n", "").replace("    return 2", "    z = 3\n    return 2"),
-            "lost 1 line, e.g. 'z =",
-        ),
-    ],
-    ids=["a line", "an import", "an untouched line", "a new line", "a line in another function"],
-)
-def test_what_is_lost_or_invented_is_named(merged, why):
+def test_what_is_lost_or_invented_is_named():
     """AL-13."""
-    with pytest.raises(NotMergeable, match=re.escape(why)):
-        require_complete(FILE, merged)
+    merges = {
+        "a line": MERGED.replace("    z = 3\n", ""),
+        "an import": MERGED.replace(", d", ""),
+        "an untouched line": MERGED.replace("return 2", "return 2  # two"),
+        "a new line": MERGED.replace("    return x", "    print(x)\n    return x"),
+        "a line in another function": MERGED.replace("    z = 3\n", "").replace(
+            "    return 2", "    z = 3\n    return 2"
+        ),
+    }
+    assert {name: problem_of(FILE, merged) for name, merged in merges.items()} == snapshot(
+        {
+            "a line": "the merge would have lost 1 line, e.g. 'z = 3'",
+            "an import": "the merge would have lost 1 line, e.g. 'from a import d'",
+            "an untouched line": "the merge would have lost 1 line, e.g. 'return 2'",
+            "a new line": "the merge would have invented 1 line, e.g. 'print(x)'",
+            "a line in another function": "the merge would have lost 1 line, e.g. 'z = 3'",
+        }
+    )
 
 
 def test_lines_that_the_other_side_removed_may_be_gone():
     """AL-13."""
     file = FileVersions("a.txt", "a\nb\nc\n", "a\nb\nc\nmine\n", "a\nc\nother\n")
     require_complete(file, "a\nc\nmine\nother\n")
-    with pytest.raises(NotMergeable, match="would have lost 1 line"):
+    with pytest.raises(NotMergeable, match="lost"):
         require_complete(file, "a\nc\nother\n")
 
 
@@ -134,7 +135,7 @@ PASSES = "def f(a):\n    one(a)\n    two(a)\n    three(a)\n"
 )
 def test_what_both_sides_add_counts_twice(file, merged):
     """AL-13: only a change that is the same on both sides is one."""
-    with pytest.raises(NotMergeable, match="would have lost"):
+    with pytest.raises(NotMergeable, match="lost"):
         require_complete(file, merged)
 
 
@@ -180,6 +181,6 @@ def test_functions_of_one_name_are_told_apart():
     """AL-13: a line of one of them is not one of the other."""
     base = "@f.register\ndef _(a: int):\n    return 1\n\n\n@f.register\ndef _(a: str):\n    return 2\n"
     file = FileVersions("a.py", base, base.replace("return 1", "log()\n    return 1"), base + "X = 1\n")
-    with pytest.raises(NotMergeable, match="would have lost 1 line"):
+    with pytest.raises(NotMergeable, match="lost"):
         require_complete(file, base.replace("return 2", "log()\n    return 2") + "X = 1\n")
     assert changes_are_apart(FileVersions("a.py", base, file.ours, base.replace("return 2", "return 3"))) is False

@@ -13,6 +13,7 @@ from scaffold.landing.conflicts.lock_files import (
     text_to_start_from,
 )
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from support.errors import error_of
 
 HEAD = "version = 1\n\n"
 
@@ -93,9 +94,9 @@ def test_a_file_that_both_sides_add_has_no_packages_before():
     assert text_to_start_from(*of("Cargo.lock", "", cargo(a="1"), cargo(b="1"))) == cargo(a="1", b="1")
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
+def test_a_side_that_is_no_lock_file_is_refused():
+    """AL-13: conflict markers, files of older formats, and values of another form, which an agent wrote by hand."""
+    rows = [
         ("package-lock.json", "<<<<<<<"),
         ("package-lock.json", "[]"),
         ("package-lock.json", '{"dependencies": {}}'),
@@ -108,23 +109,19 @@ def test_a_file_that_both_sides_add_has_no_packages_before():
         ("package-lock.json", '{"packages": ["x"]}'),
         ("package-lock.json", '{"packages": {"node_modules/x": "1"}}'),
         ("package-lock.json", '{"packages": {"node_modules/x": {"name": ["x"]}}}'),
-    ],
-)
-def test_a_side_that_is_no_lock_file_is_refused(path, text):
-    """AL-13: conflict markers, files of older formats, and values of another form, which an agent wrote by hand."""
-    good = npm(a="1") if path == "package-lock.json" else cargo(a="1")
-    with pytest.raises(NotMergeable):
-        text_to_start_from(*of(path, good, good, text))
-    with pytest.raises(NotMergeable):
-        require_versions(*of(path, good, good, good), text)
+    ]
+    for path, text in rows:
+        good = npm(a="1") if path == "package-lock.json" else cargo(a="1")
+        assert error_of(NotMergeable, text_to_start_from, *of(path, good, good, text)), (path, text)
+        assert error_of(NotMergeable, require_versions, *of(path, good, good, good), text), (path, text)
 
 
 BASE, OURS, THEIRS = cargo(a="1", b="1", d="1", e="1"), cargo(a="2", b="1", d="2"), cargo(a="1", b="1", c="1", d="3")
 
 
-@pytest.mark.parametrize(
-    ("made", "problem"),
-    [
+def test_a_version_that_a_side_added_stays_and_no_other_one_comes():
+    """AL-13: a regenerated file is not compared by its lines, but by the versions that it decides."""
+    rows = [
         (cargo(a="2", b="1", c="1", d="2 3"), ""),
         (cargo(a="1 2", b="1", c="1", d="1 2 3"), "d 1, 2, 3, and not 2, 3"),
         (cargo(a="2", b="1", c="1", d="2"), "d 2, and not 2, 3"),
@@ -134,19 +131,12 @@ BASE, OURS, THEIRS = cargo(a="1", b="1", d="1", e="1"), cargo(a="2", b="1", d="2
         (cargo(a="2", b="1", c="1", d="4"), "d 4, and not 2, 3"),
         (cargo(a="2", b="1", c="1", d="2 3", f="1"), "f 1, and not in no version"),
         (cargo(a="2", b="1", c="1", d="2 3", e="1"), "e 1, and not in no version"),
-    ],
-    ids=[
-        *("both", "removed by both", "one of two is lost", "both are lost", "ours is lost", "theirs is lost"),
-        *("another version", "invented", "came back"),
-    ],
-)
-def test_a_version_that_a_side_added_stays_and_no_other_one_comes(made, problem):
-    """AL-13: a regenerated file is not compared by its lines, but by the versions that it decides."""
-    if not problem:
-        require_versions(*of("Cargo.lock", BASE, OURS, THEIRS), made)
-        return
-    with pytest.raises(NotMergeable, match=problem):
-        require_versions(*of("Cargo.lock", BASE, OURS, THEIRS), made)
+    ]
+    sides = of("Cargo.lock", BASE, OURS, THEIRS)
+    found = [(made, problem, error_of(NotMergeable, require_versions, *sides, made)) for made, problem in rows]
+    assert [
+        (made, str(error)) for made, problem, error in found if (problem not in str(error) if problem else error)
+    ] == []
 
 
 def test_versions_that_sides_add_beside_others_all_stay():
@@ -162,26 +152,20 @@ def entry(version="1", **fields):
     return json.dumps({"packages": {"node_modules/a": {"version": version, **fields}}})
 
 
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "made", "problem"),
-    [
+def test_a_version_is_what_the_sides_say_that_it_is():
+    """AL-13: no tool takes it from elsewhere, or drops what shows that it is the same."""
+    rows = [
         ({"resolved": "x"}, {"resolved": "x"}, {"resolved": "x"}, {"resolved": "y"}, '"y", and not "x"'),
         ({}, {"integrity": "x"}, {}, {}, 'integrity none, and not "x"'),
         ({}, {"integrity": "x"}, {}, {"integrity": "x"}, ""),
         ({}, {"resolved": "x"}, {"integrity": "y"}, {"resolved": "x", "integrity": "y"}, ""),
         ({}, {"version": "2"}, {"integrity": "x"}, {"version": "2", "integrity": "x"}, '"x", and not none'),
         ({}, {"version": "2", "integrity": "x"}, {}, {"version": "2", "integrity": "x"}, ""),
-    ],
-    ids=["another registry", "a hash is lost", "a hash comes", "both add", "of another version", "one side"],
-)
-def test_a_version_is_what_the_sides_say_that_it_is(base, ours, theirs, made, problem):
-    """AL-13: no tool takes it from elsewhere, or drops what shows that it is the same."""
-    sides = of("package-lock.json", *(entry(**each) for each in (base, ours, theirs)))
-    if not problem:
-        require_versions(*sides, entry(**made))
-        return
-    with pytest.raises(NotMergeable, match=problem):
-        require_versions(*sides, entry(**made))
+    ]
+    for *each, made, problem in rows:
+        sides = of("package-lock.json", *(entry(**fields) for fields in each))
+        error = error_of(NotMergeable, require_versions, *sides, entry(**made))
+        assert problem in str(error) if problem else error is None, made
 
 
 def test_the_source_of_a_package_in_toml_counts_too():
@@ -191,18 +175,15 @@ def test_the_source_of_a_package_in_toml_counts_too():
         require_versions(*of("Cargo.lock", good, good, good), good.replace("registry+good", "git+evil"))
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "start"),
-    [
+def test_entries_of_different_versions_are_not_combined():
+    """AL-13: a hash belongs to one version; a package of the repository itself has none."""
+    rows = [
         ({"version": "2"}, {"integrity": "of 1"}, {"version": "2"}),
         ({"integrity": "of 1"}, {"version": "2"}, {"version": "2"}),
         ({"version": "2", "integrity": "2"}, {"version": "3", "resolved": "3"}, {"version": "2", "integrity": "2"}),
         ({"resolved": "x"}, {"integrity": "y"}, {"resolved": "x", "integrity": "y"}),
         ({"version": "2"}, {"dev": True}, {"version": "2", "dev": True}),
-    ],
-    ids=["ours is another", "theirs is another", "both are", "the same", "in the repository"],
-)
-def test_entries_of_different_versions_are_not_combined(ours, theirs, start):
-    """AL-13: a hash belongs to one version; a package of the repository itself has none."""
-    found = text_to_start_from(*of("package-lock.json", entry(), entry(**ours), entry(**theirs)))
-    assert json.loads(found) == json.loads(entry(**start))
+    ]
+    for ours, theirs, start in rows:
+        found = text_to_start_from(*of("package-lock.json", entry(), entry(**ours), entry(**theirs)))
+        assert json.loads(found) == json.loads(entry(**start))

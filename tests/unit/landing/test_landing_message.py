@@ -1,6 +1,5 @@
 from datetime import UTC, datetime
 
-import pytest
 from inline_snapshot import snapshot
 
 from builders import make_settings
@@ -27,20 +26,17 @@ def an_action(**fields):
     return Action(**(given | fields))
 
 
-@pytest.mark.parametrize(
-    ("description", "begin"),
-    [
+def test_the_commit_message_of_an_action_describes_its_task():
+    rows = [
         ("Sell things", "api: Sell things\n\nScaffold-Run"),
         ("Sell things\n\nAll of them.\n", "api: Sell things\n\nAll of them.\n\nScaffold-Run"),
         ("api", "api\n\nScaffold-Run"),
         ("", "api\n\nScaffold-Run"),
-    ],
-)
-def test_the_commit_message_of_an_action_describes_its_task(description, begin):
-    action = an_action(description=description)
-    message = landing_message(RUN, action)
-    assert message.startswith(begin)
-    assert message.endswith("\n\nScaffold-Run: r1\nScaffold-Action: api\n")
+    ]
+    for description, begin in rows:
+        message = landing_message(RUN, an_action(description=description))
+        assert message.startswith(begin)
+        assert message.endswith("\n\nScaffold-Run: r1\nScaffold-Action: api\n")
 
 
 def test_the_commit_of_a_story_has_its_id_and_title():

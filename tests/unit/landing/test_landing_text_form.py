@@ -4,33 +4,29 @@ import pytest
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.text_form import MAX_BYTES, TextForm, merged_form, read_text, write_text
+from support.errors import error_of
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "grün\n".encode(), b"\xef\xbb\xbfa\r\nb"]
-)
-def test_a_text_is_written_as_it_was_read(data):
+def test_a_text_is_written_as_it_was_read():
     """AL-13."""
-    text, form = read_text(data)
-    assert "\r" not in text
-    assert text.endswith("\n") or not text
-    assert write_text(text, form) == data
+    texts = [b"", b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "grün\n".encode(), b"\xef\xbb\xbfa\r\nb"]
+    for data in texts:
+        text, form = read_text(data)
+        assert "\r" not in text
+        assert text.endswith("\n") or not text
+        assert write_text(text, form) == data
 
 
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
+def test_what_is_no_plain_text_is_refused():
+    """AL-13."""
+    rows = [
         (b"a\r\nb\n", "do not all end"),
         (b"a\rb\n", "do not all end"),
         (b"\0", "binary"),
         ("grün".encode("latin-1"), "UTF-8"),
         (b"x" * (MAX_BYTES + 1), "more than 2048 KB"),
-    ],
-)
-def test_what_is_no_plain_text_is_refused(data, why):
-    """AL-13."""
-    with pytest.raises(NotMergeable, match=why):
-        read_text(data)
+    ]
+    assert [why for data, why in rows if why not in str(error_of(NotMergeable, read_text, data))] == []
 
 
 def test_a_form_that_one_side_changes_is_that_of_the_merge():

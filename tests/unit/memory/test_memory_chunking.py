@@ -2,7 +2,6 @@
 
 from pathlib import PurePath
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,9 +68,10 @@ def test_lines_end_where_python_ends_them():
     assert [piece.text for piece in split_text(text, "python")] == ["x = '\x0c\u2028'", "def one():\n    pass"]
 
 
-@pytest.mark.parametrize("text", ["def broken(:", "\0", "((" * 5_000, "x = " + "-" * 20_000 + "1"])
-def test_what_is_no_python_is_split_as_text(text):
-    assert "".join(piece.text for piece in split_text(text, "python")).replace(" ", "") == text.replace(" ", "")
+def test_what_is_no_python_is_split_as_text():
+    texts = ["def broken(:", "\0", "((" * 5_000, "x = " + "-" * 20_000 + "1"]
+    pieces = {text: "".join(piece.text for piece in split_text(text, "python")) for text in texts}
+    assert [text for text, joined in pieces.items() if joined.replace(" ", "") != text.replace(" ", "")] == []
 
 
 def test_a_long_paragraph_is_split_at_sentences_and_a_long_word_anywhere():
@@ -81,6 +81,6 @@ def test_a_long_paragraph_is_split_at_sentences_and_a_long_word_anywhere():
     assert all(piece.text.endswith("。") for piece in split_text("これは文です。" * 500))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("a/README.md", "markdown"), ("x.PY", "python"), ("notes", "text")])
-def test_the_name_of_a_file_says_how_it_is_split(name, kind):
-    assert kind_of(PurePath(name)) == kind
+def test_the_name_of_a_file_says_how_it_is_split():
+    table = {"a/README.md": "markdown", "x.PY": "python", "notes": "text"}
+    assert {name: kind_of(PurePath(name)) for name in table} == table

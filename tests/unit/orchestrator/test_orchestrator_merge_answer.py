@@ -30,25 +30,23 @@ def test_merged_code_is_read_by_file(text, paths, answer):
 
 def test_an_explanation_is_read_as_one():
     """AL-13."""
-    assert read_answer("CONFLICT EXPLANATION\n\nBoth rename it.", ONE) == ConflictExplanation("Both rename it.")
+    why = "Both rename it."
+    assert read_answer(f"CONFLICT EXPLANATION\n\n{why}", ONE) == ConflictExplanation(why)
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_an_answer_that_cannot_be_used_says_why():
+    """AL-13: so that the agent can be asked again."""
+    rows = [
         ("x = 1", "exactly one of the sections"),
         ("MERGED CODE\n```\nx\n```\nCONFLICT EXPLANATION\nno", "exactly one of the sections"),
         ("MERGED CODE\nx = 1", "no whole block for src/a.py"),
         ("MERGED CODE\nsrc/a.py\n```\nx = 1\n", "no whole block for src/a.py"),
         ("MERGED CODE\nsrc/a.py\n```\nx\n```\nsrc/a.py\n```\ny\n```", "must have the path of another one"),
-    ],
-    ids=["neither", "both", "no block", "a block that is cut off", "one file twice"],
-)
-def test_an_answer_that_cannot_be_used_says_why(text, why):
-    """AL-13: so that the agent can be asked again."""
-    answer = read_answer(text, ONE)
-    assert isinstance(answer, str)
-    assert why in answer
+    ]
+    answers = [read_answer(text, ONE) for text, _ in rows]
+    assert [
+        each for each, (_, why) in zip(answers, rows, strict=True) if not isinstance(each, str) or why not in each
+    ] == []
 
 
 async def test_a_failing_model_is_asked_again():

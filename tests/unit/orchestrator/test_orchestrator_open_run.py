@@ -10,16 +10,17 @@ from support.harness import act, goal
 
 
 def test_a_compound_without_children_needs_a_planner():
-    with pytest.raises(PlanInvalid, match="`phase` has no children") as caught:
+    with pytest.raises(PlanInvalid, match="`phase`") as caught:
         reject_childless_compounds(Plan(goals=(goal("g", act("phase", kind="compound")),)))
     assert "parent: phase" in caught.value.fix
 
 
-@pytest.mark.parametrize("role", ["reviewer", "code_review", "anything"])
-def test_a_compound_with_children_of_any_role_is_fine(role):
+def test_a_compound_with_children_of_any_role_is_fine():
     """SC-6, SC-7: reviews are actions like others."""
-    phase, step = act("phase", kind="compound"), act("step", parent="phase", role=role)
-    assert reject_childless_compounds(Plan(goals=(goal("g", phase, step),))) is None
+    roles = ["reviewer", "code_review", "anything"]
+    for role in roles:
+        phase, step = act("phase", kind="compound"), act("step", parent="phase", role=role)
+        assert reject_childless_compounds(Plan(goals=(goal("g", phase, step),))) is None
 
 
 def test_equal_input_is_the_same_plan_and_model():
@@ -29,4 +30,4 @@ def test_equal_input_is_the_same_plan_and_model():
 
     assert hashed("plan", "m") == hashed("plan", "m")
     assert len({hashed("plan", "m"), hashed("plan2", "m"), hashed("plan", "m2"), hashed("caf\udce9", "m")}) == 4
-    assert hashed("plan", "m", "cassette as it was") != hashed("plan", "m", "cassette as it is")
+    assert hashed("plan", "m", "old cassette") != hashed("plan", "m", "new cassette")

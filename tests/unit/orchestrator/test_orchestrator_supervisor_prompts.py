@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from builders import a_goal, an_action, an_attempt
@@ -46,23 +46,22 @@ def failure(*errors):
     return FailedAction(action=SCHEMA, attempts=tuple(attempts))
 
 
-@pytest.mark.parametrize(
-    ("failures", "before", "facts", "still"),
-    [
-        ((failure("no such table 3", "no such table 17"),), BEFORE, 2, True),
-        ((failure("lost 1a2b3c4d5e", "lost 9f8e7d6c5b"),), BEFORE, 2, True),
-        ((), BEFORE, 2, True),
-        ((failure("no such table", "no such column"),), BEFORE, 2, False),
-        ((failure("new"),), BEFORE, 2, False),
-        ((failure("same", "same"), failure("new")), BEFORE, 2, False),
-        ((failure("same", "same"),), BEFORE, 3, False),
-        ((failure("same", "same"),), None, 2, False),
-        ((failure("same", "same"),), replace(BEFORE, outcome="refused"), 2, False),
-    ],
-)
-def test_a_replan_makes_no_progress_without_a_new_fact_or_a_new_failure(failures, before, facts, still):
+def test_a_replan_makes_no_progress_without_a_new_fact_or_a_new_failure():
     """SC-8: numbers and hashes make no difference; an approach without an attempt has not been tried."""
-    assert is_replan_stuck(failures, before, facts) is still
+    table = {
+        ((failure("no such table 3", "no such table 17"),), BEFORE, 2): True,
+        ((failure("lost 1a2b3c4d5e", "lost 9f8e7d6c5b"),), BEFORE, 2): True,
+        ((), BEFORE, 2): True,
+        ((failure("no such table", "no such column"),), BEFORE, 2): False,
+        ((failure("new"),), BEFORE, 2): False,
+        ((failure("same", "same"), failure("new")), BEFORE, 2): False,
+        ((failure("same", "same"),), BEFORE, 3): False,
+        ((failure("same", "same"),), None, 2): False,
+        ((failure("same", "same"),), replace(BEFORE, outcome="refused"), 2): False,
+    }
+    assert {
+        (failures, before, facts): is_replan_stuck(failures, before, facts) for failures, before, facts in table
+    } == table
 
 
 def situation(**fields):
@@ -82,7 +81,7 @@ def test_omitted_items_are_counted_with_the_command_that_shows_them():
     """OR-4: names are whole or counted, never cut in two."""
     many = tuple(an_action(f"part-{at}", effects=(f"effect-{at}",)) for at in range(500))
     text = judge_prompt(situation(actions=many, goal=a_goal(desired=tuple(f"effect-{at}" for at in range(500)))), "why")
-    assert "more: goap_list_actions shows them" in text
+    assert "more: goap_list_actions" in text
     named = text.split("Desired, not proven yet: ")[1].split(".")[0].split(", ")
     assert named[:2] == ["effect-0", "effect-1"]
     assert named[-1] == f"{500 - len(named) + 1} more (goap_get_goal)"
@@ -103,7 +102,9 @@ def test_a_failure_is_described_with_its_lesson_and_the_approach():
         "`schema` failed permanently",
         still=False,
     )
-    assert "- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand." in text
+    assert [line for line in text.splitlines() if "schema [" in line] == snapshot(
+        ["- schema [implementation] -> store; 1 attempt; last error: boom Other approach tried: By hand."]
+    )
     assert "# Stop" not in text
 
 

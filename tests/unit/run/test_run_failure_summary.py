@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.contract import CheckResult, Verification
@@ -164,16 +163,15 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_refusal_says_what_failed_and_what_may_be_done(kind):
+def test_a_refusal_says_what_failed_and_what_may_be_done():
     """AL-6, AL-9: with names, files and the end of the output; without words of our code."""
-    result, expected = KINDS[kind]
-    text = refused(result)
-    assert [part for part in expected if part not in text] == []
-    advice = text.partition("\n\nWhat you may do:\n")[2]
-    assert advice.endswith(f"- {GIVE_UP}")
-    assert advice.count("\n") >= 1
-    assert [word for word in INTERNAL_WORDS if re.search(rf"\b{word}\b", text)] == []
+    for kind, (result, expected) in KINDS.items():
+        text = refused(result)
+        assert [part for part in expected if part not in text] == [], kind
+        advice = text.partition("\n\nWhat you may do:\n")[2]
+        assert advice.endswith(f"- {GIVE_UP}"), kind
+        assert advice.count("\n") >= 1, kind
+        assert [word for word in INTERNAL_WORDS if re.search(rf"\b{word}\b", text)] == [], kind
 
 
 def test_passed_checks_are_not_repeated():
@@ -191,11 +189,15 @@ def test_the_facts_of_other_work_are_named_with_their_checks():
     """AL-9, BX-1: whose they are, and which of their checks fails."""
     failed = CheckResult(name="make api", verdict="fail", exit_code=1, detail=f"Expected exit code 0.\n{END}")
     text = describe_refusals(refusals_by_others("api_works, api_fast", "api", [failed]))
-    assert text.startswith(
-        "It breaks what `api` had shown (api_works, api_fast). The check `make api` failed. Expected exit code 0."
-    )
-    assert END in text
-    assert "- Change the work so that the checks of `api` pass as well. They belong to other work and stay.\n" in text
+    assert text == snapshot("""\
+It breaks what `api` had shown (api_works, api_fast). The check `make api` failed. Expected exit code 0.
+The end of its output:
+the end of a long output
+
+What you may do:
+- Change the work so that the checks of `api` pass as well. They belong to other work and stay.
+- If the task cannot be done within these limits, change nothing more and say so, with the reason.\
+""")
 
 
 def test_a_refusal_is_bounded_and_keeps_the_names_and_the_end_of_each_output():
@@ -250,7 +252,11 @@ def test_an_agent_that_may_change_nothing_is_told_what_fails_alone():
     """SC-7: a reviewer."""
     failed = CheckResult(name="make", verdict="fail", exit_code=1, detail=f"Expected exit code 0.\n{END}")
     text = describe_failed_checks(Verification(commit="c", results=(failed,)))
-    assert text == f"The check `make` failed. Expected exit code 0.\nThe end of its output:\n{END}"
+    assert text == snapshot("""\
+The check `make` failed. Expected exit code 0.
+The end of its output:
+the end of a long output\
+""")
 
 
 def test_the_first_failure_is_named_where_its_introduction_ends():

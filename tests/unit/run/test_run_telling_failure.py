@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import Attempt, Usage
@@ -30,9 +28,9 @@ def ended(number, outcome, verification=None, phase="verifying"):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("attempt", "kind"),
-    [
+def test_a_failure_is_known_by_its_records_not_by_its_text():
+    """AL-6."""
+    rows = [
         (ended(1, "gate_failed", REGRESSION), "named"),
         (ended(1, "contract_failed", TAMPERED), "named"),
         (ended(1, "contract_failed", GREEN, "candidate"), "named"),
@@ -43,16 +41,13 @@ def ended(number, outcome, verification=None, phase="verifying"):
         (ended(1, "timeout", RED), "timeout"),
         (ended(1, "executor_failed"), "error"),
         (ended(1, "lost"), "error"),
-    ],
-)
-def test_a_failure_is_known_by_its_records_not_by_its_text(attempt, kind):
-    """AL-6."""
-    assert failure_kind(attempt) == kind
+    ]
+    assert [(attempt, failure_kind(attempt)) for attempt, _ in rows] == rows
 
 
-@pytest.mark.parametrize(
-    ("attempts", "number"),
-    [
+def test_the_most_telling_attempt_gives_the_reason():
+    """AL-6, BX-12: a refusal with names over an unchanged tree, over a timeout, over trouble of a provider."""
+    rows = [
         # The last attempt says the least, as when a provider fails after two refusals.
         ([ended(1, "gate_failed", REGRESSION), ended(2, "contract_failed", RED), ended(3, "executor_failed")], 1),
         ([ended(1, "gate_failed", REGRESSION), ended(2, "contract_failed", None, "executing")], 1),
@@ -64,8 +59,5 @@ def test_a_failure_is_known_by_its_records_not_by_its_text(attempt, kind):
         # Of two that say the same, the later one is about the newer work.
         ([ended(1, "contract_failed", RED), ended(2, "contract_failed", RED), ended(3, "timeout")], 2),
         ([ended(4, "executor_failed")], 4),
-    ],
-)
-def test_the_most_telling_attempt_gives_the_reason(attempts, number):
-    """AL-6, BX-12: a refusal with names over an unchanged tree, over a timeout, over trouble of a provider."""
-    assert most_telling(attempts).number == number
+    ]
+    assert [(attempts, most_telling(attempts).number) for attempts, _ in rows] == rows

@@ -88,9 +88,9 @@ def test_no_file_is_overwritten(tmp_path):
     (tmp_path / "a.md").write_text("mine")
     (tmp_path / "b.md").symlink_to(tmp_path / "target")
     for name in ("a.md", "b.md"):
-        with pytest.raises(UsageError, match="never overwritten"):
+        with pytest.raises(UsageError):
             write_new_file((tmp_path / name,), "text")
-    with pytest.raises(UsageError, match=r"no/a.md cannot be written: No such file"):
+    with pytest.raises(UsageError, match=r"no/a\.md"):
         write_new_file((tmp_path / "no" / "a.md",), "text")
     assert write_new_file((tmp_path / "a.md", tmp_path / "c.md"), "lone \udc80") == tmp_path / "c.md"
     assert (tmp_path / "a.md").read_text() == "mine"

@@ -96,10 +96,11 @@ def test_help_lists_keys_only_for_an_interactive_prompt():
     assert "/cost" in shot
 
 
-@pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_help_fits_the_width(width):
+def test_help_fits_the_width():
     """RA-18."""
-    assert all(len(line) <= max(34, width) for line in answer(Help(), interactive=True, width=width).split("\n"))
+    for width in (20, 40, 80, 200):
+        lines = answer(Help(), interactive=True, width=width).split("\n")
+        assert all(len(line) <= max(34, width) for line in lines)
 
 
 def test_tasks_are_listed_completely_ready_ones_only_or_singly():
@@ -182,24 +183,21 @@ def test_conversations_are_listed_with_their_titles():
     assert line == "* abcdefghijkl  3 d ago     mend \\x1b[31m it"
 
 
-@pytest.mark.parametrize(
-    ("model", "says"),
-    [
+def test_the_effort_is_shown_with_what_the_model_can():
+    """RA-2, RA-18."""
+    rows = [
         ("anthropic:claude-sonnet-4-5", "effort high: anthropic:claude-sonnet-4-5 thinks"),
         ("openai:gpt-4.1", "effort high: openai:gpt-4.1 does not think"),
         ("openai:o1-mini", "thinks as much as it likes"),
         ("local:q@http://h/v1", "only the server knows whether local:q@http://h/v1 thinks"),
-    ],
-)
-def test_the_effort_is_shown_with_what_the_model_can(model, says):
-    """RA-2, RA-18."""
-    text = effort_text("high", model)
-    assert says in text
-    assert text.endswith("auto, low, medium, high, off.")
+    ]
+    texts = [effort_text("high", model) for model, _ in rows]
+    assert [text for text, (_, says) in zip(texts, rows, strict=True) if says not in text] == []
+    assert [text for text in texts if not text.endswith("auto, low, medium, high, off.")] == []
 
 
 def test_an_effort_that_does_not_exist_is_refused_with_those_that_do():
     """RA-18."""
     assert parse_effort("LOW") == "low"
-    with pytest.raises(UsageError, match="there is no effort `most`"):
+    with pytest.raises(UsageError, match="`most`"):
         parse_effort("most")

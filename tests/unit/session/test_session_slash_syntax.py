@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.session.slash_syntax import (
     COMMANDS,
     Clear,
@@ -29,56 +27,53 @@ from scaffold.session.slash_syntax import (
 )
 
 
-@pytest.mark.parametrize(
-    ("line", "command"),
-    [
-        ("/help", Help()),
-        ("/model", ShowModels()),
-        ("/model ", ShowModels()),
-        ("/MODEL\n", ShowModels()),
-        ("/model openai:gpt-5", SwitchModel("openai:gpt-5")),
-        ("/model  local:x@http://127.0.0.1:8/v1 ", SwitchModel("local:x@http://127.0.0.1:8/v1")),
-        ("/effort", ShowEffort()),
-        ("/effort high", SwitchEffort("high")),
-        ("/mode", ShowMode()),
-        ("/mode plan", SwitchMode("plan")),
-        ("/tasks", ShowTasks()),
-        ("/tasks list", ShowTasks()),
-        ("/tasks Ready", ShowTasks("ready")),
-        ("/tasks show 12", ShowTasks("show", 12)),
-        ("/agents", ShowAgents()),
-        ("/agents show sub-1", ShowAgents("sub-1")),
-        ("/cost", ShowCost()),
-        ("/tools", ShowTools()),
-        ("/context", ShowContext()),
-        ("/export", Export()),
-        ("/export notes of today.md", Export("notes of today.md")),
-        ("/diff", ShowDiff()),
-        ("/diff Turn", ShowDiff("turn")),
-        ("/undo", Undo()),
-        ("/compact", Compact()),
-        ("/clear", Clear()),
-        ("/resume", Resume()),
-        ("/resume abc", Resume("abc")),
-        ("/quit", QuitSession()),
-        ("/exit", QuitSession()),
-        ("model", None),
-        (" /model x", None),
-        ("/usr/bin is full", None),
-        ("/ what", None),
-        ("//model", None),
-        ("fix /model", None),
-        ("", None),
-    ],
-)
-def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command(line, command):
+def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command():
     """RA-1, RA-18, SC-19: commands are read without a model; everything else is for the model."""
-    assert parse_slash(line) == command
+    table = {
+        "/help": Help(),
+        "/model": ShowModels(),
+        "/model ": ShowModels(),
+        "/MODEL\n": ShowModels(),
+        "/model openai:gpt-5": SwitchModel("openai:gpt-5"),
+        "/model  local:x@http://127.0.0.1:8/v1 ": SwitchModel("local:x@http://127.0.0.1:8/v1"),
+        "/effort": ShowEffort(),
+        "/effort high": SwitchEffort("high"),
+        "/mode": ShowMode(),
+        "/mode plan": SwitchMode("plan"),
+        "/tasks": ShowTasks(),
+        "/tasks list": ShowTasks(),
+        "/tasks Ready": ShowTasks("ready"),
+        "/tasks show 12": ShowTasks("show", 12),
+        "/agents": ShowAgents(),
+        "/agents show sub-1": ShowAgents("sub-1"),
+        "/cost": ShowCost(),
+        "/tools": ShowTools(),
+        "/context": ShowContext(),
+        "/export": Export(),
+        "/export notes of today.md": Export("notes of today.md"),
+        "/diff": ShowDiff(),
+        "/diff Turn": ShowDiff("turn"),
+        "/undo": Undo(),
+        "/compact": Compact(),
+        "/clear": Clear(),
+        "/resume": Resume(),
+        "/resume abc": Resume("abc"),
+        "/quit": QuitSession(),
+        "/exit": QuitSession(),
+        "model": None,
+        " /model x": None,
+        "/usr/bin is full": None,
+        "/ what": None,
+        "//model": None,
+        "fix /model": None,
+        "": None,
+    }
+    assert {line: parse_slash(line) for line in table} == table
 
 
-@pytest.mark.parametrize(
-    ("line", "what", "fix"),
-    [
+def test_an_unknown_command_suggests_the_nearest_spelling():
+    """RA-18: the nearest spelling, or the syntax."""
+    rows = [
         ("/modle x", "/modle", "Did you mean `/mode`?"),
         ("/cots", "/cots", "Did you mean `/cost`?"),
         ("/xyzzy", "/xyzzy", "`/help` lists the commands"),
@@ -90,24 +85,22 @@ def test_a_line_is_a_command_only_if_it_starts_with_a_slash_command(line, comman
         ("/tasks show 99999999999", "/tasks", "show N"),
         ("/agents sub-1", "`/agents sub-1`", "Usage: `/agents [show ID]`."),
         (f"/quit {'x' * 100}", "`/quit` has invalid arguments", "Usage: `/quit`."),
-    ],
-)
-def test_an_unknown_command_suggests_the_nearest_spelling(line, what, fix):
-    """RA-18: the nearest spelling, or the syntax."""
-    command = parse_slash(line)
-    assert isinstance(command, InvalidCommand)
-    assert what in command.what
-    assert fix in command.fix
+    ]
+    read = [(line, parse_slash(line)) for line, *_ in rows]
+    assert [line for line, command in read if not isinstance(command, InvalidCommand)] == []
+    said = [(command.what, command.fix) for _, command in read]
+    assert [
+        line for (line, what, fix), told in zip(rows, said, strict=True) if what not in told[0] or fix not in told[1]
+    ] == []
 
 
-@pytest.mark.parametrize("spelling", COMMANDS, ids=lambda spelling: spelling.name)
-def test_every_command_in_the_table_parses_as_it_is_shown(spelling):
-    assert not isinstance(parse_slash(f"/{spelling.name}"), InvalidCommand | None)
-    assert bool(spelling.words) == (" " in spelling.usage)
+def test_every_command_in_the_table_parses_as_it_is_shown():
+    assert [each for each in COMMANDS if isinstance(parse_slash(f"/{each.name}"), InvalidCommand | None)] == []
+    assert [each for each in COMMANDS if bool(each.words) != (" " in each.usage)] == []
 
 
-def test_a_lone_slash_is_not_sent_to_a_model():
-    """RA-18, SC-19: sending it too early costs no request."""
+def test_a_client_has_commands_of_its_own_which_come_before_those_of_the_table():
+    """RA-18, SC-19."""
     own = CommandSyntax(name="tasks", words="[GOAL]", summary="", read=lambda words: ShowText(lambda: "+".join(words)))
     commands = with_own_commands((own,))
     assert [each for each in commands if each.name == "tasks"] == [own]

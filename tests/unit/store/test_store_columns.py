@@ -33,9 +33,9 @@ def test_no_time_stays_none() -> None:
     assert columns.parse_optional_time(None) is None
 
 
-@pytest.mark.parametrize("owner", [None, ProcessIdentity(7, "12345", "boot")])
-def test_an_owner_round_trips(owner: ProcessIdentity | None) -> None:
-    assert columns.PROCESS.read(columns.PROCESS.write(owner)) == owner
+def test_an_owner_round_trips() -> None:
+    for owner in (None, ProcessIdentity(7, "12345", "boot")):
+        assert columns.PROCESS.read(columns.PROCESS.write(owner)) == owner
 
 
 def test_none_is_stored_as_null() -> None:
@@ -43,8 +43,8 @@ def test_none_is_stored_as_null() -> None:
     assert columns.CONTRACT.write(Contract()) is not None
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{", None])
-def test_a_column_changed_by_hand_is_an_error_and_not_a_wrong_value(text: str | None) -> None:
-    with pytest.raises(StoreError, match="a value that cannot be read") as caught:
-        columns.NAMES.read(text)
-    assert "backup" in caught.value.fix
+def test_a_column_changed_by_hand_is_an_error_and_not_a_wrong_value() -> None:
+    for text in ("", "[1]", "{", None):
+        with pytest.raises(StoreError) as caught:
+            columns.NAMES.read(text)
+        assert "backup" in caught.value.fix

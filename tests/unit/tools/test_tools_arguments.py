@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import argument_problems, object_schema, read_arguments
 
@@ -29,21 +27,17 @@ def test_the_schema_is_a_closed_object():
     assert TOOL.schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_valid_arguments_have_no_problems():
+    valid = [
         {"path": ""},
         {"path": "a", "lines": 1, "timeout_s": 2, "deep": False, "names": [], "more": {}},
         {"path": "a", "timeout_s": 0.5},
-    ],
-)
-def test_valid_arguments_have_no_problems(args):
-    assert argument_problems(TOOL, args) is None
+    ]
+    assert [args for args in valid if argument_problems(TOOL, args)] == []
 
 
-@pytest.mark.parametrize(
-    ("args", "problem"),
-    [
+def test_an_invalid_argument_is_explained_so_that_the_next_call_can_be_right():
+    rows = [
         ({}, "look needs `path` (string)"),
         ({"path": 3}, "`path` must be a string, not 3"),
         ({"path": None}, "`path` must be a string, not None"),
@@ -59,10 +53,8 @@ def test_valid_arguments_have_no_problems(args):
             {"path": "a", "file": "b"},
             "look has no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
         ),
-    ],
-)
-def test_an_invalid_argument_is_explained_so_that_the_next_call_can_be_right(args, problem):
-    assert argument_problems(TOOL, args) == problem
+    ]
+    assert [(args, argument_problems(TOOL, args)) for args, _ in rows] == rows
 
 
 LIST = Tool(
@@ -84,9 +76,8 @@ LIST = Tool(
 )
 
 
-@pytest.mark.parametrize(
-    ("entries", "problem"),
-    [
+def test_an_error_inside_a_list_has_its_position():
+    rows = [
         ([], None),
         ([{"text": "a", "state": "done"}], None),
         (["a"], "`entries[0]` must be an object, not 'a'"),
@@ -94,10 +85,8 @@ LIST = Tool(
         ([{"text": 1}], "`entries[0].text` must be a string, not 1"),
         ([{"text": "a", "state": "shut"}], "`entries[0].state` must be one of open, done, not 'shut'"),
         ([{"text": "a", "id": 1}], "`entries[0]` has no `id`, it takes `text`, `state`"),
-    ],
-)
-def test_an_error_inside_a_list_has_its_position(entries, problem):
-    assert argument_problems(LIST, {"entries": entries, "anything": None}) == problem
+    ]
+    assert [(entries, argument_problems(LIST, {"entries": entries, "anything": None})) for entries, _ in rows] == rows
 
 
 def test_all_errors_are_reported_at_once():
@@ -112,9 +101,9 @@ def test_a_long_invalid_value_is_shortened():
     assert len(problem) < 120
 
 
-@pytest.mark.parametrize(
-    ("args", "meant"),
-    [
+def test_arguments_are_read_as_they_are_meant():
+    """RA-4."""
+    rows = [
         ({"path": "7", "lines": "3"}, {"path": "7", "lines": 3}),
         ({"path": "a", "lines": 3.0, "timeout_s": "0.5"}, {"path": "a", "lines": 3, "timeout_s": 0.5}),
         ({"path": "a", "lines": "3.0"}, {"path": "a", "lines": 3}),
@@ -124,12 +113,9 @@ def test_a_long_invalid_value_is_shortened():
             {"path": "a", "names": '["b", "c"]', "more": '{"d": 1}'},
             {"path": "a", "names": ["b", "c"], "more": {"d": 1}},
         ),
-    ],
-)
-def test_arguments_are_read_as_they_are_meant(args, meant):
-    """RA-4."""
-    assert read_arguments(TOOL, args) == meant
-    assert argument_problems(TOOL, read_arguments(TOOL, args)) is None
+    ]
+    assert [(args, read_arguments(TOOL, args)) for args, _ in rows] == rows
+    assert [meant for _, meant in rows if argument_problems(TOOL, meant)] == []
 
 
 def test_json_text_is_read_inside_of_lists_too():
@@ -139,15 +125,14 @@ def test_json_text_is_read_inside_of_lists_too():
     assert read_arguments(LIST, {"entries": ['{"text": "b"}']}) == {"entries": [{"text": "b"}]}
 
 
-@pytest.mark.parametrize("entry", [{"text": "a", "state": None}, '{"text": "a"}'])
-def test_the_only_object_of_a_list_may_come_without_the_list(entry):
+def test_the_only_object_of_a_list_may_come_without_the_list():
     """RA-4."""
-    assert read_arguments(LIST, {"entries": entry}) == {"entries": [{"text": "a"}]}
+    for entry in ({"text": "a", "state": None}, '{"text": "a"}'):
+        assert read_arguments(LIST, {"entries": entry}) == {"entries": [{"text": "a"}]}
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
+def test_what_cannot_be_read_stays_as_it_is_and_is_refused():
+    unreadable = [
         {"path": "a", "lines": "three"},
         {"path": "a", "lines": "3.5"},
         {"path": "a", "lines": 3.5},
@@ -155,7 +140,5 @@ def test_the_only_object_of_a_list_may_come_without_the_list(entry):
         {"path": "a", "names": "[" * 100_000},
         {"path": "a", "more": '{"a":' * 200 + "1" + "}" * 200},
         {"path": "a", "deep": "yes"},
-    ],
-)
-def test_what_cannot_be_read_stays_as_it_is_and_is_refused(args):
-    assert argument_problems(TOOL, read_arguments(TOOL, args)) is not None
+    ]
+    assert [args for args in unreadable if not argument_problems(TOOL, read_arguments(TOOL, args))] == []

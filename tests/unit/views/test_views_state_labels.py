@@ -1,7 +1,6 @@
 """Common words for states of tasks and agents: a table for each."""
 
 import msgspec
-import pytest
 
 from scaffold.core.model import Attempt, Goal, Usage
 from scaffold.core.states import parse_action_state, parse_goal_state
@@ -23,28 +22,25 @@ ATTEMPT = Attempt(
 )
 
 
-@pytest.mark.parametrize(
-    ("status", "word"),
-    [
-        ("pending", "pending"),
-        ("running", "in_progress"),
-        ("verifying", "verifying"),
-        ("landing", "verifying"),
-        ("completed", "done"),
-        ("skipped", "done"),
-        ("failed", "failed"),
-        ("cancelled", "failed"),
-        ("blocked", "blocked"),
-    ],
-)
-def test_every_status_of_an_action_has_its_word(status, word):
+def test_every_status_of_an_action_has_its_word():
     """AL-3b: a task is pending, in_progress, verifying, blocked, done or failed."""
-    assert task_state(parse_action_state(status, "because")) == word
+    table = {
+        "pending": "pending",
+        "running": "in_progress",
+        "verifying": "verifying",
+        "landing": "verifying",
+        "completed": "done",
+        "skipped": "done",
+        "failed": "failed",
+        "cancelled": "failed",
+        "blocked": "blocked",
+    }
+    assert {status: task_state(parse_action_state(status, "because")) for status in table} == table
 
 
-@pytest.mark.parametrize(
-    ("changes", "asks", "word"),
-    [
+def test_every_moment_of_an_attempt_has_its_word():
+    """AL-3b: an agent is pending, running, paused, waiting_approval, done or failed."""
+    rows = [
         ({"status": "queued", "phase": "workspace"}, False, "pending"),
         ({}, False, "running"),
         ({"phase": "verifying"}, False, "running"),
@@ -59,38 +55,36 @@ def test_every_status_of_an_action_has_its_word(status, word):
         ({"status": "ended", "outcome": "budget"}, False, "paused"),
         ({"status": "ended", "outcome": "timeout"}, False, "failed"),
         ({"status": "ended", "outcome": "lost"}, False, "failed"),
-    ],
-)
-def test_every_moment_of_an_attempt_has_its_word(changes, asks, word):
-    """AL-3b: an agent is pending, running, paused, waiting_approval, done or failed."""
-    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks, gone=False) == word
+    ]
+    assert [
+        (changes, asks, worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=asks, gone=False))
+        for changes, asks, _ in rows
+    ] == rows
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [({}, "failed"), ({"phase": "candidate"}, "done"), ({"status": "ended", "outcome": "landed"}, "done")],
-)
-def test_a_worker_without_a_process_has_failed_unless_its_candidate_is_submitted(changes, word):
+def test_a_worker_without_a_process_has_failed_unless_its_candidate_is_submitted():
     """AL-3: no agent is shown as running without a process."""
-    assert worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=False, gone=True) == word
+    rows = [({}, "failed"), ({"phase": "candidate"}, "done"), ({"status": "ended", "outcome": "landed"}, "done")]
+    assert [
+        (changes, worker_state(msgspec.structs.replace(ATTEMPT, **changes), asks=False, gone=True))
+        for changes, _ in rows
+    ] == rows
 
 
-@pytest.mark.parametrize(
-    ("status", "word"),
-    [
+def test_every_status_of_a_goal_has_a_word_for_its_supervisor():
+    """AL-3b: the same words for the agent that pursues a goal."""
+    rows = [
         ("planning", "pending"),
         ("active", "running"),
         ("paused", "paused"),
         ("completed", "done"),
         ("failed", "failed"),
         ("cancelled", "failed"),
-    ],
-)
-def test_every_status_of_a_goal_has_a_word_for_its_supervisor(status, word):
-    """AL-3b: the same words for the agent that pursues a goal."""
-    goal = goal_in(status)
-    assert supervisor_state(goal, gone=False) == word
-    assert supervisor_state(goal, gone=True) == {"running": "failed"}.get(word, word)
+    ]
+    goals = {status: goal_in(status) for status, _ in rows}
+    assert [(status, supervisor_state(goal, gone=False)) for status, goal in goals.items()] == rows
+    gone = [(status, "failed" if word == "running" else word) for status, word in rows]
+    assert [(status, supervisor_state(goal, gone=True)) for status, goal in goals.items()] == gone
 
 
 def goal_in(status):

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 
 import click
-import pytest
 
 from scaffold.cli.render.style import STATUS_MARKS, heading, paint, status_mark
 from scaffold.core.states import COMPOUND_TRANSITIONS, PRIMITIVE_TRANSITIONS
@@ -22,46 +21,39 @@ from scaffold.views.text_format import (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [
-        ("abc", 3, "abc"),
-        ("abcd", 3, "ab…"),
-        ("漢字漢字", 8, "漢字漢字"),
-        ("漢字漢字", 7, "漢字漢…"),
-        ("漢字漢字", 6, "漢字…"),
-        ("e\u0301e\u0301", 2, "e\u0301e\u0301"),
-        ("\n  first\nsecond", 20, "first"),
-        ("a\tb", 20, "a b"),
-        ("\x1b[31mred", 20, r"\x1b[31mred"),
-        ("", 5, ""),
-        ("ab", 1, "…"),
-        ("漢字", 2, "…"),
-        ("👩‍🚀 to the moon", 40, "👩‍🚀 to the moon"),
-        ("👩‍🚀👩‍🚀", 3, "👩‍🚀…"),
-        ("❤️❤️❤️", 5, "❤️❤️…"),
-    ],
-)
-def test_text_is_clipped_to_columns_and_control_characters_are_escaped(text, width, shown):
-    assert clip(text, width) == shown
+def test_text_is_clipped_to_columns_and_control_characters_are_escaped():
+    table = {
+        ("abc", 3): "abc",
+        ("abcd", 3): "ab…",
+        ("漢字漢字", 8): "漢字漢字",
+        ("漢字漢字", 7): "漢字漢…",
+        ("漢字漢字", 6): "漢字…",
+        ("e\u0301e\u0301", 2): "e\u0301e\u0301",
+        ("\n  first\nsecond", 20): "first",
+        ("a\tb", 20): "a b",
+        ("\x1b[31mred", 20): r"\x1b[31mred",
+        ("", 5): "",
+        ("ab", 1): "…",
+        ("漢字", 2): "…",
+        ("👩‍🚀 to the moon", 40): "👩‍🚀 to the moon",
+        ("👩‍🚀👩‍🚀", 3): "👩‍🚀…",
+        ("❤️❤️❤️", 5): "❤️❤️…",
+    }
+    assert {(text, width): clip(text, width) for text, width in table} == table
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "shown"),
-    [("store#1", 7, "store#1"), ("rate-limits#12", 10, "rate…ts#12"), ("日本語の鍵#1", 9, "日本…鍵#1")],
-)
-def test_long_text_is_shortened_in_the_middle(text, width, shown):
-    assert clip_middle(text, width) == shown
+def test_long_text_is_shortened_in_the_middle():
+    table = {("store#1", 7): "store#1", ("rate-limits#12", 10): "rate…ts#12", ("日本語の鍵#1", 9): "日本…鍵#1"}
+    assert {(text, width): clip_middle(text, width) for text, width in table} == table
 
 
 def test_lines_break_between_words_but_not_inside_a_command():
-    assert wrap_text("finish it with `git merge --continue` now", 30) == [
-        "finish it with",
-        "`git merge --continue` now",
-    ]
+    lines = ["finish it with", "`git merge --continue` now"]
+    assert wrap_text(" ".join(lines), 30) == lines
     assert wrap_text("\x07", 30) == [r"\x07"]
     assert wrap_text("", 30) == []
-    assert wrap_text("a_long_word or `two words`", 6) == ["a_long_word", "or", "`two words`"]
+    words = ["a_long_word", "or", "`two words`"]
+    assert wrap_text(" ".join(words), 6) == words
 
 
 def test_lines_are_measured_in_columns_and_long_words_may_be_broken():
@@ -94,23 +86,20 @@ def test_text_is_padded_to_columns():
     assert pad("abcdef", 4) == "abc…"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [
-        (-3, "0 s"),
-        (0, "0 s"),
-        (59.9, "59 s"),
-        (60, "1 m 00 s"),
-        (3599, "59 m 59 s"),
-        (3600, "1 h 00 m"),
-        (90_000, "25 h 00 m"),
-        (172_799, "47 h 59 m"),
-        (172_800, "2 d 0 h"),
-        (604_799, "6 d 23 h"),
-    ],
-)
-def test_durations_are_formatted_in_common_units(seconds, shown):
-    assert format_duration(timedelta(seconds=seconds)) == shown
+def test_durations_are_formatted_in_common_units():
+    table = {
+        -3: "0 s",
+        0: "0 s",
+        59.9: "59 s",
+        60: "1 m 00 s",
+        3599: "59 m 59 s",
+        3600: "1 h 00 m",
+        90_000: "25 h 00 m",
+        172_799: "47 h 59 m",
+        172_800: "2 d 0 h",
+        604_799: "6 d 23 h",
+    }
+    assert {seconds: format_duration(timedelta(seconds=seconds)) for seconds in table} == table
 
 
 def test_a_moment_is_told_in_local_time_with_its_date_if_that_is_another_day():
@@ -139,9 +128,6 @@ def test_every_status_but_pending_has_a_mark():
     assert status_mark("whatever") == status_mark("pending")
 
 
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(-1, "0 s"), (59.9, "59 s"), (60, "1 m"), (3599, "59 m"), (3600, "1 h"), (86_399, "23 h"), (864_000, "10 d")],
-)
-def test_a_short_duration_uses_the_largest_unit(seconds, shown):
-    assert short_duration(timedelta(seconds=seconds)) == shown
+def test_a_short_duration_uses_the_largest_unit():
+    table = {-1: "0 s", 59.9: "59 s", 60: "1 m", 3599: "59 m", 3600: "1 h", 86_399: "23 h", 864_000: "10 d"}
+    assert {seconds: short_duration(timedelta(seconds=seconds)) for seconds in table} == table

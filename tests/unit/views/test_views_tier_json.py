@@ -7,20 +7,20 @@ from builders import a_run, make_settings
 from scaffold.core.run_settings import AssignedModel, AssignedModels, TierChoice
 from scaffold.views.tier_json import tier_json
 
+ADVICE = "no two actions can run in parallel"
+
 
 def test_it_says_what_was_chosen_and_why():
     """AL-1, AL-2, BX-18."""
     settings = structs.replace(
         make_settings(),
-        choice=TierChoice(confidence=0.7, reason="the request has `rename`"),
+        choice=TierChoice(confidence=0.7, reason="a rename"),
         assigned=AssignedModels(by_role={"planner": AssignedModel(name="openai:p")}),
     )
-    assert tier_json(
-        a_run(settings=settings, advised_agents=1, advice="no two actions can run in parallel")
-    ) == snapshot(
+    assert tier_json(a_run(settings=settings, advised_agents=1, advice=ADVICE)) == snapshot(
         {
             "tier_confidence": 0.7,
-            "tier_reason": "the request has `rename`",
+            "tier_reason": "a rename",
             "questions": 2,
             "agents": 1,
             "agents_reason": "no two actions can run in parallel",

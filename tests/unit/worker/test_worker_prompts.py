@@ -97,13 +97,16 @@ def test_a_summary_of_a_goal_stands_beside_its_description():
 def test_a_child_action_names_its_parent():
     """SC-13."""
     text = prompt(an_action("api"), parent=an_action("backend", kind="compound"))
-    assert "Build the api.\nIt is a part of backend: Build the backend." in text
+    assert [line for line in text.splitlines() if "backend" in line] == snapshot(
+        ["It is a part of backend: Build the backend."]
+    )
 
 
 def test_a_prompt_lists_the_facts_and_their_commits():
     """SC-13: of its preconditions, and of what the goal desires."""
-    assert "# What already holds\n- store_works (shown at c0ffee12)" in prompt(
-        an_action("api"), facts=(a_fact("store_works"),)
+    text = prompt(an_action("api"), facts=(a_fact("store_works"),))
+    assert [line for line in text.splitlines() if "store_works" in line] == snapshot(
+        ["- store_works (shown at c0ffee12)"]
     )
 
 
@@ -121,16 +124,23 @@ def test_a_verifying_action_gets_full_results_paths_and_commits(role):
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
     text = prompt(an_action("look", role=role), store, facts=facts)
-    assert "# Commits of the work that you verify (see `git show COMMIT`)\n- c0ffee12: stored, listed\n\n" in text
-    assert "# Paths it changed\n- a.py\n- b.py\n\n" in text
-    assert text.endswith("# What its agents reported\n## store: Build the store.\n" + "r" * 9_000)
+    assert "\n- c0ffee12: stored, listed\n\n" in text
+    assert "\n- a.py\n- b.py\n\n" in text
+    assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
 
 
 def test_another_approach_comes_before_the_failures():
     """SC-20."""
     text = prompt(an_action("api", guidance="Use a queue."), briefing="It failed so.")
-    assert text.index("# Another approach to take\nUse a queue.") < text.index("# What earlier attempts showed")
-    assert text.endswith("# What earlier attempts showed\nIt failed so.")
+    assert text.partition("Build the api.")[2] == snapshot("""\
+
+
+# Another approach to take
+Use a queue.
+
+# What earlier attempts showed
+It failed so.\
+""")
 
 
 def test_long_texts_are_shortened_in_the_middle_with_a_notice():
@@ -158,8 +168,10 @@ def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
 def test_a_premature_request_to_end_is_answered_with_the_reason():
     """AL-5."""
     failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
-    assert "You asked to stop" not in failure_prompt(failed)
-    assert failure_prompt(failed, asked_for_end=True).startswith("You asked to stop, but the work")
+    assert failure_prompt(failed).splitlines()[0] == snapshot("The work was checked and does not pass yet.")
+    assert failure_prompt(failed, asked_for_end=True).splitlines()[0] == snapshot(
+        "You asked to stop, but the work does not pass. The work was checked and does not pass yet."
+    )
 
 
 def test_a_drafted_contract_is_shown_like_a_given_one():
@@ -167,7 +179,7 @@ def test_a_drafted_contract_is_shown_like_a_given_one():
     assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
     assert "counts as done" not in task_prompt(assignment)
     drafted = Contract(commands=(Check(command="make test"),))
-    assert "- `make test` ends with exit code 0" in task_prompt(assignment, drafted)
+    assert "`make test`" in task_prompt(assignment, drafted)
 
 
 def test_a_critic_gets_task_checks_and_change_all_bounded():
@@ -197,9 +209,10 @@ def test_a_critique_becomes_the_agents_next_message():
 
 
 def test_a_critic_is_asked_for_the_missing_parts_of_its_answer():
-    assert "It has no total.\nWrite it again and end it with the lines `Correctness: N/3`" in malformed_prompt(
-        "It has no total."
-    )
+    assert malformed_prompt("No total.") == snapshot("""\
+That is not a valid critique. No total.
+Write it again and end it with the lines `Correctness: N/3`, `Readability: N/3`, `Edge cases: N/3`, `Total: N/9`.\
+""")
 
 
 def test_a_name_becomes_one_path_segment():
