@@ -6,7 +6,7 @@ from contextlib import closing
 import msgspec
 from inline_snapshot import snapshot
 
-from builders import begin, fail, land, make_run, work
+from builders import FAILED, begin, fail, land, make_run, work
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.report import report
 from scaffold.core.contract import ChangeReview, ExecutedLines, Verification
@@ -61,22 +61,22 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, sca
         },
         "facts": [fact],
     }
-    assert scaffold("contract", "store").out.splitlines() == [
-        "Contract of store",
-        "  Things are kept.",
-        "  $ make test",
-        "      exit 0",
-        "  must_exist: store.py",
-        "",
-        "Files it may change",
-        "  store.py",
-        "",
-        f"Attempt 1, checked at {landed[:8]}",
-        "  ✓ pass make test",
-        "",
-        "✓ store_works holds, shown by",
-        f"  make test, exit 0 at {landed[:8]}",
-    ]
+    assert scaffold("contract", "store").out.replace(landed[:8], "COMMIT") == snapshot("""\
+Contract of store
+  Things are kept.
+  $ make test
+      exit 0
+  must_exist: store.py
+
+Files it may change
+  store.py
+
+Attempt 1, checked at COMMIT
+  ✓ pass make test
+
+✓ store_works holds, shown by
+  make test, exit 0 at COMMIT
+""")
 
 
 def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
@@ -94,12 +94,16 @@ def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
     stored = msgspec.structs.replace(attempt.verification, review=review)
     with closing(sqlite3.connect(context.repository.common_dir / "scaffold/state.db")) as raw, raw:
         raw.execute("UPDATE attempt SET verification = ?", [msgspec.json.encode(stored).decode()])
-    assert (
-        "  second review by cassette:x: approve\n"
-        "      It is right.\n"
-        "      - store.py:1: keeps it\n"
-        "      - old.py:2 (before the change): gone\n"
-    ) in scaffold("contract", "store").out
+    shown = scaffold("contract", "store").out.splitlines()
+    at = shown.index("  ✓ pass make test")
+    assert shown[at + 1 : at + 5] == snapshot(
+        [
+            "  second review by cassette:x: approve",
+            "      It is right.",
+            "      - store.py:1: keeps it",
+            "      - old.py:2 (before the change): gone",
+        ]
+    )
     assert scaffold("contract", "store", "--json").json["last"]["review"]["review"]["citations"][1] == {
         "file": "old.py",
         "line": 2,
@@ -111,26 +115,28 @@ def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
 def test_a_failed_check_is_shown_with_its_output(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
     fail(context, run, "store", {"store.py": "broken\n"})
-    out = scaffold("contract", "store").out
-    assert "  ✗ fail make test\n      Expected exit code 0, but got exit code 1.\n      1 failed\n" in out
+    detail = FAILED.detail.replace("\n", "\n      ")
+    assert f"  ✗ fail make test\n      {detail}\n" in scaffold("contract", "store").out
     assert scaffold("contract", "store", "--json").json["last"]["passed"] is False
 
 
 def test_an_action_without_a_contract_says_what_completes_it(context, plan, scaffold):
     make_run(context, plan)
-    out = scaffold("contract", "api").out
-    assert "No checks" in out
-    assert "No check has run yet." in out
+    assert scaffold("contract", "api").out == snapshot("""\
+Contract of api
+  No checks: any change that lands is enough, and its facts are marked weak.
+
+No check has run yet.
+""")
     shown = scaffold("contract", "api", "--json").json
     assert (shown["given"], shown["commands"], shown["last"], shown["facts"]) == (False, [], None, [])
+    assert scaffold("contract", "nothing").code == 64
 
 
 def test_with_drafted_contracts_an_action_without_one_waits_for_its_draft(context, plan, scaffold):
     """AL-7: a change alone is not enough, even if no draft was usable so far."""
     make_run(context, plan, drafter=True)
-    out = scaffold("contract", "api").out
-    assert out.splitlines()[1] == snapshot("  None yet: it is drafted before the work.")
-    assert "No checks" not in out
+    assert scaffold("contract", "api").out.splitlines()[1:2] == snapshot(["  None yet: it is drafted before the work."])
 
 
 def test_a_reviewing_action_is_completed_by_its_verdict(context, plan, scaffold):
@@ -141,11 +147,6 @@ def test_a_reviewing_action_is_completed_by_its_verdict(context, plan, scaffold)
     assert "weak" not in out
 
 
-def test_an_unknown_action_is_refused(context, plan, scaffold):
-    make_run(context, plan)
-    assert scaffold("contract", "nothing").code == 64
-
-
 def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffold):
     """BX-5, BX-22: with the doubt if there are none."""
     run = begin(context, make_run(context, plan))
@@ -154,9 +155,9 @@ def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffol
     found = Verification(commit=attempt.base_sha, results=(), executed_lines=lines, doubts=(not_executed(12),))
     with context.store.transaction():
         context.store.attempts.advance(attempt.id, fence=run.fence, phase="verifying", verification=found)
-    out = scaffold("contract", "store").out
-    assert "  weak: 12 changed lines, 0 executed by its checks\n" in out
-    assert "  changed lines: 12, executed by checks: 0\n" in out
+    assert [line for line in scaffold("contract", "store").out.splitlines() if "12" in line] == snapshot(
+        ["  weak: 12 changed lines, 0 executed by its checks", "  changed lines: 12, executed by checks: 0"]
+    )
     last = scaffold("contract", "store", "--json").json["last"]
     assert last["executed_lines"] == {"total": 12, "executed": 0}
 
@@ -195,7 +196,8 @@ def test_each_failed_attempt_says_why_in_full_and_where_the_whole_output_is(cont
     logs.mkdir(parents=True)
     out = scaffold("contract", "store").out
     assert "Attempt 1: contract_failed\n  The check `make test` failed.\n  noise\n" in out
-    assert f"  ValueError: no shop\n  the whole output, if it is longer: .scaffold/logs/gates/{run.id}\n" in out
+    assert "  ValueError: no shop\n" in out
+    assert f" .scaffold/logs/gates/{run.id}\n" in out
     assert "Attempt 2, checked at " in out
 
 
@@ -209,4 +211,4 @@ def test_a_message_about_a_failed_check_has_the_line_that_decided_and_names_this
     for text in (status, told):
         assert "contract_failed" in text
         assert "        ValueError: no shop\n      " in text
-        assert " more lines: `scaffold contract store`\n" in text
+        assert " `scaffold contract store`\n" in text

@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, make_run, work
+from builders import a_turn, begin, make_run, work
 from scaffold.agent.journal import JournalFile
-from scaffold.core.model import PlanningTurn, Usage
 from scaffold.core.states import Paused
 from scaffold.host.clock import FakeClock
 
@@ -42,22 +41,12 @@ def test_a_copied_repository_shows_each_entry_once(context, plan, scaffold, jour
     run = make_run(context, plan)
     book = journal(run, "store")
     for _ in range(2):  # the same twice is no copy
-        book.note("text", text="I am at it")
+        book.note("text", text="working")
     elsewhere = tmp_path / "elsewhere.jsonl"
     elsewhere.write_bytes(context.journal("shop", "store").read_bytes())
-    turn = PlanningTurn(
-        id="t1",
-        run_id=run.id,
-        goal_id=None,
-        action_id=None,
-        event="plan",
-        usage=Usage(),
-        log_file=str(elsewhere),
-        started_at=NOON,
-    )
     with context.store.transaction():
-        context.store.turns.begin(turn)
-    assert scaffold("logs").out.splitlines() == [f"{local(0)} store#1 I am at it"] * 2
+        context.store.turns.begin(a_turn(run, log_file=str(elsewhere)))
+    assert scaffold("logs").out.splitlines() == [f"{local(0)} store#1 working"] * 2
 
 
 def test_an_entry_is_one_readable_line(context, plan, scaffold, journal):
@@ -150,7 +139,7 @@ def test_an_unknown_action_gets_a_suggestion(context, plan, scaffold):
     make_run(context, plan)
     answer = scaffold("logs", "stor")
     assert answer.code == 64
-    assert "Did you mean `store`?" in answer.err
+    assert "`store`" in answer.err
     assert "scaffold tasks" in answer.err
 
 
@@ -162,13 +151,13 @@ def test_of_a_failed_command_the_line_that_decided_is_shown(context, plan, scaff
     book = journal(make_run(context, plan), "store")
     book.note("tool_result", id="1", name="shell", content=LONG_OUTPUT, failed=True)
     book.note("tool_result", id="2", name="shell", content=LONG_OUTPUT, failed=False)
-    book.note("prompt", text=f"It does not pass yet.\n\n{LONG_OUTPUT}")
+    book.note("prompt", text=f"Not yet.\n\n{LONG_OUTPUT}")
     head = f"{local(0)} store#1"
     assert scaffold("logs", "store").out.splitlines() == [
         f"{head} failed: exit code 1 (+81 lines)",
         "      E   assert 1 == 2",
         f"{head}   -> exit code 1 (+81 lines)",
-        f"{head} prompt: It does not pass yet. (+83 lines)",
+        f"{head} prompt: Not yet. (+83 lines)",
         "      E   assert 1 == 2",
     ]
 
@@ -201,12 +190,6 @@ def test_arguments_and_results_are_shown_whole_if_asked_for(context, plan, scaff
     assert scaffold("logs", "--full", "--json").code == 64
 
 
-def test_without_a_run_there_is_nothing_to_show(repository, scaffold):
-    answer = scaffold("logs")
-    assert answer.code == 64
-    assert "there is no run" in answer.err
-
-
 @pytest.mark.slow
 def test_following_shows_new_lines_and_ends_with_the_run(context, plan, journal, repository):
     run = begin(context, make_run(context, plan))
@@ -234,18 +217,8 @@ def test_planning_agents_are_named_by_role(context, plan, scaffold):
         path = context.journal(name, name)
         JournalFile(path, clock=FakeClock(NOON), fields={"run": run.id, **fields}).note("text", text=f"I am {name}")
         with context.store.transaction():
-            context.store.turns.begin(
-                PlanningTurn(
-                    id=name,
-                    run_id=run.id,
-                    goal_id=goal.id if "goal" in fields else None,
-                    action_id=store.id if "action" in fields else None,
-                    event="plan",
-                    usage=Usage(),
-                    log_file=str(path),
-                    started_at=NOON,
-                )
-            )
+            about = {"goal_id": goal.id, "action_id": store.id} if "goal" in fields else {}
+            context.store.turns.begin(a_turn(run, name, log_file=str(path), **about))
     assert scaffold("logs").out.splitlines() == [
         f"{local(0)} planner I am planner",
         f"{local(0)} supervisor shop: store I am supervisor",

@@ -84,15 +84,6 @@ def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffo
     }
 
 
-@pytest.mark.parametrize(
-    ("command", "empty"), [("runs", {"runs": []}), ("queue", {"run": None, "queue": []}), ("cost", NO_COST)]
-)
-def test_without_a_run_there_is_nothing_to_list(repository, scaffold, command, empty):
-    assert scaffold(command, "--json").json == empty
-    assert scaffold(command).out.startswith("There is no run in this repository yet.")
-    assert not (repository / ".git" / "scaffold").exists()
-
-
 def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
     """BX-3, SC-19: the same entries as `status --json`."""
     run = begin(context, make_run(context, plan))

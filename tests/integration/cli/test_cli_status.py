@@ -23,15 +23,6 @@ NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
 DEAD = ProcessIdentity(1, "long ago", "another boot")
 
 
-def test_without_a_run_status_is_empty_and_creates_nothing(repository, scaffold):
-    answer = scaffold("status", "--json")
-    assert (answer.code, answer.json, answer.err) == (0, dict(NO_RUN_JSON), "")
-    assert scaffold("status").code == 0
-    assert 'scaffold run "TASK"  plan' in scaffold("status").out
-    assert not (repository / ".git" / "scaffold").exists()
-    assert not (repository / ".scaffold").exists()
-
-
 def test_a_store_without_runs_is_shown_as_empty(context, scaffold):
     assert scaffold("status", "--json").json == dict(NO_RUN_JSON)
 

@@ -191,13 +191,6 @@ def test_an_empty_name_matches_nothing(context, run, scaffold, command):
     assert status_of(context.store.runs.get(run.id).state) == "active"
 
 
-@pytest.mark.parametrize("args", [("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",)])
-def test_without_a_run_there_is_nothing_to_steer(repository, scaffold, args):
-    """SC-19: each command says so in the same words, and creates nothing."""
-    expect_refusal(scaffold(*args), "there is no run in this repository yet", "`scaffold run`")
-    assert not (repository / ".git" / "scaffold").exists()
-
-
 def test_an_action_of_another_run_is_not_retried_by_its_id(context, plan, run, scaffold):
     store = context.store.actions.by_key(run.id, "store")
     with context.store.transaction():
