@@ -1,6 +1,7 @@
 """The report of a run and other screens that show evidence."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from builders import begin, land, make_run
 from scaffold.cli.render.layout import Layout
@@ -27,23 +28,19 @@ def show(context, plan):
     return again
 
 
-def reported(context, run, layout=Layout()):  # noqa: B008 - a value
-    return report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root, layout)
+def reported(context, run):
+    return report(read_run_view(context, context.store.runs.get(run.id)), context.repository.root, Layout())
 
 
-@pytest.mark.parametrize(
-    ("kind", "detail", "expected"),
-    [
-        ("human", "approved as 7f3a: it is fine\nMay it land?", "human: approved as 7f3a: it is fine"),
-        ("review", "approve: reads well\nstore.py:1 is right", "review: approve: reads well"),
-        ("change", "store.py was changed", "a change: store.py was changed"),
-    ],
-)
-def test_the_report_names_the_evidence_of_a_fact(context, show, kind, detail, expected):
+def test_the_report_names_the_evidence_of_a_fact(context, show):
     """AL-8, BX-1: not only its kind."""
-    assert f"        {expected}\n" in report(
-        read_run_view(context, show(kind, detail)), context.repository.root, Layout()
-    )
+    evidence = {
+        ("human", "approved as 7f3a: fine\nMay it land?"): "human: approved as 7f3a: fine",
+        ("review", "approve: reads well\nstore.py:1"): "review: approve: reads well",
+        ("change", "store.py changed"): "a change: store.py changed",
+    }
+    for (kind, detail), expected in evidence.items():
+        assert f"        {expected}\n" in reported(context, show(kind, detail))
 
 
 @pytest.mark.parametrize(("reviewed", "strength"), [(False, "weak"), (True, "reviewed")])
@@ -60,9 +57,7 @@ def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_show
     assert f"store_works, {strength}: {doubt.text}" in scaffold("goals").out
     assert f"store_works, {strength}: {doubt.text}" in scaffold("tasks").out
     assert f"store_works holds ({strength}), shown by" in scaffold("contract", "store").out
-    assert f"        {strength}: {doubt.text}\n" in report(
-        read_run_view(context, run), context.repository.root, Layout()
-    )
+    assert f"        {strength}: {doubt.text}\n" in reported(context, run)
 
 
 def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, plan):
@@ -83,21 +78,22 @@ def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_
         shown = {"commit": landed, "paths": ("store.py",), "evidence": (review,)}
         context.store.facts.record(goal.id, "seen", doubts=doubts, reviewed=True, **shown)
         context.store.facts.record(goal.id, "unseen", doubts=doubts, **shown)
-    text = reported(context, run)
-    assert (
-        "\n"
-        "  1 fact weak:\n"
-        "    unseen: 2 tests were removed; 1 new noqa\n"
-        "  1 fact reviewed:\n"
-        "    seen: 2 tests were removed; 1 new noqa\n"
-        "      review: second review by cassette:x: Both tested what went.\n"
-        "  1 fact proven\n"
-    ) in text
+    lines = reported(context, run).splitlines()
+    at = lines.index("  1 fact weak:")
+    assert lines[at : at + 6] == snapshot(
+        [
+            "  1 fact weak:",
+            "    unseen: 2 tests were removed; 1 new noqa",
+            "  1 fact reviewed:",
+            "    seen: 2 tests were removed; 1 new noqa",
+            "      review: second review by cassette:x: Both tested what went.",
+            "  1 fact proven",
+        ]
+    )
 
 
 def test_the_report_of_proven_facts_alone_lists_no_reasons(context, plan):
     """BX-1."""
     run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
-    text = reported(context, run)
-    assert "Evidence" not in text
+    assert "Evidence" not in reported(context, run)

@@ -4,7 +4,6 @@ import re
 from datetime import timedelta
 
 import msgspec
-from inline_snapshot import snapshot
 
 from builders import begin, make_run, work
 from scaffold.cli.render.layout import Layout
@@ -47,9 +46,9 @@ def test_a_failed_goal_says_why(context, plan, scaffold):
     run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
-        context.store.goals.move(goal.id, Failed("`api_works` cannot be reached"))
-    assert scaffold("status", "--json").json["goals"][0]["reason"] == snapshot("`api_works` cannot be reached")
-    assert "shop: failed, 0 of 2 hold\n  `api_works` cannot be reached\n" in scaffold("status").out
+        context.store.goals.move(goal.id, Failed("out of reach"))
+    assert scaffold("status", "--json").json["goals"][0]["reason"] == "out of reach"
+    assert "shop: failed, 0 of 2 hold\n  out of reach\n" in scaffold("status").out
 
 
 def test_a_run_that_failed_without_a_failed_action_says_why_in_full(context, plan, scaffold):
