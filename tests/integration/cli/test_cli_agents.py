@@ -48,9 +48,8 @@ def everything(path):
     return last_activity(path, lambda entry: True)
 
 
-def test_every_process_is_listed_with_its_activity(context, plan, scaffold, journal):
+def test_every_process_is_listed_with_its_activity(context, run, scaffold, journal):
     """SC-19, AL-3: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last activity."""
-    run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
         context.store.goals.supervise(goal.id, DEAD, was=None)
@@ -86,8 +85,7 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
     assert lines[5].endswith(" ago: shell: make test")
 
 
-def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, run, scaffold):
     submit(context, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
     (member,) = read_summary(context, run).active_agents
@@ -109,8 +107,7 @@ def test_agents_that_need_the_user_come_first_whether_running_or_not(context, pl
     assert (member.state, member.waits_on) == ("running", "a free slot")
 
 
-def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, run, scaffold):
     attempt = work(context, run, "store")
     item = ask(context, run, attempt)
     with context.store.transaction():
@@ -123,9 +120,8 @@ def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, plan, scaff
     assert shown["agent_state"] == "waiting_approval"
 
 
-def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, scaffold):
+def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, run, scaffold):
     """OR-8: status and agents tell the same turn."""
-    run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     store = context.store.actions.by_key(run.id, "store")
     with context.store.transaction():
@@ -142,9 +138,8 @@ def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, sc
     assert data["run"]["planning"] is False
 
 
-def test_a_planner_is_shown_and_not_as_running_once_it_died_with_its_owner(context, plan, scaffold):
+def test_a_planner_is_shown_and_not_as_running_once_it_died_with_its_owner(context, run, scaffold):
     """AL-3b: in the words for agents."""
-    run = begin(context, make_run(context, plan))
     begin_turn(context, run)
     assert scaffold("status", "--json").json["run"]["planning"] is True
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator", "planner"]
@@ -160,16 +155,14 @@ def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
     assert format_goals(picture, Layout()) == format_tasks(picture, (), Layout()) == snapshot("There is no plan yet.")
 
 
-def test_slash_commands_use_the_same_words(context, plan, scaffold):
+def test_slash_commands_use_the_same_words(context, run, scaffold):
     """SC-19: goals, tasks and agents need no model."""
-    run = begin(context, make_run(context, plan))
     assert click.unstyle(goals_text(context, run, Layout())) == scaffold("goals").out.rstrip("\n")
     assert click.unstyle(tasks_text(context, run, Layout())) == scaffold("tasks").out.rstrip("\n")
     assert click.unstyle(agents_text(context, run, Layout())).splitlines()[0] == scaffold("agents").out.splitlines()[0]
 
 
-def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journal):
-    run = begin(context, make_run(context, plan))
+def test_the_last_activity_is_read_past_torn_and_long_lines(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="I will test it.\nThen land it.")
     path = context.journal("shop", "store")
@@ -183,8 +176,7 @@ def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journ
     assert everything(path).text == "I will test it.", "a torn line swallows the one behind it, and no more"
 
 
-def test_only_the_end_of_a_long_journal_is_read(context, plan, journal):
-    run = begin(context, make_run(context, plan))
+def test_only_the_end_of_a_long_journal_is_read(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="long ago")
     path = context.journal("shop", "store")

@@ -15,9 +15,8 @@ from scaffold.verify.contract.exercised import not_executed
 from scaffold.views.run_view import read_run_view
 
 
-def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, plan, scaffold):
+def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, run, scaffold):
     """AL-8: commands, expectations and file constraints."""
-    run = begin(context, make_run(context, plan))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
     (fact,) = scaffold("status", "--json").json["goals"][0]["facts"]
     assert scaffold("contract", "store", "--json").json == {
@@ -79,9 +78,8 @@ Attempt 1, checked at COMMIT
 """)
 
 
-def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
+def test_a_second_review_is_shown_with_its_citations(context, run, scaffold):
     """AL-23."""
-    run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
     attempt = context.store.attempts.of_action(context.store.actions.by_key(run.id, "store").id)[-1]
     cited = (Citation("store.py", 1, "keeps it"), Citation("old.py", 2, "gone", before=True))
@@ -112,8 +110,7 @@ def test_a_second_review_is_shown_with_its_citations(context, plan, scaffold):
     }
 
 
-def test_a_failed_check_is_shown_with_its_output(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_a_failed_check_is_shown_with_its_output(context, run, scaffold):
     fail(context, run, "store", {"store.py": "broken\n"})
     detail = FAILED.detail.replace("\n", "\n      ")
     assert f"  ✗ fail make test\n      {detail}\n" in scaffold("contract", "store").out
@@ -147,9 +144,8 @@ def test_a_reviewing_action_is_completed_by_its_verdict(context, plan, scaffold)
     assert "weak" not in out
 
 
-def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffold):
+def test_the_changed_lines_that_checks_executed_are_shown(context, run, scaffold):
     """BX-5, BX-22: with the doubt if there are none."""
-    run = begin(context, make_run(context, plan))
     attempt = work(context, run, "store")
     lines = ExecutedLines(total=12, executed=0)
     found = Verification(commit=attempt.base_sha, results=(), executed_lines=lines, doubts=(not_executed(12),))
@@ -162,9 +158,8 @@ def test_the_changed_lines_that_checks_executed_are_shown(context, plan, scaffol
     assert last["executed_lines"] == {"total": 12, "executed": 0}
 
 
-def test_files_granted_on_request_are_shown_beside_those_of_the_plan(context, plan, scaffold):
+def test_files_granted_on_request_are_shown_beside_those_of_the_plan(context, run, scaffold):
     """AL-9: in `status`, too; the plan's stay as they are."""
-    run = begin(context, make_run(context, plan))
     action = context.store.actions.by_key(run.id, "store")
     with context.store.transaction():
         context.store.file_grants.add(action.id, ["docs/"], by="rule", reason="to document it")
@@ -201,9 +196,8 @@ def test_each_failed_attempt_says_why_in_full_and_where_the_whole_output_is(cont
     assert "Attempt 2, checked at " in out
 
 
-def test_a_message_about_a_failed_check_has_the_line_that_decided_and_names_this_command(context, plan, scaffold):
+def test_a_message_about_a_failed_check_has_the_line_that_decided_and_names_this_command(context, run, scaffold):
     """SC-19: in the status and in the report."""
-    run = begin(context, make_run(context, plan))
     error = "The check `make test` failed.\n" + "noise\n" * 9 + "ValueError: no shop\nmore"
     fail(context, run, "store", {"store.py": "x = 1\n"}, error=error)
     view = read_run_view(context, context.store.runs.get(run.id))

@@ -1,9 +1,8 @@
 """`diff`: landed commits, candidates, pinned work, and whole runs; byte for byte with --json."""
 
-import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, fail, git, land, make_run, submit, work
+from builders import fail, git, land, make_run, submit, work
 from scaffold.core.ids import Commit
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 
@@ -17,11 +16,6 @@ goals:
       - {key: one, parent: all, effects: [half]}
       - {key: two, parent: all, preconditions: [half], effects: [done]}
 """
-
-
-@pytest.fixture
-def run(context, plan):
-    return begin(context, make_run(context, plan))
 
 
 def test_a_landed_action_is_shown_as_its_commit(context, run, scaffold):

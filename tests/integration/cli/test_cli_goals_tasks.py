@@ -44,9 +44,8 @@ street: planning
 """)
 
 
-def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, plan, scaffold):
+def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, run, scaffold):
     """BX-1: a fact holds only with evidence, and people see which."""
-    run = begin(context, make_run(context, plan))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})[:8]
     assert scaffold("tasks").out.splitlines()[1:6] == [
         "  1 done, 1 pending",
@@ -68,8 +67,7 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context
     assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
 
 
-def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_a_weak_or_stale_fact_is_marked(context, run, scaffold):
     land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
@@ -109,9 +107,8 @@ def lines_of(scaffold, *args):
     return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
 
 
-def test_a_task_shows_a_common_state_beside_its_status(context, plan, scaffold):
+def test_a_task_shows_a_common_state_beside_its_status(context, run, scaffold):
     """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
-    run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
     work(context, run, "api")
     assert "1 done, 1 in_progress" in lines_of(scaffold)
@@ -155,8 +152,7 @@ def test_status_says_when_landing_holds_the_run_back(context, scaffold):
     assert line == snapshot("· pending a2 (implementation) ready: waits until candidates have landed")
 
 
-def test_an_action_of_a_paused_goal_says_so_and_how_to_resume_it(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_an_action_of_a_paused_goal_says_so_and_how_to_resume_it(context, run, scaffold):
     assert "scaffold resume shop" not in scaffold("status").out
     with context.store.transaction():
         context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))

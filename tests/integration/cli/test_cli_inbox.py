@@ -2,10 +2,8 @@
 
 from datetime import timedelta
 
-import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, make_run
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.states import blocked_on_inbox
@@ -13,11 +11,6 @@ from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.context import RunContext
 
 ESCAPE = "\x1b[2K"
-
-
-@pytest.fixture
-def run(context: RunContext, plan: str) -> Run:
-    return begin(context, make_run(context, plan))
 
 
 def approval(context: RunContext, run: Run, item_id: str, **fields) -> InboxItem:

@@ -3,7 +3,6 @@
 import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, make_run
 from scaffold.run.context import RunContext
 
 
@@ -54,9 +53,8 @@ def test_items_are_added_ordered_worked_and_done(scaffold) -> None:
     assert all(word in text for word in (f"part of: {epic}", f"blocks: {second}", "half of it", "project: shop"))
 
 
-def test_an_item_is_changed_linked_canceled_and_opened_again(context: RunContext, scaffold, plan: str) -> None:
+def test_an_item_is_changed_linked_canceled_and_opened_again(context: RunContext, scaffold, run) -> None:
     """AL-29: linked to an action, whose status stays its own."""
-    run = begin(context, make_run(context, plan))
     name, other = add(scaffold, "one", "--action", "store"), add(scaffold, "two")
     assert (item(scaffold, "list")[0]["run"], item(scaffold, "list")[0]["action"]) == (run.id, "store")
     assert item(scaffold, "link", name, "api", "--run", run.id[:5])[0]["action"] == "api"

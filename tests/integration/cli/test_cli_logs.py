@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from builders import a_turn, begin, make_run, work
+from builders import a_turn, make_run, work
 from scaffold.agent.journal import JournalFile
 from scaffold.core.states import Paused
 from scaffold.host.clock import FakeClock
@@ -104,8 +104,7 @@ def test_torn_and_foreign_lines_are_skipped(context, plan, scaffold, journal):
     assert len(answer.out.splitlines()) == 1
 
 
-def test_files_named_by_attempts_are_read_too_each_once(context, plan, scaffold, journal, tmp_path):
-    run = begin(context, make_run(context, plan))
+def test_files_named_by_attempts_are_read_too_each_once(context, run, scaffold, journal, tmp_path):
     elsewhere = tmp_path / "elsewhere.jsonl"
     work(context, run, "store", log_file=str(elsewhere))
     JournalFile(elsewhere, clock=FakeClock(NOON), fields={"action": "store"}).note("text", text="elsewhere")
@@ -191,8 +190,7 @@ def test_arguments_and_results_are_shown_whole_if_asked_for(context, plan, scaff
 
 
 @pytest.mark.slow
-def test_following_shows_new_lines_and_ends_with_the_run(context, plan, journal, repository):
-    run = begin(context, make_run(context, plan))
+def test_following_shows_new_lines_and_ends_with_the_run(context, run, journal, repository):
     journal(run, "store").note("text", text="early")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=repository, env=os.environ.copy()) as following:
@@ -205,9 +203,8 @@ def test_following_shows_new_lines_and_ends_with_the_run(context, plan, journal,
         assert following.wait(timeout=20) == 0
 
 
-def test_planning_agents_are_named_by_role(context, plan, scaffold):
+def test_planning_agents_are_named_by_role(context, run, scaffold):
     """SC-6, OR-8: the planner's and the supervisors' entries appear among those of the workers."""
-    run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     store = context.store.actions.by_key(run.id, "store")
     for name, fields in (
@@ -244,9 +241,8 @@ def follower(command, folder):
 
 
 @pytest.mark.slow
-def test_following_survives_new_truncated_replaced_and_torn_files(context, plan, journal, repository):
+def test_following_survives_new_truncated_replaced_and_torn_files(context, run, journal, repository):
     """SC-19: every line is shown once, whole, whatever happens to its file."""
-    run = begin(context, make_run(context, plan))
     path = context.journal("shop", "store")
     journal(run, "store").note("text", text="a longer line to begin with")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, land, make_run
+from builders import land
 from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.report import report
 from scaffold.core.contract import Doubt
@@ -12,9 +12,8 @@ from scaffold.views.run_view import read_run_view
 
 
 @pytest.fixture
-def show(context, plan):
+def show(context, run):
     """Return what shows the fact of a landed action anew, as it is said."""
-    run = begin(context, make_run(context, plan))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = context.store.goals.of_run(run.id)
 
@@ -60,9 +59,8 @@ def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_show
     assert f"        {strength}: {doubt.text}\n" in reported(context, run)
 
 
-def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, plan):
+def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, run):
     """BX-1, AL-23: each with its reasons, and reviewed facts with who agreed."""
-    run = begin(context, make_run(context, plan))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = context.store.goals.of_run(run.id)
     doubts = (Doubt("tests_removed", "2 tests were removed"), Doubt("suppressions", "1 new noqa"))
@@ -92,8 +90,7 @@ def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_
     )
 
 
-def test_the_report_of_proven_facts_alone_lists_no_reasons(context, plan):
+def test_the_report_of_proven_facts_alone_lists_no_reasons(context, run):
     """BX-1."""
-    run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
     assert "Evidence" not in reported(context, run)

@@ -83,9 +83,8 @@ def test_a_run_is_listed_with_what_landed_and_what_it_cost(context, plan, scaffo
     }
 
 
-def test_the_queue_shows_candidates_that_wait_to_land(context, plan, scaffold):
+def test_the_queue_shows_candidates_that_wait_to_land(context, run, scaffold):
     """BX-3, SC-19: the same entries as `status --json`."""
-    run = begin(context, make_run(context, plan))
     assert scaffold("queue").out == snapshot("Nothing waits to land.\n")
     attempt = submit(context, run, "store", {"store.py": "x = 1\n"})
     (entry,) = scaffold("queue", "--json").json["queue"]

@@ -4,8 +4,6 @@ import os
 import subprocess  # noqa: TID251 - what a fresh process loads
 import sys
 
-from builders import begin, make_run
-
 
 def test_status_as_json_loads_no_drawing_libraries(repository):
     command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
@@ -15,8 +13,7 @@ def test_status_as_json_loads_no_drawing_libraries(repository):
     assert "rich.console" not in imported
 
 
-def test_reading_changes_neither_the_checkout_nor_the_store(context, plan, scaffold, repository):
-    run = begin(context, make_run(context, plan))
+def test_reading_changes_neither_the_checkout_nor_the_store(context, run, scaffold, repository):
     before = context.store.events.last_seq(run.id), context.store.data_version()
     for command in ("status", "tasks", "goals"):
         scaffold(command)
