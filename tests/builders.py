@@ -26,7 +26,9 @@ from scaffold.core.model import (
     Attempt,
     Evidence,
     Goal,
+    InboxItem,
     Intent,
+    PlanningTurn,
     ProcessIdentity,
     Run,
     Usage,
@@ -401,6 +403,17 @@ def an_attempt(action: Action, number: int = 1, **fields: Any) -> Attempt:
 def an_intent(attempt: Attempt, intent_id: str = "intent-1", **fields: Any) -> Intent:
     given = {"fence": 1, "ref": "refs/heads/session-run-1", "old": BASE, "new": HEAD, "commit": HEAD}
     return Intent(id=intent_id, run_id=attempt.run_id, attempt_id=attempt.id, **(given | fields))
+
+
+def a_turn(run: Run, turn_id: str = "turn-1", **fields: Any) -> PlanningTurn:
+    given = {"goal_id": None, "action_id": None, "event": "plan", "usage": Usage(), "started_at": THEN}
+    return PlanningTurn(id=turn_id, run_id=run.id, **(given | fields))
+
+
+def an_item(attempt: Attempt, item_id: str = "i7", **fields: Any) -> InboxItem:
+    given = {"kind": "approval", "text": "shell: make deploy", "detail": {"tool": "shell"}, "created_at": THEN}
+    about = {"run_id": attempt.run_id, "action_id": attempt.action_id, "attempt_id": attempt.id}
+    return InboxItem(id=item_id, **(given | about | fields))
 
 
 def some_evidence(detail: str = "3 passed") -> Evidence:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from builders import make_context, make_repository
+from builders import begin, make_context, make_repository, make_run
 from scaffold.cli.main import run_command, scaffold_group
+from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 from support.harness import Harness
 
@@ -91,6 +92,12 @@ def scaffold(home: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Scaffold:
 def plan() -> str:
     """A plan of two actions; the second needs the first."""
     return PLAN
+
+
+@pytest.fixture
+def run(context: RunContext, plan: str) -> Run:
+    """A run of the plan in progress, whose owner is this process."""
+    return begin(context, make_run(context, plan))
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 import click
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
-from builders import begin, make_run, submit, work
+from builders import a_turn, an_item, begin, make_run, submit, work
 from scaffold.agent.journal import JournalFile
 from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, format_tasks, goals_text, tasks_text
 from scaffold.cli.render.layout import Layout
-from scaffold.core.model import InboxItem, PlanningTurn, ProcessIdentity, Usage
+from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
 from scaffold.views.journal import last_activity
@@ -28,26 +29,15 @@ def journal(context):
     return opened
 
 
-def a_turn(context, run, **fields):
-    turn = PlanningTurn(
-        id="t1", run_id=run.id, event="decompose", usage=Usage(), started_at=context.clock.now(), **fields
-    )
+def begin_turn(context, run, **fields):
+    turn = a_turn(run, event="decompose", started_at=context.clock.now(), **fields)
     with context.store.transaction():
         context.store.turns.begin(turn)
     return turn
 
 
 def ask(context, run, attempt):
-    item = InboxItem(
-        id="i7",
-        run_id=run.id,
-        action_id=attempt.action_id,
-        attempt_id=attempt.id,
-        kind="approval",
-        text="shell: make deploy",
-        detail={"tool": "shell"},
-        created_at=context.clock.now(),
-    )
+    item = an_item(attempt)
     with context.store.transaction():
         context.store.inbox.ask(item)
         context.store.attempts.wait_for(attempt.id, item.id, fence=attempt.fence, most=1)
@@ -58,9 +48,8 @@ def everything(path):
     return last_activity(path, lambda entry: True)
 
 
-def test_every_process_is_listed_with_its_activity(context, plan, scaffold, journal):
+def test_every_process_is_listed_with_its_activity(context, run, scaffold, journal):
     """SC-19, AL-3: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last activity."""
-    run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
         context.store.goals.supervise(goal.id, DEAD, was=None)
@@ -96,8 +85,7 @@ def test_every_process_is_listed_with_its_activity(context, plan, scaffold, jour
     assert lines[5].endswith(" ago: shell: make test")
 
 
-def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context, run, scaffold):
     submit(context, run, "store", {"store.py": "x = 1\n"})
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator"]
     (member,) = read_summary(context, run).active_agents
@@ -105,52 +93,40 @@ def test_a_worker_that_submitted_its_candidate_waits_in_the_merge_queue(context,
 
 
 def test_agents_that_need_the_user_come_first_whether_running_or_not(context, plan):
-    """BX-12: what waits for a human is on top of every screen."""
+    """BX-12, BX-13: what waits for a human is on top of every screen; with its answer, an agent waits for a slot."""
     text = plan.replace("preconditions: [store_works], ", "")
     run = begin(context, make_run(context, text))
     work(context, run, "api")
-    ask(context, run, work(context, run, "store"))
+    item = ask(context, run, work(context, run, "store"))
     first, second = read_summary(context, run).active_agents
     assert (first.action, first.state, first.waits_on) == ("store", "waiting_approval", "you (i7): shell: make deploy")
     assert (second.action, second.state) == ("api", "running")
-
-
-def test_an_agent_with_its_answer_waits_for_a_slot(context, plan):
-    """BX-12, BX-13."""
-    run = begin(context, make_run(context, plan))
-    item = ask(context, run, work(context, run, "store"))
     with context.store.transaction():
         context.store.inbox.decide(item.id, "approved")
-    (member,) = read_summary(context, run).active_agents
+    (member,) = [each for each in read_summary(context, run).active_agents if each.action == "store"]
     assert (member.state, member.waits_on) == ("running", "a free slot")
 
 
-def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, run, scaffold):
     attempt = work(context, run, "store")
     item = ask(context, run, attempt)
-    put_away(context, run, attempt, item)
+    with context.store.transaction():
+        context.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
+        context.store.actions.move(attempt.action_id, Pending())
+        context.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
     (member,) = read_summary(context, run).active_agents
     assert (member.action, member.attempt, member.phase, member.needs_you) == ("store", 1, "waiting", True)
     (shown,) = scaffold("status", "--json").json["actions"][0]["attempts"]
     assert shown["agent_state"] == "waiting_approval"
 
 
-def put_away(context, run, attempt, item):
-    with context.store.transaction():
-        context.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)
-        context.store.actions.move(attempt.action_id, Pending())
-        context.store.actions.move(attempt.action_id, blocked_on_inbox(item.id))
-
-
-def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, scaffold):
+def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, run, scaffold):
     """OR-8: status and agents tell the same turn."""
-    run = begin(context, make_run(context, plan))
     (goal,) = context.store.goals.of_run(run.id)
     store = context.store.actions.by_key(run.id, "store")
     with context.store.transaction():
         context.store.goals.supervise(goal.id, own_identity(), was=None)
-    turn = a_turn(context, run, goal_id=goal.id, action_id=store.id)
+    turn = begin_turn(context, run, goal_id=goal.id, action_id=store.id)
     (member,) = read_summary(context, run).active_agents
     assert (member.name, member.phase, member.since) == ("supervisor shop: store", "decompose", turn.started_at)
     data = scaffold("status", "--json").json
@@ -162,19 +138,13 @@ def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, plan, sc
     assert data["run"]["planning"] is False
 
 
-def test_a_run_that_is_being_planned_says_so(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
-    a_turn(context, run, goal_id=None, action_id=None)
+def test_a_planner_is_shown_and_not_as_running_once_it_died_with_its_owner(context, run, scaffold):
+    """AL-3b: in the words for agents."""
+    begin_turn(context, run)
     assert scaffold("status", "--json").json["run"]["planning"] is True
     assert [each["role"] for each in scaffold("agents", "--json").json["agents"]] == ["orchestrator", "planner"]
-
-
-def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(context, plan, scaffold):
-    """AL-3b: in the words for agents."""
-    run = begin(context, make_run(context, plan))
     with context.store.transaction():
         context.store.runs.take(run.id, DEAD, expected_fence=run.fence)
-    a_turn(context, run, goal_id=None, action_id=None)
     planner = scaffold("agents", "--json").json["agents"][-1]
     assert (planner["role"], planner["alive"], planner["agent_state"]) == ("planner", False, "failed")
 
@@ -182,28 +152,21 @@ def test_a_planner_that_died_with_its_owner_is_not_shown_as_running(context, pla
 def test_goals_and_tasks_of_an_unplanned_run_say_so(context, plan, scaffold):
     """SC-19: and not nothing."""
     picture = msgspec.structs.replace(read_run_view(context, make_run(context, plan)), goals=())
-    assert format_goals(picture, Layout()) == format_tasks(picture, (), Layout()) == "There is no plan yet."
+    assert format_goals(picture, Layout()) == format_tasks(picture, (), Layout()) == snapshot("There is no plan yet.")
 
 
-def test_without_a_run_there_are_no_agents(repository, scaffold):
-    assert scaffold("agents", "--json").json == {"run": None, "agents": [], "held_back": []}
-    assert scaffold("agents").out.startswith("There is no run")
-    assert scaffold("agents", "--run", "x").code == 64
-
-
-def test_slash_commands_use_the_same_words(context, plan, scaffold):
+def test_slash_commands_use_the_same_words(context, run, scaffold):
     """SC-19: goals, tasks and agents need no model."""
-    run = begin(context, make_run(context, plan))
     assert click.unstyle(goals_text(context, run, Layout())) == scaffold("goals").out.rstrip("\n")
     assert click.unstyle(tasks_text(context, run, Layout())) == scaffold("tasks").out.rstrip("\n")
     assert click.unstyle(agents_text(context, run, Layout())).splitlines()[0] == scaffold("agents").out.splitlines()[0]
 
 
-def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journal):
-    run = begin(context, make_run(context, plan))
+def test_the_last_activity_is_read_past_torn_and_long_lines(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="I will test it.\nThen land it.")
     path = context.journal("shop", "store")
+    assert everything(path.with_name("missing")) is None
     assert everything(path).text == "I will test it."
     book.note("tool_result", id="1", name="shell", content="x" * 200_000, failed=False)
     with path.open("ab") as file:
@@ -213,8 +176,7 @@ def test_the_last_activity_is_read_past_torn_and_long_lines(context, plan, journ
     assert everything(path).text == "I will test it.", "a torn line swallows the one behind it, and no more"
 
 
-def test_only_the_end_of_a_long_journal_is_read(context, plan, journal):
-    run = begin(context, make_run(context, plan))
+def test_only_the_end_of_a_long_journal_is_read(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="long ago")
     path = context.journal("shop", "store")
@@ -225,7 +187,3 @@ def test_only_the_end_of_a_long_journal_is_read(context, plan, journal):
     assert everything(path) is None
     book.note("tool_call", id="1", name="read_file", args={"path": "a.py"})
     assert everything(path).text == "read_file: a.py"
-
-
-def test_a_missing_journal_has_no_activity(tmp_path):
-    assert everything(tmp_path / "nowhere.jsonl") is None

@@ -1,13 +1,10 @@
 """`goals` and `tasks`: the tree of actions, with the evidence of each effect."""
 
-from datetime import UTC, datetime
-
-import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, fail, land, make_run, submit, work
+from builders import HEAD, THEN, a_turn, begin, fail, land, make_run, submit, work
 from scaffold.cli.render.goals_tasks_agents import evidence_line
-from scaffold.core.model import Evidence, PlanningTurn, Usage
+from scaffold.core.model import Evidence
 from scaffold.core.states import PAUSED_BY_USER, Completed, Failed, Paused, Pending, Running
 from scaffold.verify.contract.checks import NO_CONTRACT
 
@@ -47,9 +44,8 @@ street: planning
 """)
 
 
-def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, plan, scaffold):
+def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context, run, scaffold):
     """BX-1: a fact holds only with evidence, and people see which."""
-    run = begin(context, make_run(context, plan))
     landed = land(context, run, "store", {"store.py": "x = 1\n"})[:8]
     assert scaffold("tasks").out.splitlines()[1:6] == [
         "  1 done, 1 pending",
@@ -65,10 +61,13 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context
         f"      make test, exit 0 at {landed}",
         "  · missing api_works",
     ]
+    (goal,) = scaffold("status", "--json").json["goals"]
+    (fact,) = goal["facts"]
+    assert fact["evidence"]
+    assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
 
 
-def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_a_weak_or_stale_fact_is_marked(context, run, scaffold):
     land(context, run, "store", {"store.py": "x = 1\n"})
     (goal,) = context.store.goals.of_run(run.id)
     with context.store.transaction():
@@ -78,17 +77,7 @@ def test_a_weak_or_stale_fact_is_marked(context, plan, scaffold):
         )
     out = scaffold("goals").out
     assert "! stale store_works" in out
-    assert "✓ holds api_works, weak: there is no contract, only the change itself" in out
-
-
-def test_the_json_of_tasks_includes_the_evidence(context, plan, scaffold):
-    """BX-1: what the tree shows, programs get."""
-    run = begin(context, make_run(context, plan))
-    land(context, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = scaffold("status", "--json").json["goals"]
-    (fact,) = goal["facts"]
-    assert fact["evidence"]
-    assert scaffold("tasks", "--json").json["facts"] == [{"goal_id": goal["id"], **fact}]
+    assert f"✓ holds api_works, weak: {NO_CONTRACT.text}" in out
 
 
 def test_the_json_is_that_of_status(context, scaffold):
@@ -97,7 +86,10 @@ def test_the_json_is_that_of_status(context, scaffold):
     assert scaffold("goals", "--json").json == {"run": run.id, "goals": status["goals"]}
     assert scaffold("tasks", "--json").json == {"run": run.id, "actions": status["actions"], "facts": []}
     street = [action for action in status["actions"] if action["key"] == "sweep"]
-    assert scaffold("tasks", "street", "--json").json == {"run": run.id, "actions": street, "facts": []}
+    make_run(context, NESTED)
+    older = scaffold("tasks", "street", "--run", run.id, "--json")
+    assert older.json == {"run": run.id, "actions": street, "facts": []}
+    assert scaffold("goals", "--run", run.id, "--json").json["run"] == run.id
 
 
 def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(context, scaffold):
@@ -105,32 +97,18 @@ def test_one_goal_can_be_selected_and_an_unknown_one_gets_a_suggestion(context, 
     assert scaffold("tasks", "street").out.splitlines()[0] == "street: planning"
     answer = scaffold("tasks", "stret")
     assert answer.code == 64
-    assert answer.err.splitlines() == [
-        f"error: run {run.id} has no goal `stret`",
-        f"  Did you mean `street`? `scaffold goals --run {run.id}` lists them.",
-    ]
-
-
-def test_an_older_run_can_be_selected(context, plan, scaffold):
-    older = make_run(context, plan)
-    make_run(context, NESTED)
-    assert scaffold("goals", "--run", older.id, "--json").json["run"] == older.id
-
-
-def test_without_a_run_the_lists_are_empty(repository, scaffold):
-    assert scaffold("goals", "--json").json == {"run": None, "goals": []}
-    assert scaffold("tasks", "--json").json == {"run": None, "actions": [], "facts": []}
-    assert scaffold("tasks").out.startswith("There is no run")
-    assert scaffold("tasks", "shop").code == 64
+    assert answer.err.replace(run.id, "RUN") == snapshot("""\
+error: run RUN has no goal `stret`
+  Did you mean `street`? `scaffold goals --run RUN` lists them.
+""")
 
 
 def lines_of(scaffold, *args):
     return [line.strip() for line in scaffold("tasks", *args).out.splitlines()]
 
 
-def test_a_task_shows_a_common_state_beside_its_status(context, plan, scaffold):
+def test_a_task_shows_a_common_state_beside_its_status(context, run, scaffold):
     """AL-3b: pending, in_progress, verifying, blocked, done, failed."""
-    run = begin(context, make_run(context, plan))
     land(context, run, "store", {"store.py": "x = 1\n"})
     work(context, run, "api")
     assert "1 done, 1 in_progress" in lines_of(scaffold)
@@ -169,17 +147,19 @@ def test_status_says_when_landing_holds_the_run_back(context, scaffold):
     submit(context, run, "a0", {"a": "x\n"})
     assert "landing holds" not in scaffold("status").out
     submit(context, run, "a1", {"b": "x\n"})
-    assert "landing holds the run back: 2 candidates wait" in scaffold("status").out.splitlines()[3]
+    assert scaffold("status").out.splitlines()[3] == snapshot("  landing holds the run back: 2 candidates wait")
     (line,) = [line for line in lines_of(scaffold, "g") if "a2" in line]
     assert line == snapshot("· pending a2 (implementation) ready: waits until candidates have landed")
 
 
-def test_an_action_of_a_paused_goal_says_so(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
+def test_an_action_of_a_paused_goal_says_so_and_how_to_resume_it(context, run, scaffold):
+    assert "scaffold resume shop" not in scaffold("status").out
     with context.store.transaction():
         context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
-    assert "· pending store (implementation) ready, but its goal is paused" in lines_of(scaffold)
+    (line,) = [line for line in lines_of(scaffold) if "pending store" in line]
+    assert line == snapshot("· pending store (implementation) ready, but its goal is paused")
     assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
+    assert "  scaffold resume shop " in scaffold("status").out
 
 
 def test_a_compound_shows_its_progress_or_its_planning_turn(context, scaffold):
@@ -190,60 +170,39 @@ def test_a_compound_shows_its_progress_or_its_planning_turn(context, scaffold):
     land(context, run, "shelf", {"shelf.py": "x = 1\n"})
     assert "▶ running shop (implementation, compound, in_progress) 1/2 done" in lines_of(scaffold)
     with context.store.transaction():
-        context.store.turns.begin(
-            PlanningTurn(
-                id="t1",
-                run_id=run.id,
-                goal_id=shop.goal_id,
-                action_id=shop.id,
-                event="replan",
-                usage=Usage(),
-                started_at=context.clock.now(),
-            )
-        )
+        context.store.turns.begin(a_turn(run, goal_id=shop.goal_id, action_id=shop.id, event="replan"))
     (line,) = [line for line in lines_of(scaffold) if "running shop" in line]
     assert line.startswith("▶ running shop (implementation, compound, in_progress) replan for ")
 
 
-@pytest.mark.parametrize("state", [Completed(), Failed("no way")])
-def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(context, plan, scaffold, state):
+def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(context, plan, scaffold):
     """AL-3b: agents are told in the same words everywhere."""
-    run = begin(context, make_run(context, plan))
-    with context.store.transaction():
-        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, state)
-    shown = scaffold("goals", "--json").json["goals"][0]
-    assert shown["agent_state"] == {"completed": "done", "failed": "failed"}[shown["status"]]
+    states = {}
+    for state in (Completed(), Failed("no way")):
+        run = begin(context, make_run(context, plan))
+        with context.store.transaction():
+            context.store.goals.move(context.store.goals.of_run(run.id)[0].id, state)
+        shown = scaffold("goals", "--json").json["goals"][0]
+        states[shown["status"]] = shown["agent_state"]
+    assert states == {"completed": "done", "failed": "failed"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "command", "exit_code", "detail", "line"),
-    [
-        ("contract", "make test", 0, "3 passed", "make test, exit 0 at cccccccc"),
-        ("change", "change", None, "2 paths changed", "a change: 2 paths changed at cccccccc"),
-        ("change", "change", None, "", "a change at cccccccc"),
-        (
-            "gate",
-            "pytest",
-            1,
-            "test: pre_existing, 4 pass",
-            "gate test: pre_existing, 4 pass (pytest), exit 1 at cccccccc",
-        ),
-        ("review", None, None, "Sound.\n- a:1", "review: Sound. at cccccccc"),
-        ("human", None, None, "approved as i1: fine\nwhat", "human: approved as i1: fine at cccccccc"),
-        ("human", None, None, "", "human at cccccccc"),
-        ("trivial", None, None, "", "trivial at cccccccc"),
-    ],
-)
-def test_each_kind_of_evidence_is_described_on_one_line(kind, command, exit_code, detail, line):
+EVIDENCE = {
+    ("contract", "make test", 0, "3 passed"): "make test, exit 0 at cccccccc",
+    ("change", "change", None, "2 paths changed"): "a change: 2 paths changed at cccccccc",
+    ("change", "change", None, ""): "a change at cccccccc",
+    ("gate", "pytest", 1, "test: 4 pass"): "gate test: 4 pass (pytest), exit 1 at cccccccc",
+    ("review", None, None, "Sound.\n- a:1"): "review: Sound. at cccccccc",
+    ("human", None, None, "approved as i1: fine\nwhat"): "human: approved as i1: fine at cccccccc",
+    ("human", None, None, ""): "human at cccccccc",
+    ("trivial", None, None, ""): "trivial at cccccccc",
+}
+
+
+def test_each_kind_of_evidence_is_described_on_one_line():
     """BX-1: commands by their exit code, all others by their text."""
-    then = datetime(2030, 1, 1, tzinfo=UTC)
-    evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit="c" * 40, at=then, detail=detail)
-    assert evidence_line(evidence) == line
-
-
-def test_a_paused_goal_is_shown_with_the_command_that_resumes_it(context, plan, scaffold):
-    run = begin(context, make_run(context, plan))
-    assert "scaffold resume shop" not in scaffold("status").out
-    with context.store.transaction():
-        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused("set aside by the user"))
-    assert "  scaffold resume shop " in scaffold("status").out
+    shown = {}
+    for kind, command, exit_code, detail in EVIDENCE:
+        evidence = Evidence(kind=kind, command=command, exit_code=exit_code, commit=HEAD, at=THEN, detail=detail)
+        shown[kind, command, exit_code, detail] = evidence_line(evidence)
+    assert shown == EVIDENCE

@@ -2,10 +2,8 @@
 
 from datetime import timedelta
 
-import pytest
 from inline_snapshot import snapshot
 
-from builders import begin, make_run
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.states import blocked_on_inbox
@@ -13,11 +11,6 @@ from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.context import RunContext
 
 ESCAPE = "\x1b[2K"
-
-
-@pytest.fixture
-def run(context: RunContext, plan: str) -> Run:
-    return begin(context, make_run(context, plan))
 
 
 def approval(context: RunContext, run: Run, item_id: str, **fields) -> InboxItem:
@@ -91,17 +84,13 @@ def test_status_shows_first_what_needs_a_human(context: RunContext, scaffold, ru
     block(context, run, "store", "abc123")
     shown = scaffold("status").out
     assert shown.index("Needs you") < shown.index("shop: active")
-    assert "scaffold approve abc123 | scaffold reject abc123" in shown
-    assert "waits for you: abc123 in the inbox" in shown
+    assert "scaffold approve abc123" in shown
+    assert "scaffold reject abc123" in shown
+    assert [line for line in shown.splitlines() if line.split()[:3] == ["■", "blocked", "store"]] == snapshot(
+        ["  ■ blocked   store  waits for you: abc123 in the inbox"]
+    )
     assert "scaffold inbox" in shown[shown.index("Next") :]
     assert "waits_for" not in scaffold("tasks").out
-
-
-def test_without_a_run_the_inbox_is_empty(repository, scaffold) -> None:
-    assert scaffold("inbox") == snapshot((0, "Nothing is waiting for you.\n", ""))
-    assert scaffold("inbox", "--json").json == {"inbox": []}
-    expect_error(scaffold("approve", "abc"), 64, "there is no run")
-    assert not (repository / ".git/scaffold").exists()
 
 
 def test_an_approval_is_shown_in_full(context: RunContext, scaffold, run: Run) -> None:
@@ -117,9 +106,10 @@ def test_an_approval_is_shown_in_full(context: RunContext, scaffold, run: Run) -
     assert shown.splitlines()[0].startswith(f"approval abc123: store and 1 more, in run {run.id}")
     assert "    │ make deploy\n    │ echo \\x1b[2K\n" in shown
     assert "  timeout_s:\n    │ 60\n" in shown
-    assert "It asks because nothing holds it." in shown
+    assert "nothing holds it." in shown
     assert "expires in 6 d" in shown
-    assert "scaffold approve abc123\n  scaffold reject abc123\n" in shown
+    assert "  scaffold approve abc123\n" in shown
+    assert "  scaffold reject abc123\n" in shown
     assert ESCAPE not in shown
 
 
@@ -136,7 +126,7 @@ def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run
     approval(context, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
     shown = scaffold("inbox").out
     assert "    │ Which?\\x1b[2K\n  - sqlite\n  - post\\x1b[2Kgres\n" in shown
-    assert "  scaffold answer abc123 TEXT\n" in shown
+    assert "scaffold answer abc123" in shown
     assert ESCAPE not in shown
 
 
@@ -152,7 +142,9 @@ def test_no_words_of_an_agent_look_like_a_question_of_ours(context: RunContext, 
 def test_a_truncated_item_says_so(context: RunContext, scaffold, run: Run) -> None:
     detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
     approval(context, run, "abc123", detail=detail)
-    assert "10,000 more characters: `scaffold inbox --json` shows them" in scaffold("inbox").out
+    shown = scaffold("inbox").out
+    assert "10,000" in shown
+    assert "`scaffold inbox --json`" in shown
     assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
 
 
@@ -168,7 +160,9 @@ def test_items_come_oldest_first_and_all_includes_decided_ones(context: RunConte
         ("second", "open", None),
     ]
     assert everything[0]["actions"] == ["store"]
-    assert "approved: go, holds for one call for 23 h" in scaffold("inbox", "--all").out
+    (line,) = [line for line in scaffold("inbox", "--all").out.splitlines() if "approved" in line]
+    assert line.startswith("  approved: go, ")
+    assert " 23 h" in line
 
 
 def test_a_decision_unblocks_every_action_that_waits_for_it(context: RunContext, scaffold, run: Run) -> None:
@@ -178,7 +172,10 @@ def test_a_decision_unblocks_every_action_that_waits_for_it(context: RunContext,
     block(context, run, "api", "abc123")
     answer = scaffold("approve", "abc", "--for", "goal", "--hours", "2")
     assert answer.code == 0
-    assert answer.out == f"approved abc123: shell wants to run `make deploy`\n  run {run.id} continues\n"
+    assert answer.out.replace(run.id, "RUN") == snapshot("""\
+approved abc123: shell wants to run `make deploy`
+  run RUN continues
+""")
     assert [each["status"] for each in scaffold("status", "--json").json["actions"]] == ["pending", "pending"]
     item = context.store.inbox.get("abc123")
     assert item.scope == "goal"
@@ -190,8 +187,8 @@ def test_a_paused_run_says_how_to_resume_it(context: RunContext, scaffold, run: 
     approval(context, run, "other")
     finish_run(context.store, run, "paused")
     output = scaffold("reject", "abc123", "--why", "too early").out
-    assert f"continue with `scaffold resume {run.id}`" in output
-    assert "1 more: `scaffold inbox`" in output
+    assert f"`scaffold resume {run.id}`" in output
+    assert "`scaffold inbox`" in output
     assert context.store.inbox.get("abc123").answer == "too early"
 
 
@@ -204,41 +201,42 @@ def test_repeating_a_decision_changes_nothing_and_the_opposite_is_refused(
     before = context.store.inbox.get("abc123")
     again = scaffold("approve", "abc123", "--why", "again")
     assert (again.code, again.out.splitlines()[0]) == snapshot((0, "approval abc123 was already approved"))
-    assert "what you say now was not stored; `scaffold send ACTION TEXT` tells the agent" in again.out
-    assert "not stored" not in scaffold("approve", "abc123").out
-    expect_error(scaffold("reject", "abc123"), 1, "approval abc123 is already approved")
+    assert "scaffold send" in again.out
+    assert "scaffold send" not in scaffold("approve", "abc123").out
+    expect_error(scaffold("reject", "abc123"), 1, "abc123", "approved")
     assert context.store.inbox.get("abc123") == before
 
 
 def test_several_items_are_decided_together_or_not_at_all(context: RunContext, scaffold, run: Run) -> None:
     approval(context, run, "first")
     approval(context, run, "second")
-    expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense` is not an item of the inbox")
+    expect_error(scaffold("approve", "first", "nonsense"), 64, "`nonsense`")
     assert context.store.inbox.is_open("first")
     assert scaffold("approve", "first", "sec", "first").code == 0
     assert context.store.inbox.open() == ()
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (("approve", "ab"), ("`ab` fits several items", "abc1, abc2")),
-        (("approve", "zzz"), ("`zzz` is not an item", "abc1")),
-        (("approve", ""), ("`` is not an item",)),
-        (("approve", "abc1", "--hours", "0"), ("0 is not in the range",)),
-        (("approve", "abc1", "--for", "ever"), ("'ever' is not one of",)),
-        (("approve",), ("Missing argument",)),
-        (("answer", "abc1", "yes"), ("approval abc1 cannot be answered", "scaffold approve abc1")),
-        (("approve", "question"), ("question question cannot be approved", "scaffold answer question TEXT")),
-        (("answer", "question", " "), ("the answer is empty",)),
-        (("answer", "question"), ("Missing argument",)),
-    ],
-)
-def test_an_unsuitable_decision_is_refused_with_a_fix(context: RunContext, scaffold, run: Run, args, words) -> None:
+UNSUITABLE = {
+    ("approve", "ab"): ("`ab`", "abc1, abc2"),
+    ("approve", "zzz"): ("`zzz`", "abc1"),
+    ("approve", ""): ("``",),
+    ("approve", "abc1", "--hours", "0"): ("--hours",),
+    ("approve", "abc1", "--for", "ever"): ("'ever'",),
+    ("approve",): ("ID",),
+    ("answer", "abc1", "yes"): ("abc1", "scaffold approve abc1"),
+    ("approve", "question"): ("question", "scaffold answer question TEXT"),
+    ("answer", "question", " "): ("empty",),
+    ("answer", "question"): ("TEXT",),
+}
+"""Decisions that do not fit: what their errors name."""
+
+
+def test_an_unsuitable_decision_is_refused_with_a_fix(context: RunContext, scaffold, run: Run) -> None:
     approval(context, run, "abc1")
     approval(context, run, "abc2")
     approval(context, run, "question", kind="question", text="Which?", detail={})
-    expect_error(scaffold(*args), 64, *words)
+    for args, words in UNSUITABLE.items():
+        expect_error(scaffold(*args), 64, *words)
     assert len(context.store.inbox.open()) == 3
 
 
@@ -248,7 +246,7 @@ def test_an_answer_is_stored_unchanged(context: RunContext, scaffold, run: Run) 
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
     assert context.store.inbox.get("abc123").answer == "sqlite, of course"
     assert scaffold("answer", "abc123", "sqlite, of course").code == 0
-    expect_error(scaffold("answer", "abc123", "postgres"), 1, "question abc123 is already answered")
+    expect_error(scaffold("answer", "abc123", "postgres"), 1, "abc123", "answered")
 
 
 def test_an_item_of_an_ended_run_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
@@ -256,14 +254,14 @@ def test_an_item_of_an_ended_run_cannot_be_decided(context: RunContext, scaffold
     approval(context, run, "gone")
     with context.store.transaction():
         context.store.inbox.withdraw(run.id)
-    expect_error(scaffold("approve", "gone"), 1, "approval gone is already withdrawn")
+    expect_error(scaffold("approve", "gone"), 1, "gone", "withdrawn")
 
 
 def test_an_expired_item_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
     approval(context, run, "late", expires_at=context.clock.now())
     again = f"`scaffold resume {run.id}`"
-    expect_error(scaffold("approve", "late"), 1, "approval late is already expired", again)
+    expect_error(scaffold("approve", "late"), 1, "late", "expired", again)
     assert scaffold("inbox").out == snapshot("Nothing is waiting for you.\n")
 
 
@@ -275,8 +273,8 @@ def test_an_expired_item_of_a_stopped_run_no_longer_blocks(context: RunContext, 
     assert shown["state"] == "expired"
     assert "expires in" not in scaffold("inbox", "--all").out
     status = scaffold("status").out
-    assert "its inbox item expired: resume it" in status
-    assert "late in the inbox" not in status
+    assert "expired" in status
+    assert "late" not in status
     expect_error(scaffold("retry", "store"), 64, "expired", f"`scaffold resume {run.id}`")
 
 

@@ -1,8 +1,8 @@
 """`item`: adding, linking, moving and finding what belongs to no plan."""
 
 import pytest
+from inline_snapshot import snapshot
 
-from builders import begin, make_run
 from scaffold.run.context import RunContext
 
 
@@ -25,7 +25,9 @@ def add(scaffold, *args: str) -> str:
 
 def test_items_are_added_ordered_worked_and_done(scaffold) -> None:
     """AL-29: add (-p, -e, --parent, --blocks), ready, start, log, block, done."""
-    assert "There are no items yet" in scaffold("item").out
+    assert scaffold("item").out.rstrip() == snapshot(
+        "There are no items yet. `scaffold item add TITLE` adds one; agents file what they find outside of their task."
+    )
     epic = add(scaffold, "Feature", "X", "-e", "-p", "shop")
     second = add(scaffold, "second", "--parent", epic, "-l", "#bug")
     first = add(scaffold, "first", "--parent", epic, "--blocks", second, "-p", "shop")
@@ -34,7 +36,8 @@ def test_items_are_added_ordered_worked_and_done(scaffold) -> None:
     (shown,) = item(scaffold, "list", "-l", "bug")
     assert (shown["type"], shown["status"], shown["priority"]) == ("task", "open", 2)
     assert (shown["blocked_by"], shown["ready"], shown["labels"], shown["parent"]) == ([first], False, ["bug"], epic)
-    assert f"second (it waits for {first})" in scaffold("item").out
+    (line,) = [line for line in scaffold("item").out.splitlines() if "second" in line]
+    assert first in line
     assert item(scaffold, "start", first[:5])[0]["status"] == "in_progress"
     assert item(scaffold, "log", first, "half", "of", "it")[0]["id"] == first
     assert item(scaffold, "block", first, "no", "server")[0]["reason"] == "no server"
@@ -50,9 +53,8 @@ def test_items_are_added_ordered_worked_and_done(scaffold) -> None:
     assert all(word in text for word in (f"part of: {epic}", f"blocks: {second}", "half of it", "project: shop"))
 
 
-def test_an_item_is_changed_linked_canceled_and_opened_again(context: RunContext, scaffold, plan: str) -> None:
+def test_an_item_is_changed_linked_canceled_and_opened_again(context: RunContext, scaffold, run) -> None:
     """AL-29: linked to an action, whose status stays its own."""
-    run = begin(context, make_run(context, plan))
     name, other = add(scaffold, "one", "--action", "store"), add(scaffold, "two")
     assert (item(scaffold, "list")[0]["run"], item(scaffold, "list")[0]["action"]) == (run.id, "store")
     assert item(scaffold, "link", name, "api", "--run", run.id[:5])[0]["action"] == "api"
@@ -75,33 +77,34 @@ def test_learnings_are_reached_from_items_too(scaffold) -> None:
     assert '"do": "c"' in scaffold("item", "context", "-c", "cache").out
 
 
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["add", ""], ["no title"]),
-        (["add"], ["TITLE"]),
-        (["add", "x" * 201], ["more than 200"]),
-        (["add", "x", "-d", "y" * 9_000], ["more than 8,000"]),
-        (["add", "x", "--priority", "10"], ["0<=x<=9"]),
-        (["add", "x", "-l", "two words"], ["a label is not a word"]),
-        (["add", "x", "--parent", "nobody"], ["there is no item `nobody`"]),
-        (["add", "x", "--blocks", "nobody"], ["there is no item `nobody`"]),
-        (["add", "x", "--action", "store"], ["there is no run"]),
-        (["add", "x", "--run", "r"], ["--run needs an action"]),
-        (["add", "token ghp_abcdefghijklmnopqrstuvwxyz0123456789"], ["a secret", "Nothing was stored"]),
-        (["start", "nobody"], ["there is no item `nobody`"]),
-        (["show", ""], ["there is no item"]),
-        (["block", "nobody"], ["REASON"]),
-        (["log", "nobody", " "], ["empty or too long"]),
-        (["log", "nobody", "x" * 3_000], ["empty or too long"]),
-        (["bogus"], ["bogus"]),
-    ],
-)
-def test_bad_input_is_named_and_nothing_is_stored(scaffold, args: list[str], words: list[str]) -> None:
+REFUSED = {
+    ("add", ""): "title",
+    ("add",): "TITLE",
+    ("add", "x" * 201): "200",
+    ("add", "x", "-d", "y" * 9_000): "8,000",
+    ("add", "x", "--priority", "10"): "0<=x<=9",
+    ("add", "x", "-l", "two words"): "label",
+    ("add", "x", "--parent", "nobody"): "`nobody`",
+    ("add", "x", "--blocks", "nobody"): "`nobody`",
+    ("add", "x", "--action", "store"): "no run",
+    ("add", "x", "--run", "r"): "--run",
+    ("add", "token ghp_abcdefghijklmnopqrstuvwxyz0123456789"): "secret",
+    ("start", "nobody"): "`nobody`",
+    ("show", ""): "``",
+    ("block", "nobody"): "REASON",
+    ("log", "nobody", " "): "empty",
+    ("log", "nobody", "x" * 3_000): "too long",
+    ("bogus",): "bogus",
+}
+"""Bad input: what its error names."""
+
+
+def test_bad_input_is_named_and_nothing_is_stored(scaffold) -> None:
     """AL-29: exit code 64, in two lines."""
-    answer = scaffold("item", *args)
-    assert (answer.code, answer.out) == (64, "")
-    assert all(word in answer.err for word in words), answer.err
+    answers = {args: scaffold("item", *args) for args in REFUSED}
+    shapes = {args: (answer.code, answer.out, answer.err.count("\n")) for args, answer in answers.items()}
+    assert shapes == dict.fromkeys(REFUSED, (64, "", 2))
+    assert {args: answer.err for args, answer in answers.items() if REFUSED[args] not in answer.err} == {}
     assert item(scaffold, "list", "--all") == []
 
 
@@ -110,6 +113,6 @@ def test_what_would_wait_for_itself_is_refused(scaffold) -> None:
     first = add(scaffold, "first")
     second = add(scaffold, "second", "--blocked-by", first)
     answer = scaffold("item", "edit", first, "--blocked-by", second)
-    assert (answer.code, "wait in a circle" in answer.err) == (64, True)
-    assert "it waits for" in scaffold("item", "start", second).err
+    assert (answer.code, second in answer.err) == (64, True)
+    assert first in scaffold("item", "start", second).err
     assert item(scaffold, "list")[0]["blocked_by"] == []

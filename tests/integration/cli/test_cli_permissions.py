@@ -75,53 +75,54 @@ def test_each_line_is_decided_by_its_own_rules(check):
     ]
 
 
-@pytest.mark.parametrize(
-    ("tool", "args", "decision"),
-    [
-        ("read_file", {"path": "src/a.py"}, "allow"),
-        ("file_read", {"path": "/w/../../etc/shadow"}, "deny"),
-        ("read_file", {"path": "/w-evil/secret"}, "ask"),
-        ("read_file", {"path": ".env"}, "deny"),
-        ("read_file", {}, "allow"),
-        ("list_dir", {"path": "."}, "allow"),
-        ("write_file", {"path": "src/a.py", "content": "x"}, "ask"),
-        ("read_file", {"path": "a/" * 200_000}, "deny"),
-        ("read_file", {"file": "~/.ssh/id_rsa"}, "deny"),
-        ("glob", {"pattern": "/home/*/.ssh/*"}, "deny"),
-        ("glob", {"pattern": "src/**/*.py"}, "allow"),
-        ("search_files", {"pattern": r"\.env"}, "allow"),
-        ("mcp_x_y", {"ids": [f"~/a{number}" for number in range(1_000)]}, "ask"),
-        ("mcp_x_y", {"ids": [*(f"~/a{number}" for number in range(500)), "~/.ssh/x"]}, "deny"),
-        ("write_file", {"path": "src/auth/a.py"}, "ask"),
-        ("write_file", {"path": ".git/hooks/pre-commit"}, "deny"),
-        ("apply_patch", {"path": "../../.bashrc"}, "deny"),
-        ("web_fetch", {"url": "https://example.org/"}, "ask"),
-        ("web_fetch", {"url": "http://169.254.169.254/"}, "deny"),
-        ("web_fetch", {}, "ask"),
-        ("web_search", {"query": "x"}, "ask"),
-        ("python", {"code": "1"}, "ask"),
-        ("TodoRead", {}, "allow"),
-        ("mcp_fs_write", {"path": "~/.ssh/x"}, "deny"),
-        ("mcp_fs_write", {"deep": [{"er": ["a", ".git/config"]}]}, "deny"),
-        ("mcp_web_get", {"url": "http://169.254.169.254/latest/"}, "deny"),
-        ("mcp_web_get", {"url": "http://localhost:3000/"}, "ask"),
-        ("mcp_docs_search", {"q": "why is http://169.254.169.254/ blocked?"}, "ask"),
-        ("mcp_fs_write", {"files": {".env": "A=1"}}, "deny"),
-        ("mcp_docs_search", {"q": "x"}, "ask"),
-        ("unheard_of", {"path": ".scaffold/settings.json"}, "deny"),
-        ("unheard_of", {}, "ask"),
-        ("powershell", {"command": "Get-ChildItem"}, "allow"),
-        ("shell", {"command": "powershell: Get-Content x; Remove-Item y"}, "ask"),
-        ("shell", {"command": "dir", "shell": "cmd"}, "allow"),
-        ("cmd", {"command": "del x"}, "ask"),
-        ("shell", {"command": 5}, "ask"),
-        ("shell", {}, "ask"),
-    ],
-)
-def test_every_kind_of_tool_is_decided(check, tool, args, decision):
+DECISIONS = [
+    ("read_file", {"path": "src/a.py"}, "allow"),
+    ("file_read", {"path": "/w/../../etc/shadow"}, "deny"),
+    ("read_file", {"path": "/w-evil/secret"}, "ask"),
+    ("read_file", {"path": ".env"}, "deny"),
+    ("read_file", {}, "allow"),
+    ("list_dir", {"path": "."}, "allow"),
+    ("write_file", {"path": "src/a.py", "content": "x"}, "ask"),
+    ("read_file", {"path": "a/" * 200_000}, "deny"),
+    ("read_file", {"file": "~/.ssh/id_rsa"}, "deny"),
+    ("glob", {"pattern": "/home/*/.ssh/*"}, "deny"),
+    ("glob", {"pattern": "src/**/*.py"}, "allow"),
+    ("search_files", {"pattern": r"\.env"}, "allow"),
+    ("mcp_x_y", {"ids": [f"~/a{number}" for number in range(1_000)]}, "ask"),
+    ("mcp_x_y", {"ids": [*(f"~/a{number}" for number in range(500)), "~/.ssh/x"]}, "deny"),
+    ("write_file", {"path": "src/auth/a.py"}, "ask"),
+    ("write_file", {"path": ".git/hooks/pre-commit"}, "deny"),
+    ("apply_patch", {"path": "../../.bashrc"}, "deny"),
+    ("web_fetch", {"url": "https://example.org/"}, "ask"),
+    ("web_fetch", {"url": "http://169.254.169.254/"}, "deny"),
+    ("web_fetch", {}, "ask"),
+    ("web_search", {"query": "x"}, "ask"),
+    ("python", {"code": "1"}, "ask"),
+    ("TodoRead", {}, "allow"),
+    ("mcp_fs_write", {"path": "~/.ssh/x"}, "deny"),
+    ("mcp_fs_write", {"deep": [{"er": ["a", ".git/config"]}]}, "deny"),
+    ("mcp_web_get", {"url": "http://169.254.169.254/latest/"}, "deny"),
+    ("mcp_web_get", {"url": "http://localhost:3000/"}, "ask"),
+    ("mcp_docs_search", {"q": "why is http://169.254.169.254/ blocked?"}, "ask"),
+    ("mcp_fs_write", {"files": {".env": "A=1"}}, "deny"),
+    ("mcp_docs_search", {"q": "x"}, "ask"),
+    ("unheard_of", {"path": ".scaffold/settings.json"}, "deny"),
+    ("unheard_of", {}, "ask"),
+    ("powershell", {"command": "Get-ChildItem"}, "allow"),
+    ("shell", {"command": "powershell: Get-Content x; Remove-Item y"}, "ask"),
+    ("shell", {"command": "dir", "shell": "cmd"}, "allow"),
+    ("cmd", {"command": "del x"}, "ask"),
+    ("shell", {"command": 5}, "ask"),
+    ("shell", {}, "ask"),
+]
+
+
+def test_every_kind_of_tool_is_decided(check):
     """RA-13, RA-14."""
-    line = {"id": 1, "tool": tool, "args": args, "cwd": "/w"}
-    assert decisions(check("--jsonl", lines=[line])) == [(1, decision)]
+    lines = [{"id": at, "tool": tool, "args": args, "cwd": "/w"} for at, (tool, args, _) in enumerate(DECISIONS)]
+    found = decisions(check("--jsonl", lines=lines))
+    wrong = [(row, made) for row, made in zip(DECISIONS, found, strict=True) if row[2] != made[1]]
+    assert wrong == []
 
 
 def test_rules_for_hosts_and_for_tools_of_servers_apply(check):
@@ -188,11 +189,10 @@ def test_unprintable_text_is_escaped(check):
     assert third["decision"] == "allow"
 
 
-@pytest.mark.parametrize("args", [[], ["--jsonl", "--", "ls"]])
-def test_an_empty_request_is_a_usage_error(scaffold, repository, args):
+def test_an_empty_request_is_a_usage_error(scaffold, repository):
     """RA-13."""
-    answer = scaffold("permissions", "check", *args)
-    assert (answer.code, answer.err.splitlines()[0]) == (64, "error: pass either a command or `--jsonl`")
+    for args in ([], ["--jsonl", "--", "ls"]):
+        assert scaffold("permissions", "check", *args).code == 64
 
 
 def test_it_is_a_command_and_listed_in_the_help(scaffold, repository):
@@ -229,9 +229,8 @@ def test_user_and_project_add_areas_to_the_built_in_ones(repository, scaffold, c
     assert found == ["(billing/**)", "(invoice)", "(.proto)", "(tariff)", "(**/auth/**)", ""]
 
 
-@pytest.mark.parametrize(("name", "value"), [("globs", "/x"), ("globs", "../x"), ("words", "a b"), ("types", "proto")])
-def test_an_area_that_can_match_no_path_is_refused(home, scaffold, name, value):
+def test_an_area_that_can_match_no_path_is_refused(home, scaffold):
     """AL-18."""
-    answer = scaffold("config", f"areas.{name}", value)
-    assert answer.code == 64
-    assert f"`{value}` is not one" in answer.err
+    for name, value in (("globs", "/x"), ("globs", "../x"), ("words", "a b"), ("types", "proto")):
+        answer = scaffold("config", f"areas.{name}", value)
+        assert (answer.code, f"`{value}`" in answer.err) == (64, True)

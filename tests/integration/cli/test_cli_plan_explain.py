@@ -1,6 +1,7 @@
 """`plan explain`, `plan diff` and `plan simulate`: the meaning of a plan, before it costs anything."""
 
 import os
+import re
 import subprocess  # noqa: TID251 - the same answer is wanted from another process
 import sys
 from pathlib import Path
@@ -144,37 +145,38 @@ def test_reordered_goals_and_fixed_findings_are_reported(file, scaffold):
     out = scaffold("plan", "diff", "plan.yaml", file("version: 1\ngoals:\n" + second + first, "b.yaml")).out
     assert out.startswith("~ the order of the goals\n")
     mended = scaffold("plan", "diff", file(UNSOUND, "c.yaml"), file())
-    assert (mended.code, "valid now: the plan can reach its goals" in mended.out) == (0, True)
+    assert (mended.code, re.findall("^valid now", mended.out, re.MULTILINE)) == (0, ["valid now"])
+    broken = scaffold("plan", "diff", "plan.yaml", "c.yaml")
+    assert (broken.code, re.findall("^invalid now", broken.out, re.MULTILINE)) == (4, ["invalid now"])
+    assert "new: c.yaml: error[unprovided-precondition]" in broken.out
 
 
-def test_a_plan_that_becomes_unsound_is_invalid(file, scaffold):
-    answer = scaffold("plan", "diff", file(), file(UNSOUND, "b.yaml"))
-    assert answer.code == 4
-    assert "invalid now: the plan cannot reach its goals" in answer.out
-    assert "new: b.yaml: error[unprovided-precondition]" in answer.out
-
-
-@pytest.mark.parametrize("names", [("plan.yaml", "bad.yaml"), ("bad.yaml", "plan.yaml")])
-def test_an_unreadable_plan_cannot_be_compared(file, scaffold, names):
+def test_an_unreadable_plan_cannot_be_compared(file, scaffold):
     file()
     file(UNREADABLE, "bad.yaml")
-    answer = scaffold("plan", "diff", *names, "--json")
-    assert (answer.code, answer.json["valid"], answer.json["findings"][0]["code"]) == (4, False, "syntax")
+    for names in (("plan.yaml", "bad.yaml"), ("bad.yaml", "plan.yaml")):
+        answer = scaffold("plan", "diff", *names, "--json")
+        assert (answer.code, answer.json["valid"], answer.json["findings"][0]["code"]) == (4, False, "syntax")
 
 
-@pytest.mark.parametrize("command", ["explain", "simulate"])
-@pytest.mark.parametrize("text", [UNREADABLE, UNSOUND])
-def test_an_invalid_plan_is_reported_as_by_check(file, scaffold, command, text):
-    checked = scaffold("plan", "check", file(text), "--json")
-    assert scaffold("plan", command, "plan.yaml", "--json") == checked
-    plain = scaffold("plan", command, "plan.yaml")
-    assert (plain.code, plain.out) == (4, scaffold("plan", "check", "plan.yaml").out)
+def test_an_invalid_plan_is_reported_as_by_check(file, scaffold):
+    for text in (UNREADABLE, UNSOUND):
+        checked = scaffold("plan", "check", file(text), "--json")
+        plainly = scaffold("plan", "check", "plan.yaml")
+        assert (checked.code, plainly.code) == (4, 4)
+        for command in ("explain", "simulate"):
+            assert scaffold("plan", command, "plan.yaml", "--json") == checked
+            plain = scaffold("plan", command, "plan.yaml")
+            assert (plain.code, plain.out) == (4, plainly.out)
 
 
-@pytest.mark.parametrize("command", [("explain", "no.yaml"), ("simulate", "no.yaml"), ("diff", "no.yaml", "no.yaml")])
-def test_a_missing_file_is_a_usage_error(file, scaffold, command):
-    answer = scaffold("plan", *command)
-    assert (answer.code, answer.out) == (64, "")
+def test_a_missing_file_and_flags_out_of_range_are_usage_errors(file, scaffold):
+    missing = (("explain", "no.yaml"), ("simulate", "no.yaml"), ("diff", "no.yaml", "no.yaml"))
+    flags = (("--agents", "0"), ("--failure-rate", "1.1"), ("--failure-rate", "nan"), ("--seed", "x"))
+    commands = (*missing, *(("simulate", file(), *flag) for flag in flags))
+    answers = {command: scaffold("plan", *command) for command in commands}
+    refused = {command: (answer.code, answer.out) for command, answer in answers.items()}
+    assert refused == dict.fromkeys(commands, (64, ""))
 
 
 def test_a_simulated_run_is_drawn_over_time(file, scaffold):
@@ -199,10 +201,10 @@ def test_failures_are_drawn_and_counted(file, scaffold):
     assert answer.code == 0
     assert answer.out.startswith(f"store {'x' * 49} 0 s - ")
     assert "3 attempts, 0 landings\ngoal shop: failed after " in answer.out
-    assert "  `store_works` cannot be reached: `store` failed permanently\n" in answer.out
+    assert answer.out.splitlines()[-1] == snapshot("  `store_works` cannot be reached: `store` failed permanently")
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("columns", [40, 200])
 def test_many_long_and_short_actions_fit_the_screen(file, columns):
     """BX-7."""
     actions = "".join(f"      - {{key: {'k' * 30}{i}, effects: [f{i}]}}\n" for i in range(60))
@@ -234,13 +236,6 @@ def test_a_simulation_depends_only_on_file_and_flags(file, scaffold):
     assert set(first.json) == {
         *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilization", "goals", "actions", "landings")
     }
-
-
-@pytest.mark.parametrize(
-    "flag", [("--agents", "0"), ("--failure-rate", "1.1"), ("--failure-rate", "nan"), ("--seed", "x")]
-)
-def test_flags_out_of_range_are_usage_errors(file, scaffold, flag):
-    assert scaffold("plan", "simulate", file(), *flag).code == 64
 
 
 def test_a_plan_without_weaknesses_lists_none(file, scaffold):

@@ -54,11 +54,8 @@ async def test_an_answer_to_an_expired_question_is_refused_with_what_to_do(harne
     assert "scaffold resume" in refused.value.fix
 
 
-@pytest.mark.parametrize(
-    ("word", "arguments"),
-    [("answer", []), ("answer", ["question-1"]), ("approve", ["question-1"]), ("reject", ["zzz"])],
-)
-async def test_bad_input_says_what_to_write(harness, word, arguments):
+async def test_bad_input_is_an_error_of_the_user(harness):
     await waiting(harness, "question", {"question": "Which word?"})
-    with pytest.raises(UsageError):
-        decide(harness.context, word, arguments)
+    for words in (["answer"], ["answer", "question-1"], ["approve", "question-1"], ["reject", "zzz"]):
+        with pytest.raises(UsageError):
+            decide(harness.context, words[0], words[1:])

@@ -6,9 +6,9 @@ from collections import Counter
 import click
 import pytest
 
-from builders import begin, fail, land, make_run, submit, work
+from builders import an_item, begin, fail, land, make_run, submit, work
 from scaffold.cli.render.live.watch_view import frame_lines
-from scaffold.core.model import InboxItem, ProcessIdentity
+from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Pending, Skipped, blocked_on_inbox
 from scaffold.host.identity import own_identity
 from scaffold.views.run_view import read_summary
@@ -57,10 +57,7 @@ def run(context):
 
 def ask(context, run, attempt):
     """End the attempt to wait for a human."""
-    item = InboxItem(
-        id="i7", run_id=run.id, action_id=attempt.action_id, attempt_id=attempt.id, kind="question",
-        text="Which wax?", detail={}, created_at=context.clock.now(),
-    )  # fmt: skip
+    item = an_item(attempt, kind="question", text="Which wax?", detail={})
     with context.store.transaction():
         context.store.inbox.ask(item)
         context.store.attempts.end(attempt.id, outcome="waiting", fence=run.fence)

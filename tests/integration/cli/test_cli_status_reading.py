@@ -4,10 +4,6 @@ import os
 import subprocess  # noqa: TID251 - what a fresh process loads
 import sys
 
-import pytest
-
-from builders import begin, make_run
-
 
 def test_status_as_json_loads_no_drawing_libraries(repository):
     command = [sys.executable, "-X", "importtime", "-m", "scaffold", "status", "--json"]
@@ -17,10 +13,9 @@ def test_status_as_json_loads_no_drawing_libraries(repository):
     assert "rich.console" not in imported
 
 
-@pytest.mark.parametrize("command", [("status",), ("tasks",), ("goals",)])
-def test_reading_changes_neither_the_checkout_nor_the_store(context, plan, scaffold, repository, command):
-    run = begin(context, make_run(context, plan))
+def test_reading_changes_neither_the_checkout_nor_the_store(context, run, scaffold, repository):
     before = context.store.events.last_seq(run.id), context.store.data_version()
-    scaffold(*command)
-    assert (context.store.events.last_seq(run.id), context.store.data_version()) == before
+    for command in ("status", "tasks", "goals"):
+        scaffold(command)
+        assert (context.store.events.last_seq(run.id), context.store.data_version()) == before
     assert sorted(path.name for path in repository.iterdir()) == [".git", "app.py"]

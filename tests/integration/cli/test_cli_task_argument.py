@@ -8,45 +8,36 @@ from scaffold.core.errors import UsageError
 COMMANDS = ("status", "run", "check")
 
 
-def refused(check, *args):
-    """Return whether a check of the task is an error of the user's."""
-    try:
-        check(*args)
-    except UsageError:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("word", ["statsu", "status", "stauts", "chek", "Check", " status "])
-def test_a_word_like_a_command_is_no_task(word):
+def test_a_word_like_a_command_is_no_task():
     """SC-19: it costs nothing, and names what was meant."""
-    with pytest.raises(UsageError, match="looks like a command") as refused:
-        reject_command(word, "scaffold", COMMANDS)
-    meant = "check" if "h" in word else "status"
-    assert f"`scaffold {meant}`" in refused.value.fix
+    for word in ("statsu", "status", "stauts", "chek", "Check", " status "):
+        with pytest.raises(UsageError) as refused:
+            reject_command(word, "scaffold", COMMANDS)
+        assert f"`scaffold {'check' if 'h' in word else 'status'}`" in refused.value.fix
 
 
-@pytest.mark.parametrize("task", ["fix", "status of the build", "refactor", "check it", ""])
-def test_other_words_may_be_tasks(task):
+def test_other_words_may_be_tasks():
     """SC-19: refusals are errors."""
-    assert not refused(reject_command, task, "scaffold", COMMANDS)
+    for task in ("fix", "status of the build", "refactor", "check it", ""):
+        reject_command(task, "scaffold", COMMANDS)
 
 
-@pytest.mark.parametrize(
-    ("name", "flags"), [("prd.md", ["--spec"]), ("the plan.yaml", ["--plan", "--spec"]), ("Makefile", ["--spec"])]
-)
-def test_a_file_is_no_task(tmp_path, monkeypatch, name, flags):
+def test_a_file_is_no_task(tmp_path, monkeypatch):
     """SC-19: the error names the option that takes it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text("x")
-    with pytest.raises(UsageError, match="is the name of a file") as refused:
-        check_task(name, yes=True)
-    assert [flag for flag in ("--plan", "--spec") if flag in refused.value.fix] == flags
+    flags = {"prd.md": ["--spec"], "the plan.yaml": ["--plan", "--spec"], "Makefile": ["--spec"]}
+    named = {}
+    for name in flags:
+        (tmp_path / name).write_text("x")
+        with pytest.raises(UsageError) as refused:
+            check_task(name, yes=True)
+        named[name] = [flag for flag in ("--plan", "--spec") if flag in refused.value.fix]
+    assert named == flags
 
 
-@pytest.mark.parametrize("task", ["no such file.md", "a" * 5000, "nul \0 inside", "."])
-def test_what_is_no_file_is_no_file(task):
-    assert not refused(reject_file, task, "")
+def test_what_is_no_file_is_no_file():
+    for task in ("no such file.md", "a" * 5000, "nul \0 inside", "."):
+        reject_file(task, "")
 
 
 def test_one_word_is_a_task_where_nobody_can_be_asked():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -9,6 +10,7 @@ import sys
 
 import pexpect
 import pytest
+from inline_snapshot import snapshot
 
 from builders import git
 from scaffold.config.folder_trust import folder_trust
@@ -48,7 +50,7 @@ def test_settings_of_a_trusted_folder_count_and_name_their_line(shop, scaffold):
     }
     (ignored,) = answer.json["ignored"]
     assert (ignored["path"], ignored["setting"]) == (f"{shop}/.scaffold.yaml:2", "approvals.shell")
-    assert "`approvals.shell` is ignored: it is `ask` already" in scaffold("config").err
+    assert "`approvals.shell` is ignored" in scaffold("config").err
 
 
 def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(shop, scaffold):
@@ -56,18 +58,20 @@ def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(sho
     (shop / ".claude" / "settings.json").write_text(json.dumps(HOOKS))
     said = scaffold("trust", "--show").out
     assert said.startswith(f"{shop} is not trusted\n")
-    for line in (
-        "sets tier to scout",
-        "sets approvals.shell to allow - ignored: it is `ask` already, and a project cannot loosen it",
-        "starts `npx -y 'two words'` as the server docs",
-        "calls https://x.example as the server web",
-        "runs `./check.sh` on PreToolUse",
-    ):
-        assert f"  {line}\n" in said
+    assert [line for line in said.splitlines() if re.match("  (?!contains)", line)] == snapshot(
+        [
+            "  sets tier to scout",
+            "  sets approvals.shell to allow - ignored: it is `ask` already, and a project cannot loosen it",
+            "  sets approvals.network to deny",
+            "  starts `npx -y 'two words'` as the server docs",
+            "  calls https://x.example as the server web",
+            "  runs `./check.sh` on PreToolUse",
+        ]
+    )
     assert state(scaffold) == "unknown"
 
 
-@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("closed", ["<&-", "2>&-"])
 def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed):
     command = f"{shlex.quote(sys.executable)} -m scaffold trust {closed}"
     child = pexpect.spawn("sh", ["-c", command], cwd=str(shop), encoding="utf-8", timeout=20)
@@ -75,14 +79,15 @@ def test_without_an_open_terminal_nothing_is_asked(shop, home, scaffold, closed)
     assert state(scaffold) == "unknown"
 
 
-@pytest.mark.parametrize("flags", [(), ("--json",)])
-def test_without_a_terminal_only_yes_counts(shop, scaffold, flags):
+def test_without_a_terminal_only_yes_counts(shop, scaffold):
     """RA-13: an agent, or a pipe, must not be taken for a person who has read what would take effect."""
-    answer = scaffold("trust", *flags)
-    assert (answer.code, "pass --yes" in answer.err) == (64, True)
-    assert state(scaffold) == "unknown"
-    assert scaffold("trust", "--yes", *flags).code == 0
-    assert (state(scaffold), scaffold("trust").code) == ("trusted", 0)
+    for flags in ((), ("--json",)):
+        answer = scaffold("trust", *flags)
+        assert (answer.code, "--yes" in answer.err) == (64, True)
+        assert state(scaffold) == "unknown"
+        assert scaffold("trust", "--yes", *flags).code == 0
+        assert (state(scaffold), scaffold("trust").code) == ("trusted", 0)
+        scaffold("trust", "--revoke")
 
 
 def test_no_escape_sequence_of_a_file_reaches_the_terminal(shop, scaffold):
@@ -98,7 +103,7 @@ def test_any_change_asks_again_and_names_the_file(shop, scaffold):
     answer = scaffold("trust", "--show", "--json")
     assert (answer.json["state"], answer.json["differences"]) == ("changed", [".mcp.json changed"])
     assert tier(shop).value == "auto"
-    assert ".scaffold.yaml ignored: folder not trusted; .mcp.json changed" in scaffold("config").err
+    assert ".scaffold.yaml ignored: folder not trusted; .mcp.json " in scaffold("config").err
 
 
 def test_files_that_define_commit_hooks_ask_again_when_they_change(shop, scaffold):
@@ -111,8 +116,8 @@ def test_files_that_define_commit_hooks_ask_again_when_they_change(shop, scaffol
     (shop / ".husky" / "pre-commit").write_text("curl x | sh\n")
     (shop / "lefthook-local.yml").write_text("pre-commit: {}\n")
     said = scaffold("trust", "--show").out
-    assert "lefthook-local.yml is new" in said
-    assert ".husky/pre-commit changed" in said
+    assert "lefthook-local.yml" in said
+    assert ".husky/pre-commit" in said
     assert ".husky/_/h" not in said
 
 
@@ -130,9 +135,11 @@ def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_p
 
 def test_trust_is_revoked_for_all_worktrees(shop, scaffold):
     scaffold("trust", "--yes")
-    assert "is no longer trusted" in scaffold("trust", "--revoke").out
+    said = [scaffold("trust", "--revoke").out.replace(str(shop), "SHOP")]
     assert state(scaffold) == "unknown"
-    assert "was not trusted" in scaffold("trust", "--revoke").out
+    assert [*said, scaffold("trust", "--revoke").out.replace(str(shop), "SHOP")] == snapshot(
+        ["SHOP is no longer trusted\n", "SHOP was not trusted\n"]
+    )
 
 
 def test_a_moved_or_copied_repository_is_not_trusted(shop, scaffold, tmp_path):
@@ -161,8 +168,10 @@ def test_the_users_settings_for_one_checkout_come_last_and_loosening_ones_are_ma
     (shop / ".scaffold").mkdir()
     (shop / ".scaffold" / "config.local.yaml").write_text("tier: quick\nsandbox: {mode: off}\nenvironment: [TOKEN]\n")
     said = scaffold("trust", "--show").out
-    assert "  sets sandbox.mode to off - this LOOSENS your settings\n" in said
     assert "  sets tier to quick\n" in said
+    assert [line for line in said.splitlines() if "LOOSENS" in line] == snapshot(
+        ["  sets sandbox.mode to off - this LOOSENS your settings"]
+    )
     scaffold("trust", "--yes")
     settings = load_settings(shop, os.environ, {})
     assert (settings.text("tier"), settings.text("sandbox.mode"), settings.texts("environment")) == ("quick", "off", ())
@@ -177,38 +186,56 @@ def too_large(path):
 
 
 ODD = {
-    "is not a regular file": [fifo, lambda path: path.mkdir()],
-    "is a link that points outside the folder": [lambda path: path.symlink_to("/etc/passwd")],
-    "is a broken link": [lambda path: path.symlink_to("gone")],
-    "cannot be read (a loop of links)": [lambda path: path.symlink_to(path.name)],
-    "is larger than 1 MB": [too_large],
+    "fifo": fifo,
+    "folder": lambda path: path.mkdir(),
+    "outside": lambda path: path.symlink_to("/etc/passwd"),
+    "broken": lambda path: path.symlink_to("gone"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "large": too_large,
 }
 
 
-@pytest.mark.parametrize(("problem", "make"), [(words, make) for words, makers in ODD.items() for make in makers])
-def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold, problem, make):
-    scaffold("trust", "--yes")
-    (shop / ".scaffold.yaml").unlink()
-    make(shop / ".scaffold.yaml")
-    assert f".scaffold.yaml {problem}" in scaffold("config").err
-    answer = scaffold("trust", "--yes")
-    assert (answer.code, f".scaffold.yaml cannot be trusted: it {problem}" in answer.err) == (64, True)
-    assert state(scaffold) == "changed"
-    with pytest.raises(UsageError, match="cannot be trusted"):
-        load_settings(shop, os.environ, {}, trust_once=True)
+def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold):
+    problems = {}
+    for kind, make in ODD.items():
+        (shop / ".scaffold.yaml").write_text("tier: scout\n")
+        scaffold("trust", "--yes")
+        (shop / ".scaffold.yaml").unlink()
+        make(shop / ".scaffold.yaml")
+        answer = scaffold("trust", "--yes")
+        problems[kind] = answer.err.splitlines()[0].partition(" it ")[2]
+        assert (answer.code, state(scaffold)) == (64, "changed")
+        assert f".scaffold.yaml {problems[kind]}" in scaffold("config").err
+        with pytest.raises(UsageError, match=r"\.scaffold\.yaml"):
+            load_settings(shop, os.environ, {}, trust_once=True)
+        remove(shop / ".scaffold.yaml")
+    assert problems == snapshot(
+        {
+            "fifo": "is not a regular file",
+            "folder": "is not a regular file",
+            "outside": "is a link that points outside the folder",
+            "broken": "is a broken link",
+            "loop": "cannot be read (a loop of links)",
+            "large": "is larger than 1 MB",
+        }
+    )
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [(b"tier: [", "invalid YAML"), (b"teer: scout", "Did you mean `tier`?"), (b"\xff\xfe", "cannot be read")],
-)
-def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold, content, problem):
-    (shop / ".scaffold.yaml").write_bytes(content)
-    assert tier(shop).value == "auto"
-    answer = scaffold("trust", "--yes")
-    assert answer.code == 64
-    assert problem in answer.err
-    assert state(scaffold) == "unknown"
+def remove(path):
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    else:
+        path.unlink()
+
+
+def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold):
+    problems = {b"tier: [": "YAML", b"teer: scout": "`tier`", b"\xff\xfe": "UTF-8"}
+    for content, problem in problems.items():
+        (shop / ".scaffold.yaml").write_bytes(content)
+        assert tier(shop).value == "auto"
+        answer = scaffold("trust", "--yes")
+        assert (answer.code, problem in answer.err) == (64, True)
+        assert state(scaffold) == "unknown"
 
 
 def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(shop, scaffold):
@@ -252,7 +279,7 @@ def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
     (home / "scaffold" / "data" / "user.db").write_bytes(b"rubbish" * 1000)
     said = scaffold("trust", "--show").out
     assert "is not trusted\n" in said
-    assert "your earlier decisions cannot be read" in said
+    assert "user.db" in said
     assert tier(shop).value == "auto"
 
 
@@ -266,14 +293,11 @@ def test_a_path_that_is_no_folder_is_refused(home, scaffold, tmp_path):
     (tmp_path / "file").write_text("x")
     for place in ("gone", "file"):
         answer = scaffold("trust", "--yes", str(tmp_path / place))
-        assert (answer.code, "there is no folder" in answer.err) == (64, True)
-
-
-def test_show_and_revoke_exclude_each_other(shop, scaffold):
+        assert (answer.code, str(tmp_path / place) in answer.err) == (64, True)
     assert scaffold("trust", "--show", "--revoke").code == 64
 
 
-@pytest.mark.parametrize(("answer", "after"), [("y", "trusted"), ("n", "unknown"), ("", "unknown")])
+@pytest.mark.parametrize(("answer", "after"), [("y", "trusted"), ("", "unknown")])
 def test_on_a_terminal_nothing_counts_without_a_yes(shop, scaffold, answer, after):
     child = pexpect.spawn(sys.executable, ["-m", "scaffold", "trust"], cwd=str(shop), encoding="utf-8", timeout=20)
     child.expect("Trust it")

@@ -62,23 +62,12 @@ def test_another_tier_brings_its_limit_where_one_holds():
     assert with_tier_tokens(RunLimits(), architect).action_tokens == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("budget_usd", 0),
-        ("budget_usd", -1),
-        ("budget_usd", float("nan")),
-        ("budget_usd", float("inf")),
-        ("budget_usd", 10**400),
-        ("budget_usd", True),
-        ("budget_tokens", 0),
-        ("budget_tokens", -5),
-        ("budget_tokens", 1.5),
-        ("budget_tokens", True),
-        ("budget_tokens", 10**400),
-    ],
-)
-def test_what_is_no_limit_is_refused(name, value):
+def test_what_is_no_limit_is_refused():
     """AL-21: none, less than none, not a number, and more than can be counted."""
-    with pytest.raises(UsageError, match="must be a"):
-        load_settings(None, os.environ, {name: value})
+    values = {
+        "budget_usd": (0, -1, float("nan"), float("inf"), 10**400, True),
+        "budget_tokens": (0, -5, 1.5, True, 10**400),
+    }
+    for name, value in [(name, value) for name, given in values.items() for value in given]:
+        with pytest.raises(UsageError):
+            load_settings(None, os.environ, {name: value})

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from contextlib import closing
 
 import pytest
@@ -16,15 +15,6 @@ from scaffold.core.errors import UsageError
 from scaffold.git.repository import Repository
 
 SKILL = "---\ndescription: d\n---\nbody"
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.setenv("SCAFFOLD_HOME", str(folder / "scaffold"))
-    return folder
 
 
 @pytest.fixture
@@ -118,7 +108,7 @@ def test_a_hook_of_the_user_runs_no_script_of_an_untrusted_project(top, home):
     place(top, {".claude/hooks/x.sh": "exit 0"})
     extensions, notices = found(top, home)
     assert extensions.hooks == ()
-    assert "is the project's, and not trusted" in notices[-1]
+    assert " .claude/hooks/x.sh " in notices[-1]
     trust(top)
     assert len(found(top, home)[0].hooks) == 1
 
@@ -140,7 +130,6 @@ def test_links_out_of_the_folder_and_pipes_are_never_read(top, home):
     (home / ".claude").mkdir()
     os.mkfifo(home / ".claude" / "settings.json")
     (top / ".claude" / "agents" / "loop").symlink_to(top / ".claude" / "agents")
-    started = time.monotonic()
     folder = folder_trust(top).folder
     assert {piece.name: piece.problem for piece in folder.unreadable_files} == snapshot(
         {
@@ -149,16 +138,15 @@ def test_links_out_of_the_folder_and_pipes_are_never_read(top, home):
         }
     )
     assert found(top, home)[0].skills == ()
-    assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("content", ["hooks" + "[" * 50_000, '{"hooks": 3}', '{"hooks": {"Stop": [[[]]]}}', "null"])
-def test_hostile_settings_cost_a_line(top, home, content):
-    place(top, {".claude/settings.json": content})
-    trust(top)
-    extensions, notices = found(top, home)
-    assert extensions.hooks == ()
-    assert len(notices) <= 1
+def test_hostile_settings_cost_a_line(top, home):
+    for content in ("hooks" + "[" * 50_000, '{"hooks": 3}', '{"hooks": {"Stop": [[[]]]}}', "null"):
+        place(top, {".claude/settings.json": content})
+        trust(top)
+        extensions, notices = found(top, home)
+        assert extensions.hooks == ()
+        assert len(notices) <= 1
 
 
 def test_thousands_of_skills_are_bounded(top, home):
@@ -166,19 +154,18 @@ def test_thousands_of_skills_are_bounded(top, home):
         folder = home / ".claude" / "skills" / f"s{at:04}"
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(SKILL)
-    started = time.monotonic()
     extensions, [notice] = found(top, home)
     assert len(extensions.skills) == 200
-    assert "more skills have no effect" in notice
-    assert time.monotonic() - started < 10
+    assert notice.startswith("800 ")
+    assert "200" in notice
 
 
 def test_a_folder_with_more_than_can_be_looked_at_cannot_be_trusted(top, home):
     for at in range(40):
         place(top, {f".claude/hooks/{at:02}.bin": "x" * 900_000})
     problems = {piece.problem for piece in folder_trust(top).folder.unreadable_files}
-    assert problems == {"is more than can be looked at"}
-    with pytest.raises(UsageError, match="more than can be looked at"):
+    assert problems == snapshot({"is more than can be looked at"})
+    with pytest.raises(UsageError, match=problems.pop()):
         folder_trust(top, once=True)
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import time
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -259,15 +258,13 @@ async def test_a_plugin_that_fails_in_the_middle_changes_nothing_and_is_asked_no
     place_plugin(folder, "bad", IN_THE_MIDDLE[how], hooks=HOOKS, tools=[TOOL])
     async with loaded(folder) as (found, told):
         (plugin,), (tool,) = found.plugins, found.tools
-        call = plugin.call
-        plugin.call = lambda method, params: call(method, params, answer_s=0.3)
+        call, waits = plugin.call, [0.3]
+        plugin.call = lambda method, params: call(method, params, answer_s=waits.pop() if waits else 3600)
         assert await found.hooks.user_input("x") == "x"
-        started = time.monotonic()
-        assert await found.hooks.user_input("x") == "x"
-        output = await tool.run({"a": 1})
-        assert time.monotonic() - started < 0.1
+        async with asyncio.timeout(20):
+            assert await found.hooks.user_input("x") == "x"
+            output = await tool.run({"a": 1})
         assert output.failed
-        assert "gave no result" in output.content
         assert [line.split(":")[0] for line in told] == snapshot(
             ["plugin bad has ended, and the session goes on without it"]
         )
@@ -304,8 +301,8 @@ async def test_invalid_answers_are_told_once_and_change_nothing(folder):
             assert await found.hooks.user_input("x") == "x"
             assert await found.hooks.system_prompt("be good", {}) == "be good"
         assert states(found) == {"odd": "running"}
-    assert len(told) == 2
-    assert "pre_llm_send: it answered with an error: not today" in told[1]
+    assert ["pre_llm_send" in line for line in told] == [False, True]
+    assert "not today" in told[1]
 
 
 async def test_what_a_plugin_says_is_bounded_and_printable(folder):

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
@@ -36,12 +35,6 @@ class Killed(Exception):
 
 def manual(pages: int, version: str = "") -> bytes:
     return pdf_of([f"Section {number}{version}\n{WORDS.format(number) * 4}" for number in range(1, pages + 1)])
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path / "git" / "state.db", clock=FakeClock())) as store:
-        yield store
 
 
 @pytest.fixture
@@ -135,9 +128,7 @@ async def test_a_full_index_is_said_before_anything_is_stored_where_that_is_know
     path.write_text(text_of(400))
     with store.transaction():
         store.knowledge.collections.ensure(CollectionName("few"), capacity=300)
-    with pytest.raises(
-        IndexFull, match=r"the index few has 0 of at most 300 chunks: notes.txt has more than 300 and is"
-    ) as caught:
+    with pytest.raises(IndexFull, match=r"few .* 300 .*notes\.txt") as caught:
         await add(library, path, index="few")
     assert "forget-document" in caught.value.fix
     assert library.all() == []
@@ -150,7 +141,7 @@ async def test_a_full_index_is_said_before_anything_is_stored_where_that_is_know
 async def test_a_full_disk_leaves_a_document_that_can_be_taken_up_again(library, store, tmp_path):
     """RA-9."""
     path = tmp_path / "notes.txt"
-    path.write_text(text_of(5_000))
+    path.write_text(text_of(2_000))
 
     def fill(progress) -> None:
         pages = store._connection.rows("PRAGMA page_count")[0][0]
@@ -162,7 +153,7 @@ async def test_a_full_disk_leaves_a_document_that_can_be_taken_up_again(library,
     assert stored.document.state == "reading"
     store._connection.rows("PRAGMA max_page_count = 1000000")
     done = await add(library, path)
-    assert (done.resumed, done.chunks, done.document.state) == (True, 5_000, "read")
+    assert (done.resumed, done.chunks, done.document.state) == (True, 2_000, "read")
 
 
 async def test_two_processes_that_read_the_same_file_store_it_once(library, store, tmp_path):
@@ -205,18 +196,16 @@ async def test_a_forgotten_document_is_gone_with_its_text(library, store, tmp_pa
     assert library.forget(library.named("one.txt"))
     assert set(await found(library, "walrus harbour")) == {"two.txt"}
     assert store._connection.rows("SELECT COUNT(*) AS n FROM chunk")[0]["n"] == 20
-    with pytest.raises(UsageError, match="there is no document"):
+    with pytest.raises(UsageError, match=r"one\.txt"):
         library.named("one.txt")
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [(b"", "is empty"), (b" \n\t", "is empty"), (b"a\0b", "is not a text"), (b"x" * 20_000_001, "too large")],
-)
-async def test_what_is_no_text_is_said_and_leaves_nothing(library, tmp_path, content, why):
-    (tmp_path / "x.txt").write_bytes(content)
-    with pytest.raises(UsageError, match=why):
-        await add(library, tmp_path / "x.txt")
+async def test_what_is_no_text_is_said_and_leaves_nothing(library, tmp_path):
+    contents = {b"": "empty", b" \n\t": "empty", b"a\0b": "not a text", b"x" * 20_000_001: "too large"}
+    for content, why in contents.items():
+        (tmp_path / "x.txt").write_bytes(content)
+        with pytest.raises(UsageError, match=why):
+            await add(library, tmp_path / "x.txt")
     assert library.all() == []
 
 
@@ -227,8 +216,8 @@ def test_pipes_devices_folders_and_secrets_are_not_opened(tmp_path):
     (tmp_path / "link.txt").symlink_to(tmp_path / ".env")
     for path, why in (
         (tmp_path / "pipe.txt", "is a pipe"),
-        (Path("/dev/zero"), "is a pipe, socket or device"),
-        (tmp_path, "is not a regular file"),
+        (Path("/dev/zero"), "device"),
+        (tmp_path, "regular file"),
         (tmp_path / "link.txt", "contains secrets"),
         (tmp_path / "none.txt", "cannot be read"),
     ):
@@ -236,20 +225,14 @@ def test_pipes_devices_folders_and_secrets_are_not_opened(tmp_path):
             pass
 
 
-async def test_of_a_folder_only_texts_that_git_knows_are_documents(repo_folder):
-    names = [path.relative_to(repo_folder).as_posix() for path in await documents_below(repo_folder)]
-    assert names == ["a.md", "sub/b.py"]
-
-
-@pytest.fixture
-def repo_folder(tmp_path: Path) -> Path:
+async def test_of_a_folder_only_texts_that_git_knows_are_documents(tmp_path):
     folder = tmp_path / "plain"
     for name in ("a.md", "sub/b.py", "sub/picture.png", ".hidden/c.md", "node_modules/d.md", "id_rsa", "link.md"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("text")
     (folder / "link.md").unlink()
     (folder / "link.md").symlink_to("a.md")
-    return folder
+    assert await documents_below(folder) == [folder / "a.md", folder / "sub" / "b.py"]
 
 
 async def test_pages_of_a_pdf_are_found_with_their_number_and_taken_up_where_they_were(library, tmp_path):

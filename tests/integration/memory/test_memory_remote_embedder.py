@@ -6,7 +6,6 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from inline_snapshot import snapshot
 
 from fakes import FakeBudget
 from model_server.embeddings import ollama_answer, openai_answer
@@ -127,18 +126,17 @@ async def test_whatever_a_server_does_wrong_texts_are_found_by_their_words(open_
     short = lazy_import("scaffold.memory.embedders.remote:Waiting")(limit_s=1.0, pause_s=30.0, texts=16)
     async with serve("chat", []) as server:
         server.others["/v1/embeddings"] = FAULTS[fault]
-        memories, embedder = open_memories(SMALL.replace("3-small", "of-mine"), variables(server), waiting=short)
+        memories, _ = open_memories(SMALL.replace("3-small", "of-mine"), variables(server), waiting=short)
         for text in (CAT, "Deployments happen on Fridays"):
             memories.remember(text, source="user")
-        assert await best(memories, "where is the cat") == CAT
+        assert await best(memories, "cat") == CAT
         asked = len(server.requests)
-        assert await best(memories, "when are deployments") == snapshot("Deployments happen on Fridays")
+        assert await best(memories, "deployments") == "Deployments happen on Fridays"
         assert len(server.requests) == asked
         with pytest.raises(EmbeddingError) as error:
             await memories.index()
     assert "models.embedding" in error.value.fix
     assert KEY not in error.value.in_full
-    assert embedder.used.input_tokens >= 0
 
 
 async def test_nobody_listens_or_the_key_is_missing(open_memories):
@@ -174,7 +172,7 @@ async def test_another_model_makes_all_vectors_anew_and_none_is_compared_with_on
         server.others["/v1/embeddings"] = partial(openai_answer, dimension=32)
         memories.remember("One more", source="user")
         again, _ = open_memories("openai:of-mine", variables(server))
-        with pytest.raises(EmbeddingError, match=r"vectors of 32 numbers, and of 48 before"):
+        with pytest.raises(EmbeddingError, match=r"32 .* 48"):
             await again.index()
         server.others["/v1/embeddings"] = FAULTS["missing"]
         with pytest.raises(EmbeddingError):

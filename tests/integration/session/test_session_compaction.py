@@ -28,10 +28,10 @@ def tape(folder, *replies):
     return f"cassette:{path}"
 
 
-def results(session):
-    """Return whether each tool call of the conversation failed, and its result."""
+def failures(session):
+    """Return whether each tool call of the conversation failed."""
     kept = session.open_conversation.conversation.kept
-    return [(part.failed, part.content) for message in kept for part in message.parts if isinstance(part, ToolResult)]
+    return [part.failed for message in kept for part in message.parts if isinstance(part, ToolResult)]
 
 
 async def test_lines_are_read_again_before_they_are_changed_by_number(home, tmp_path):
@@ -59,9 +59,7 @@ async def test_lines_are_read_again_before_they_are_changed_by_number(home, tmp_
                 await session.say("on")
                 assert await session.agent.compact()
                 assert (await session.say("change it")).text == "done"
-                (refused, why), (read, _), (changed, _) = results(session)[-3:]
-                assert (refused, read, changed) == (True, False, False)
-                assert "was not read in this conversation since it was shortened" in why
+                assert failures(session)[-3:] == [True, False, False]
                 assert await session.agent.compact()
         stored = store.conversations.get(seat.id)
         with open_conversation(store, stored, me=me, **opened) as seat:

