@@ -23,10 +23,8 @@ from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.landing.record import resolve_intent, session_ref
 from scaffold.landing.stale_facts import affected_facts
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
-from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
-from scaffold.worker.attempt import Worker
-from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, open_context
+from support.harness import UNSANDBOXED, act, goal
 
 MORE = "grep -q more list"
 
@@ -252,13 +250,7 @@ async def approve(harness, run, queue):
     attempt = await harness.queue(run, "look")
     said = {"verdict": "approve", "citations": CITED, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    await harness.execute(attempt, cassette_model(entry))
     assert isinstance(await queue.step(), ReviewRecorded)
 
 

@@ -11,9 +11,7 @@ from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
-from scaffold.run.assignment import read_assignment
-from scaffold.worker.attempt import Worker
-from support.harness import DEAD_PROCESS, act, goal, open_context
+from support.harness import act, goal
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -31,13 +29,7 @@ async def approve(harness, run, attempt, citations=CITED):
     """Let the review of this attempt approve."""
     said = {"verdict": "approve", "citations": citations, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    await harness.execute(attempt, cassette_model(entry))
 
 
 async def land(harness, run, queue, key, command):

@@ -25,11 +25,6 @@ async def failed(harness, *actions):
     return harness.store.runs.get(run.id)
 
 
-def of_goal(harness, run):
-    (found,) = harness.store.goals.of_run(run.id)
-    return found
-
-
 @pytest.mark.parametrize(("kind", "reason"), [("stop", "stopped by the user"), ("pause", "paused by the user")])
 async def test_a_run_with_a_dead_owner_is_stopped_here(harness, kind, reason):
     """SC-16: what it left is recovered, and `resume` continues."""
@@ -113,7 +108,7 @@ async def test_a_pause_is_withdrawn_as_long_as_work_is_running(harness):
     with closing(context.store):
         assert not await withdraw_pause(context, context.store.runs.get(run.id)), "nothing was asked for"
         assert await halt_run(context, context.store.runs.get(run.id), "pause", timeout_s=0.5) is None
-        await poll_until(lambda: status_of(of_goal(harness, run).state) == "paused")
+        await poll_until(lambda: status_of(harness.goal(run).state) == "paused")
         assert read_summary(context, run).ending == snapshot("pausing, 1 agent is finishing")
         assert await withdraw_pause(context, context.store.runs.get(run.id))
         assert read_summary(context, run).ending == ""
@@ -135,14 +130,14 @@ async def test_a_retried_action_has_all_attempts_again_and_unblocks_its_dependen
     retry_action(harness.store, run, harness.action(run, "b"))
     assert harness.statuses(run) == {"b": "pending", "c": "pending", "d": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0
-    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
+    assert (harness.status(run), status_of(harness.goal(run).state)) == ("paused", "paused")
 
 
 @pytest.mark.parametrize("retry", ["goal", "run"])
 async def test_a_whole_goal_or_run_can_be_retried(harness, retry):
     run = await failed(harness)
     if retry == "goal":
-        retry_goal(harness.store, run, of_goal(harness, run))
+        retry_goal(harness.store, run, harness.goal(run))
     else:
         retry_run(harness.store, run)
     assert set(harness.statuses(run).values()) == {"pending"}
@@ -187,7 +182,7 @@ async def test_only_failures_can_be_retried(harness):
     retry_run(harness.store, run)
     for again, named in (
         (lambda: retry_action(harness.store, run, harness.action(run, "b")), "`b` is pending, not failed"),
-        (lambda: retry_goal(harness.store, run, of_goal(harness, run)), "the goal `g` is paused, not failed"),
+        (lambda: retry_goal(harness.store, run, harness.goal(run)), "the goal `g` is paused, not failed"),
         (lambda: retry_run(harness.store, harness.store.runs.get(run.id)), "is paused, not failed"),
     ):
         with pytest.raises(UsageError, match=named):
@@ -221,7 +216,7 @@ async def test_a_saved_run_waits_and_can_be_started(harness):
     """SC-19: it is no paused run, which `resume` alone continues."""
     run = await harness.open_run(goal("g", act("a")))
     save_run(harness.context, run.id)
-    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("saved", "paused")
+    assert (harness.status(run), status_of(harness.goal(run).state)) == ("saved", "paused")
     assert await halt_run(harness.context, run, "pause", timeout_s=0.1) == Saved()
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
@@ -231,14 +226,14 @@ async def test_a_run_cancelled_before_its_final_gates_is_cancelled(harness):
     for cause, expected in (("cancelled", Cancelled()), ("paused", Paused("paused by the user"))):
         run = await harness.own(goal("g", act("a")))
         with harness.store.transaction():
-            harness.store.goals.move(of_goal(harness, run).id, Completed())
+            harness.store.goals.move(harness.goal(run).id, Completed())
         assert finish_run(harness.store, run, cause) == expected
         assert harness.store.runs.get(run.id).state == expected
-        assert of_goal(harness, run).state == Completed()
+        assert harness.goal(run).state == Completed()
 
 
 async def test_a_goal_retried_during_a_cancellation_is_cancelled_too(harness):
     """SC-16: it was open when the run ended."""
     run = await harness.own(goal("g", act("a")))
     assert finish_run(harness.store, run, "cancelled", "proven") == Cancelled()
-    assert (harness.statuses(run), of_goal(harness, run).state) == ({"a": "cancelled"}, Cancelled())
+    assert (harness.statuses(run), harness.goal(run).state) == ({"a": "cancelled"}, Cancelled())

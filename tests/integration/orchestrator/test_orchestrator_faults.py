@@ -9,7 +9,6 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
-from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
@@ -48,11 +47,7 @@ async def repeated(harness, task, clock):
             await asyncio.sleep(0)
         clock.advance(0.25)
     await running
-    return notices(harness, run)
-
-
-def notices(harness, run):
-    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+    return harness.notices(run)
 
 
 @pytest.mark.parametrize(("error", "lasts_s"), [(GIT, 30.0), (AWAY, 300.0), (FULL, 1_500.0)], ids=["git", "db", "disk"])
@@ -99,7 +94,7 @@ async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
     assert disk.full
     harness.store._connection.driver.read_only = None
     disk.look()
-    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(["the disk is full"])
+    assert [text.partition(",")[0] for text in harness.notices(run)] == snapshot(["the disk is full"])
     free[0] = FLOOR
     harness.store._connection.driver.read_only = "no room"
     with pytest.raises(StoreUnavailable):
@@ -118,7 +113,7 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     free[0] = FLOOR
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
-    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(
+    assert [text.partition(",")[0] for text in harness.notices(run)] == snapshot(
         [
             "the disk is full",
             "there is room on the disk again",
@@ -194,6 +189,6 @@ async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harn
     lock.unlink()
     watch.look()
     assert (watch.waits_for, woken, harness.store.runs.get(run.id).waits_for) == ("", [True], "")
-    told = notices(harness, run)
+    told = harness.notices(run)
     assert told[0].startswith(f"git has locked its refs, by {lock}: nothing new starts until it is gone.")
     assert told[1] == snapshot("the lock of git is gone")

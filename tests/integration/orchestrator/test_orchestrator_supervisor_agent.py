@@ -35,21 +35,17 @@ async def planned(harness, *goals, **settings):
     return await harness.own(*goals, **{"planner": True, "attempts": 1} | settings)
 
 
-def goal_of(harness, run, name="shop"):
-    found = harness.store.goals.by_name(run.id, name)
-    assert found is not None
-    return found
-
-
 def decompose(harness, run, model, key="build"):
     return SupervisorAgent(harness.context, run, model.opened).decompose(
-        goal_of(harness, run).id, harness.action(run, key).id
+        harness.goal(run, "shop").id, harness.action(run, key).id
     )
 
 
 def replan(harness, run, model, *, under=None, unmet=("store",), why="`schema` failed permanently"):
     compound = None if under is None else harness.action(run, under).id
-    return SupervisorAgent(harness.context, run, model.opened).replan(goal_of(harness, run).id, compound, unmet, why)
+    return SupervisorAgent(harness.context, run, model.opened).replan(
+        harness.goal(run, "shop").id, compound, unmet, why
+    )
 
 
 async def fail(harness, run, key, error):
@@ -131,7 +127,7 @@ async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
         harness, shop(act("schema", effects=("store",)), act("pages", needs=["store"], effects=("web",)))
     )
     await fail(harness, run, "schema", "the database has no such type")
-    assert [each.key for each in read_goal_view(harness.store, run, goal_of(harness, run)).exhausted] == ["schema"]
+    assert [each.key for each in read_goal_view(harness.store, run, harness.goal(run, "shop")).exhausted] == ["schema"]
     other = create_actions("shop", proposed_action("schema-by-hand", gives=["store"]))
     skip = ("goap_update_action", {"action": "schema", "status": "skipped", "result": "replaced"})
     model = ScriptedAgentModel([skip, other], "another way")
@@ -140,7 +136,7 @@ async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
     assert "`schema` failed permanently" in asked
     assert "last error: the database has no such type" in asked
     assert "- pages: `schema` failed" in asked
-    assert read_goal_view(harness.store, run, goal_of(harness, run)).exhausted == ()
+    assert read_goal_view(harness.store, run, harness.goal(run, "shop")).exhausted == ()
     assert harness.statuses(run) == {"schema": "skipped", "pages": "pending", "schema-by-hand": "pending"}
 
 
@@ -165,9 +161,9 @@ async def test_a_replan_without_anything_new_is_fruitless(harness):
         harness, shop(act("schema", effects=("store",)), act("spare", effects=("store",)), wants=("store",))
     )
     await fail(harness, run, "schema", "broken")
-    assert read_goal_view(harness.store, run, goal_of(harness, run)).replans_left == 3
+    assert read_goal_view(harness.store, run, harness.goal(run, "shop")).replans_left == 3
     assert await replan(harness, run, ScriptedAgentModel("`spare` will do")) == PlanWritten((), "`spare` will do")
-    view = read_goal_view(harness.store, run, goal_of(harness, run))
+    view = read_goal_view(harness.store, run, harness.goal(run, "shop"))
     assert (view.exhausted, view.replans_left) == ((), 2)
 
 
@@ -176,7 +172,7 @@ async def test_a_replan_that_leaves_the_goal_unreachable_is_refused_and_the_fail
     await fail(harness, run, "schema", "broken")
     ending = await replan(harness, run, ScriptedAgentModel("sorry", "really", "no"))
     assert isinstance(ending, PlanRejected)
-    view = read_goal_view(harness.store, run, goal_of(harness, run))
+    view = read_goal_view(harness.store, run, harness.goal(run, "shop"))
     assert ([each.key for each in view.exhausted], view.replans_left) == (["schema"], 2)
 
 
@@ -241,7 +237,7 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
         raise UsageError("there is no key for the model", "Set one.")
 
     ending = await SupervisorAgent(harness.context, run, opened).decompose(
-        goal_of(harness, run).id, harness.action(run, "build").id
+        harness.goal(run, "shop").id, harness.action(run, "build").id
     )
     assert ending == ModelFailed("there is no key for the model. Set one.", retryable=False)
     assert harness.store.turns.of_run(run.id) == ()
@@ -256,7 +252,7 @@ async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, si
     await decompose(harness, run, model, "more")
     await replan(harness, run, model, unmet=("end",), why="everything failed " * 200)
     await SupervisorAgent(harness.context, run, model.opened).judge(
-        goal_of(harness, run).id, "much happened " * 200, None
+        harness.goal(run, "shop").id, "much happened " * 200, None
     )
     first = [request for request in model.asked if request.caller.turn == 1]
     assert [request.caller.event for request in first] == ["decompose", "replan", "judge"]
@@ -289,7 +285,7 @@ async def grown(harness, size):
             harness.store.actions.move_each((action,), Running(), Verifying(), Landing())
             harness.store.actions.move(action.id, Completed(), result=long)
         done = [effect for each in many[: size // 2] for effect in each.effects]
-        shop_id = goal_of(harness, run).id
+        shop_id = harness.goal(run, "shop").id
         harness.store.facts.record_all(shop_id, done, commit=COMMIT, paths=(), evidence=())
         harness.store.goals.set_summary(shop_id, long, was="")
     return run
