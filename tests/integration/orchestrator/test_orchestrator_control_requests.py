@@ -154,8 +154,8 @@ async def test_an_owner_that_does_not_react_is_busy_and_the_request_stays(harnes
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     control = control_request(harness, run, "pause")
-    with pytest.raises(RunBusy, match="has not applied it yet"):
-        await submit_control_request(harness.context, run, control, timeout_s=0.2)
+    with pytest.raises(RunBusy):
+        await submit_control_request(harness.context, run, control, timeout_s=0.05)
     assert harness.store.control_requests.open_of_run(run.id) == (control,)
 
 
@@ -229,14 +229,14 @@ async def test_requests_are_executed_once_and_in_order(harness):
     assert harness.store.events.last_seq(run.id) == before
 
 
-@pytest.mark.parametrize("kind", ["stop", "pause", "resume"])
-async def test_an_ended_goal_does_not_change(harness, kind):
+async def test_an_ended_goal_does_not_change(harness):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     with harness.store.transaction():
         harness.store.goals.move(harness.goal(run).id, Completed())
-    leave(harness, control_request(harness, run, kind))
-    await apply_control_requests(harness.context, run, None)
-    assert goals(harness, run)["g"] == "completed"
+    for kind in ("stop", "pause", "resume"):
+        leave(harness, control_request(harness, run, kind))
+        await apply_control_requests(harness.context, run, None)
+        assert goals(harness, run)["g"] == "completed", kind
     assert harness.store.control_requests.open_of_run(run.id) == ()
 
 

@@ -8,6 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
+from builders import run_ready_tasks
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
@@ -42,10 +43,10 @@ async def repeated(harness, task, clock):
     run = await harness.own(goal("g", act("a")))
     repeater = FaultRepeater(structs.replace(harness.context, clock=clock), run)
     running = asyncio.create_task(repeater.run(task))
+    await run_ready_tasks()
     while not running.done():
-        for _ in range(5):
-            await asyncio.sleep(0)
-        clock.advance(0.25)
+        clock.advance(1.0)
+        await run_ready_tasks()
     await running
     return harness.notices(run)
 
@@ -58,7 +59,7 @@ async def test_a_fault_that_passes_costs_only_time(harness, error, lasts_s):
     told = await repeated(harness, task, clock)
     assert clock.monotonic() < lasts_s + MAX_WAIT_S + 1
     assert len(task.tries) < lasts_s / MAX_WAIT_S + 8
-    assert sum("is tried again" in text for text in told) == 1
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,7 @@ async def test_what_does_not_pass_is_raised_at_once(harness, error):
     clock = FakeClock()
     with pytest.raises(type(error)):
         await repeated(harness, Failing(clock, error, 1e9), clock)
-    assert clock.monotonic() < 1
+    assert clock.monotonic() == 0
 
 
 async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):

@@ -243,7 +243,10 @@ async def test_a_declared_folder_granted_by_rule_declares_no_test_in_it(harness)
     ending, results, _ = await worked(harness, run, *replies)
     assert results[0] == snapshot(
         (
-            "Granted: **, but not what judges the work in it, which takes a request by name: tests/test_it.py is an existing test or test data.",
+            (
+                "Granted: **, but not what judges the work in it, which takes a request by name: tests/test_it.py "
+                "is an existing test or test data."
+            ),
             False,
         )
     )
