@@ -49,12 +49,18 @@ async def test_a_failure_that_recurs_is_told_with_what_was_tried(harness):
     await fail(harness, run, "KeyError: 1", "KeyError: 1")
     attempt = await harness.queue(run, "a")
     assert attempt.alternative
-    assert attempt.briefing.partition("\n\n")[0] == snapshot("""\
-Take a different approach. Attempts 1, 2 failed in the same way: what they did does not work, and doing it once more will not either. Find out why first; then choose another design, another place in the code or other means, and say in your last message what you do differently.
-What was tried:
-- attempt 1 changed a (1 line). Its agent said: "done with a"
-- attempt 2 changed a (1 line). Its agent said: "done with a"\
-""")
+    assert attempt.briefing.partition("\n\n")[0].splitlines() == snapshot(
+        [
+            (
+                "Take a different approach. Attempts 1, 2 failed in the same way: what they did does not work, and "
+                "doing it once more will not either. Find out why first; then choose another design, another place "
+                "in the code or other means, and say in your last message what you do differently."
+            ),
+            "What was tried:",
+            '- attempt 1 changed a (1 line). Its agent said: "done with a"',
+            '- attempt 2 changed a (1 line). Its agent said: "done with a"',
+        ]
+    )
     assert [each.alternative for each in harness.attempts(run, "a")] == [False, False, True]
     # A lost attempt counts as none, and its successor takes the other approach as well.
     end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", "its worker was killed"))

@@ -128,12 +128,18 @@ async def test_a_rejection_is_told_with_what_else_to_do_and_asked_once(harness):
     again = call_entry(1, request("tests/test_it.py", reason="really"))
     ending, results, _ = await worked(harness, run, again, DONE)
     assert ending.outcome == "contract_failed"
-    assert results[0] == snapshot(
+    assert (results[0][0].splitlines(), results[0][1]) == snapshot(
         (
-            """\
-Denied: tests/test_it.py (tests/test_it.py is an existing test or test data): a human rejected it: it is right as it is.
-Do the task without changing these files, for example with new tests in new files. If that is impossible, change nothing more and say so, with the reason.\
-""",
+            [
+                (
+                    "Denied: tests/test_it.py (tests/test_it.py is an existing test or test data): a human "
+                    "rejected it: it is right as it is."
+                ),
+                (
+                    "Do the task without changing these files, for example with new tests in new files. If that is "
+                    "impossible, change nothing more and say so, with the reason."
+                ),
+            ],
             True,
         )
     )
