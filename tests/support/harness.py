@@ -211,10 +211,17 @@ class Harness:
         """Run the worker of an attempt, up to its candidate."""
         return await self.execute(attempt, scripted_model(turns_of, usd=usd))
 
-    async def execute(self, attempt: Attempt, model: Model, **helpers: Any) -> CandidateReady | AttemptEnd:
-        """Run the worker of an attempt with this model, with its own store as in a separate process."""
+    async def execute(
+        self, attempt: Attempt, model: Model, *, watch: Callable[[Store], None] | None = None, **helpers: Any
+    ) -> CandidateReady | AttemptEnd:
+        """Run the worker of an attempt with this model, with its own store as in a separate process.
+
+        `watch` gets that store before the worker begins.
+        """
         context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
+            if watch is not None:
+                watch(context.store)
             task = read_assignment(context.store, attempt.id)
             log_file = str(context.journal(task.goal.name, task.action.key))
             return await Worker(context, task, model, **helpers).execute(DEAD_PROCESS, log_file=log_file)

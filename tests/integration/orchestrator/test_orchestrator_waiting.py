@@ -67,10 +67,11 @@ async def test_a_run_whose_question_is_asked_at_a_terminal_waits_for_the_answer(
     assert await harness.run_to_end(run, **commands("a", "b")) == WAITS
     with harness.store.transaction():
         harness.store.inbox.ask_at_terminal([harness.store.inbox.open()[0].id], own_identity())
+    looks, terminals = [], harness.store.inbox.terminals
+    harness.store.inbox.terminals = lambda run_id: looks.append(harness.status(run)) or terminals(run_id)
     running = asyncio.create_task(harness.run_to_end(run, **commands("a", "b")))
-    await poll_until(lambda: harness.status(run) == "active")
-    await asyncio.wait([running], timeout=1.5)
-    assert not running.done()
+    await poll_until(lambda: looks)
+    assert harness.status(run) == "active", "nothing else is left to do, and it has looked who is asked"
     decide(harness)
     assert await running == WAITS, "the second question is asked nowhere"
     assert [each.outcome for each in harness.attempts(run, "a")] == ["waiting", "landed"]
