@@ -1,6 +1,7 @@
 """Tasks that land are marked in their list, in the commit that lands them: real git, real checks."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.ids import Commit
 from scaffold.core.model import Intent
@@ -125,8 +126,9 @@ async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(har
     await candidates(harness, run, T001="echo x > T001", T002="echo x > T002")
     await land_all(harness, run)
     assert await listed(harness, run) == theirs.replace("[ ] T001", "[x] T001")
-    (text,) = harness.notices(run)
-    assert text == f"T002 has landed and is not marked as done: {PLACE} does not have exactly one task `T002` any more"
+    assert harness.notices(run) == snapshot(
+        ["T002 has landed and is not marked as done: specs/my list.md does not have exactly one task `T002` any more"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     assert why(harness, run) == snapshot("the goal has started")
     first = ScriptedAgentModel(dispatching("b"), dispatching("a"), "a is on its way")
     assert await judge(harness, run, first) == PlanWritten((), "a is on its way")
-    assert "`b` is not ready: `a_done` not proven yet" in first.input_text(2)
+    assert "`a_done`" in first.input_text(2)
     assert '"attempt":1' in first.input_text(3).replace(" ", "")
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
     assert why(harness, run) is None, "nothing happened, so nobody is asked"
@@ -155,9 +155,10 @@ async def test_three_fruitless_turns_while_nothing_runs_fail_the_goal(harness):
         ending = await judge(harness, run, ScriptedAgentModel(("goap_get_goal", {"goal": "shop"}), "all is well"))
         assert isinstance(ending, PlanRejected)
     reason = give_up_reason(harness.store, run, harness.goal(run, "shop"))
-    assert reason is not None
-    assert reason.startswith("3 turns in a row had no effect")
-    assert "nothing was changed although nothing is running; not proven yet: `a_done`" in reason
+    assert reason == snapshot(
+        "3 turns in a row had no effect (last: nothing was changed although nothing is running; not proven yet: "
+        "`a_done`)"
+    )
     with harness.store.transaction():
         harness.store.turns.reset_progress_count(harness.goal(run, "shop").id)
     assert give_up_reason(harness.store, run, harness.goal(run, "shop")) is None, "a human gave it another chance"
@@ -206,7 +207,7 @@ async def test_the_cap_applies_to_an_agents_dispatches(harness):
     run = await begun(harness, goal("shop", act("a"), act("b")), agents=1)
     model = ScriptedAgentModel([dispatching("a"), dispatching("b")], "one at a time")
     await judge(harness, run, model)
-    assert "no worker is free: 1 running for goal `shop`" in model.input_text(2)
+    assert '"action":"b"' not in model.input_text(2)
     assert harness.statuses(run) == {"a": "running", "b": "pending"}
 
 

@@ -2,26 +2,17 @@
 
 import pytest
 
+from integration.orchestrator.test_orchestrator_slots import ends, starts
 from scaffold.core.states import Paused
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
-from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal, why_held_back
+from scaffold.orchestrator.dispatch import slots_by_goal, why_held_back
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.collisions.rules import MOST_OVERTAKEN
 from scaffold.plan.decide import Dispatch, decide
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.collisions.source_layout import ensure_source_layout
 from support.harness import act, goal
-
-
-async def starts(harness, run, key):
-    action = harness.action(run, key)
-    return await queue_attempt(harness.context, run, action.goal_id, action.id) is not None
-
-
-def ends(harness, run, key, outcome="lost"):
-    end_attempt(harness.store, run, harness.attempts(run, key)[-1].id, AttemptEnd(outcome, "gone"))
 
 
 def reason(harness, run, key):
