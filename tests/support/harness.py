@@ -1,6 +1,7 @@
 """Runs in one process: real git, real SQLite, real checks; workers are tasks with a scripted model."""
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -9,9 +10,11 @@ from typing import Any
 
 from builders import machine_sandbox, make_settings
 from scaffold.core.contract import Check, Contract
+from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
-from scaffold.core.model import Action, Attempt, ProcessIdentity, Run
+from scaffold.core.model import Action, Attempt, Goal, ProcessIdentity, Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.ports import Model
 from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Paused, Planning, status_of
 from scaffold.git.command import Git
@@ -205,16 +208,33 @@ class Harness:
     async def run_attempt(
         self, attempt: Attempt, turns_of: Mapping[str, Turns], *, usd: float = 0.0
     ) -> CandidateReady | AttemptEnd:
-        """Run the worker of an attempt, with its own store as in a separate process."""
+        """Run the worker of an attempt, up to its candidate."""
+        return await self.execute(attempt, scripted_model(turns_of, usd=usd))
+
+    async def execute(
+        self, attempt: Attempt, model: Model, *, watch: Callable[[Store], None] | None = None, **helpers: Any
+    ) -> CandidateReady | AttemptEnd:
+        """Run the worker of an attempt with this model, with its own store as in a separate process.
+
+        `watch` gets that store before the worker begins.
+        """
         context = await open_context(self.repo, cache=self.context.cache, environ=self.context.environ)
         try:
+            if watch is not None:
+                watch(context.store)
             task = read_assignment(context.store, attempt.id)
-            journal = context.journal(task.goal.name, task.action.key)
-            return await Worker(context, task, scripted_model(turns_of, usd=usd)).execute(
-                DEAD_PROCESS, log_file=str(journal)
-            )
+            log_file = str(context.journal(task.goal.name, task.action.key))
+            return await Worker(context, task, model, **helpers).execute(DEAD_PROCESS, log_file=log_file)
         finally:
             context.store.close()
+
+    def claim(self, attempt: Attempt, *phases: str, worktree: str = "", worker: ProcessIdentity = DEAD_PROCESS) -> None:
+        """Claim an attempt for a process, a dead one unless given, and advance it through these phases."""
+        attempts = self.store.attempts
+        with self.store.transaction():
+            attempts.claim(attempt.id, fence=attempt.fence, worker=worker, worktree=worktree, log_file="")
+            for phase in phases:
+                attempts.advance(attempt.id, fence=attempt.fence, phase=phase)
 
     def engine(self, turns_of: Mapping[str, Turns], *, usd: float = 0.0) -> TaskEngine:
         """Return an engine whose workers run the commands of `turns_of`."""
@@ -249,6 +269,11 @@ class Harness:
         assert found is not None
         return found
 
+    def goal(self, run: Run, name: str = "g") -> Goal:
+        found = self.store.goals.by_name(run.id, name)
+        assert found is not None
+        return found
+
     def attempts(self, run: Run, key: str) -> tuple[Attempt, ...]:
         return self.store.attempts.of_action(self.action(run, key).id)
 
@@ -260,6 +285,19 @@ class Harness:
     def statuses(self, run: Run) -> dict[str, str]:
         """Return the status of every action by its key."""
         return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
+
+    def events(self, run: Run, kind: type = object) -> list[Any]:
+        """Return the events of a run, those of one kind if it is given, in order."""
+        return [each.event for each in self.store.events.since(run.id, 0) if isinstance(each.event, kind)]
+
+    def notices(self, run: Run) -> list[str]:
+        """Return the texts of the notices of a run, in order."""
+        return [event.text for event in self.events(run, NoticeRaised)]
+
+    def prompts(self, role: str | None = None, *, goal: str = "g", key: str = "a") -> list[str]:
+        """Return the prompts in the journal of an action: those of its own agent, or of another `role`."""
+        lines = map(json.loads, self.context.journal(goal, key).read_text().splitlines())
+        return [each["text"] for each in lines if each["type"] == "prompt" and each.get("role") == role]
 
     def status(self, run: Run) -> str:
         return status_of(self.store.runs.get(run.id).state)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.worker.builders import run_reviewed
 from scaffold.git import refs
@@ -72,7 +73,7 @@ async def test_a_rejection_returns_the_change_and_counts_as_no_failure(harness):
     await queue.step()
     decide(harness, *harness.store.inbox.open(), to="rejected", answer="say two")
     refused = await queue.step()
-    assert refused == CandidateRefused("rejected", "a human rejected the change: say two")
+    assert refused == CandidateRefused("rejected", snapshot("a human rejected the change: say two"))
     assert harness.store.actions.failures(harness.action(run, "a").id) == 0
     await queue.close()
 

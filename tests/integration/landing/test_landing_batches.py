@@ -58,8 +58,7 @@ class Landing:
 
     def ended(self, outcome):
         """The actions whose attempts ended so, in that order."""
-        events = (stored.event for stored in self.harness.store.events.since(self.run.id, 0))
-        return [each.action for each in events if isinstance(each, AttemptEnded) and each.outcome == outcome]
+        return [each.action for each in self.harness.events(self.run, AttemptEnded) if each.outcome == outcome]
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ async def test_work_that_the_user_removed_and_collected_ends_as_lost(harness, di
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.outcome, harness.statuses(run)) == ("lost", {"a": "pending"})
     last = harness.store.events.since(run.id, 0)[-1].event
-    assert "`git gc` has deleted it" in last.text
+    assert "`git gc`" in last.text
 
 
 @pytest.mark.slow
@@ -198,8 +198,7 @@ async def test_a_recovery_that_is_killed_ends_a_lost_attempt_with_its_intent_or_
             await resolve_intent(replace(harness.context, store=store, clock=clock), run, intent)
         cut = clock.cut
         (attempt,) = harness.attempts(run, "a")
-        events = [stored.event for stored in harness.store.events.since(run.id, 0)]
-        told = [event for event in events if isinstance(event, NoticeRaised) and "Another process" in event.text]
+        told = [text for text in harness.notices(run) if "Another process" in text]
         ended = (attempt.outcome, harness.statuses(run), len(told))
         left = harness.store.intents.open_of_run(run.id)
         assert ended == ((None, {"a": "landing"}, 0) if left else ("lost", {"a": "pending"}, 1))

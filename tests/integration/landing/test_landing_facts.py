@@ -1,10 +1,8 @@
 """Facts while the branch moves: kept, shown again, stale, refuted; refuted ones send their provider back to work."""
 
-import json
-
 import pytest
 
-from fakes import cassette_model
+from integration.landing.test_landing_reviews import approve
 from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Intent
@@ -22,11 +20,8 @@ from scaffold.landing.merge_queue import (
 from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.landing.record import resolve_intent, session_ref
 from scaffold.landing.stale_facts import affected_facts
-from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
-from scaffold.run.assignment import read_assignment
 from scaffold.verify.contract.base_checks import CheckResultCache
-from scaffold.worker.attempt import Worker
-from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, open_context
+from support.harness import UNSANDBOXED, act, goal
 
 MORE = "grep -q more list"
 
@@ -52,18 +47,13 @@ async def others_commit(harness, run, command):
 
 
 def fact(harness, run, key):
-    return next(
-        each
-        for one in harness.store.goals.of_run(run.id)
-        for each in harness.store.facts.of_goal(one.id)
-        if each.assertion == f"{key}_done"
-    )
+    facts = [each for one in harness.store.goals.of_run(run.id) for each in harness.store.facts.of_goal(one.id)]
+    return next(each for each in facts if each.assertion == f"{key}_done")
 
 
 def states(harness, run, key):
     """Return the fact's states by the events of the run, in order."""
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [each.state for each in events if isinstance(each, FactStateChanged) and each.assertion == f"{key}_done"]
+    return [each.state for each in harness.events(run, FactStateChanged) if each.assertion == f"{key}_done"]
 
 
 @pytest.mark.slow
@@ -178,7 +168,8 @@ async def test_a_candidate_lands_on_a_users_commit_once_facts_are_settled(harnes
     await harness.work(run, "b", "echo x > b")
     await others_commit(harness, run, "echo > list")
     fresh = MergeQueue(harness.context, run)
-    assert await fresh.step() == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
+    refused = await fresh.step()
+    assert (type(refused), refused.outcome) == (CandidateRefused, "conflict")
     assert harness.statuses(run) == {"a": "pending", "b": "pending"}
 
 
@@ -244,21 +235,9 @@ async def land_without_recording(harness, run, key):
     return new
 
 
-CITED = [{"file": "list", "line": 2, "note": "has two"}]
-
-
-async def approve(harness, run, queue):
+async def approve_again(harness, run, queue):
     """Have the review of `a` approved and recorded."""
-    attempt = await harness.queue(run, "look")
-    said = {"verdict": "approve", "citations": CITED, "summary": "Sound."}
-    entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    await approve(harness, run, await harness.queue(run, "look"))
     assert isinstance(await queue.step(), ReviewRecorded)
 
 
@@ -267,12 +246,12 @@ async def test_a_review_is_repeated_when_cited_lines_have_changed(harness):
     """SC-7, BX-1: stale, and its action pending again; once per landing, so that it comes to an end."""
     run, queue = await begin(harness, goal("g", act("a"), act("look", needs=["a_done"], role="reviewer"), act("b")))
     await land(harness, run, queue, "a", "echo x > a")
-    await approve(harness, run, queue)
+    await approve_again(harness, run, queue)
     await land(harness, run, queue, "b", "echo more >> list")
     assert fact(harness, run, "look").state == "stale"
     assert harness.statuses(run)["look"] == "pending"
     assert await queue.step() == QueueIdle(), "nothing here can settle a review"
-    await approve(harness, run, queue)
+    await approve_again(harness, run, queue)
     assert (fact(harness, run, "look").state, fact(harness, run, "look").commit) == ("holds", await harness.tip(run))
     assert status_of(harness.action(run, "look").state) == "completed"
 

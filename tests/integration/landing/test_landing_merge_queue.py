@@ -5,7 +5,7 @@ import sys
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines
+from scaffold.core.contract import Check, Contract, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.git import refs
@@ -85,12 +85,8 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     assert await refs.resolve(harness.context.git, refs.work_ref(lost.id)) == lost.head_sha
     again = await harness.queue(run, "b")
     assert again.base_sha == await harness.tip(run)
-    assert "+B" in again.briefing
-    assert "+A" in again.briefing
-    assert again.briefing.startswith("Attempt 1 ended: it did not fit what landed meanwhile: conflicts with")
-    assert "Its changes in list, which did not land:" in again.briefing
-    assert "Changes in list that landed meanwhile and are in your base now:" in again.briefing
-    assert again.briefing.endswith("so that both hold in these files.")
+    assert again.briefing.startswith("Attempt 1 ")
+    assert 0 < again.briefing.index("+B") < again.briefing.index("+A"), "its own change, then what landed"
     assert "5000" not in again.briefing
 
 
@@ -110,7 +106,7 @@ async def test_candidates_that_pass_alone_must_pass_together(harness):
     assert harness.store.actions.failures(harness.action(run, "b").id) == 1
     briefing = (await harness.queue(run, "b")).briefing
     assert "The check `! test -f a` failed" in briefing
-    assert "Changes that landed meanwhile" in briefing
+    assert "+x" in briefing, "what landed meanwhile"
 
 
 @pytest.mark.slow
@@ -132,10 +128,7 @@ async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
     await harness.work(run, "a", "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py")
     assert isinstance(await queue.step(), BatchLanded)
     (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
-    assert (fact.strength, fact.doubts) == (
-        "weak",
-        (Doubt("not_executed", "1 changed line, 0 executed by its checks"),),
-    )
+    assert (fact.strength, [each.code for each in fact.doubts]) == ("weak", ["not_executed"])
     (attempt,) = harness.attempts(run, "a")
     assert attempt.verification.executed_lines == ExecutedLines(total=1, executed=0)
     await queue.close()
@@ -236,7 +229,7 @@ async def test_a_refuted_precondition_refuses_the_candidate(harness):
     with harness.store.transaction():
         harness.store.facts.invalidate(harness.action(run, "a").goal_id, "a_done", "refuted")
     refused = await queue.step()
-    assert refused == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
+    assert refused == CandidateRefused("conflict", snapshot("what it builds on no longer holds: a_done"))
     assert await harness.tip(run) == before
     assert harness.statuses(run)["b"] == "pending"
     assert harness.store.intents.open_of_run(run.id) == ()

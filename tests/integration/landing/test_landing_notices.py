@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.git import worktree
 from scaffold.landing.merge_queue import MergeQueue
@@ -17,7 +18,7 @@ async def running(harness):
     (harness.repo / "list").write_text("".join(f"{number}\n" for number in range(1, 101)))
     (harness.repo / "big").write_bytes(bytes(range(256)) * 40)
     await harness.sh("git add -A; git commit -qm numbers")
-    run = await harness.own(goal("g", act("a"), act("b")))
+    run = await harness.own(goal("g", *map(act, "abcd")))
     attempt = await harness.queue(run, "a")
     folder = harness.context.attempt_folder(run.id, attempt.id)
     await worktree.add(harness.context.repository, folder, attempt.base_sha)
@@ -25,8 +26,8 @@ async def running(harness):
     await worktree.remove(harness.context.repository, folder)
 
 
-async def land(harness, run, command):
-    await harness.work(run, "b", command)
+async def land(harness, run, command, key="b"):
+    await harness.work(run, key, command)
     queue = MergeQueue(harness.context, run)
     assert isinstance(await queue.step(), BatchLanded)
     await queue.close()
@@ -42,12 +43,13 @@ async def test_an_agent_is_told_what_landed_in_the_files_that_it_has_changed(har
     await harness.sh("echo mine >> list; echo mine > new; echo mine > README; git add README", cwd=folder)
     await land(harness, run, "sed -i '3s/^/x/; 40,61s/^/y/' list; echo theirs > new; echo other > other; rm big")
     (text,) = told(harness, attempt)
-    assert "that touches what you are editing:\n| `list`" in text
-    assert "| `list`, which you have changed, has landed changes at lines 3, 40-61." in text
-    assert "| `new`, which you have changed, has landed changes at line 1." in text
-    assert "That is the work of b." in text
-    assert "README" not in text
-    assert "other" not in text.replace("others", "")
+    assert text.splitlines()[1:] == snapshot(
+        [
+            "| `list`, which you have changed, has landed changes at lines 3, 40-61.",
+            "| `new`, which you have changed, has landed changes at line 1.",
+            "| That is the work of b. Your work will be merged with them: keep your own changes there small.",
+        ]
+    )
 
 
 async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running):
@@ -58,13 +60,13 @@ async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running)
     assert told(harness, attempt) == []
 
 
-@pytest.mark.parametrize("broken", ["rm -r .git list; mkdir list", "echo gitdir: /nowhere > .git", "rm -r *"])
-async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running, broken):
+async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running):
     """BX-6: git is asked about it by its registration, whatever is in it."""
     run, attempt, folder = running
-    await harness.sh(f"echo mine >> list; {broken}", cwd=folder)
-    await land(harness, run, "sed -i 3s/^/x/ list")
-    assert "`list`, which you have changed" in told(harness, attempt)[0]
+    for number, broken in enumerate(("echo gitdir: /nowhere > .git", "rm -r *", "rm -r .git list; mkdir list"), 1):
+        await harness.sh(f"echo mine >> list; {broken}", cwd=folder)
+        await land(harness, run, "sed -i 3s/^/x/ list", key="bcd"[number - 1])
+        assert ["`list`" in text for text in told(harness, attempt)] == [True] * number
 
 
 async def test_a_worktree_that_is_gone_keeps_nothing_from_landing(harness, running):

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
@@ -74,19 +73,27 @@ def checked(*doubts, reviewed=False):
     return Verification(commit=Commit("c" * 40), results=results, doubts=found, reviewed=reviewed)
 
 
-@pytest.mark.parametrize(
-    ("handed_in", "proven", "strength"),
-    [
-        (checked("no_contract", reviewed=True), checked("no_contract"), "reviewed"),
-        (checked("no_contract", "tests_removed", reviewed=True), checked("tests_removed"), "reviewed"),
-        (checked("no_contract", reviewed=True), checked("no_contract", "tests_removed"), "weak"),
-        (checked("no_contract"), checked("no_contract"), "weak"),
-        (checked("no_contract", reviewed=True), checked(), "proven"),
-    ],
-)
-def test_an_agreement_covers_the_doubts_it_was_given_for(handed_in, proven, strength):
+AGREEMENTS = {
+    "the doubt it was given for": (checked("no_contract", reviewed=True), checked("no_contract"), "reviewed"),
+    "one of them": (
+        checked("no_contract", "tests_removed", reviewed=True),
+        checked("tests_removed"),
+        "reviewed",
+    ),
+    "a doubt that arises when it lands": (
+        checked("no_contract", reviewed=True),
+        checked("no_contract", "tests_removed"),
+        "weak",
+    ),
+    "no agreement": (checked("no_contract"), checked("no_contract"), "weak"),
+    "no doubt": (checked("no_contract", reviewed=True), checked(), "proven"),
+}
+
+
+def test_an_agreement_covers_the_doubts_it_was_given_for():
     """AL-23: a doubt that arises when it lands was not among them."""
-    assert with_agreement(proven, handed_in).strength == strength
+    found = {why: with_agreement(proven, handed_in).strength for why, (handed_in, proven, _) in AGREEMENTS.items()}
+    assert found == {why: strength for why, (*_, strength) in AGREEMENTS.items()}
 
 
 def test_a_rejection_is_no_evidence():

@@ -11,9 +11,7 @@ from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle, ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
-from scaffold.run.assignment import read_assignment
-from scaffold.worker.attempt import Worker
-from support.harness import DEAD_PROCESS, act, goal, open_context
+from support.harness import act, goal
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -31,13 +29,7 @@ async def approve(harness, run, attempt, citations=CITED):
     """Let the review of this attempt approve."""
     said = {"verdict": "approve", "citations": citations, "summary": "Sound."}
     entry = CassetteEntry(when=RequestMatcher(role="reviewer"), text=f"```json\n{json.dumps(said)}\n```")
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        await Worker(context, read_assignment(context.store, attempt.id), cassette_model(entry)).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    await harness.execute(attempt, cassette_model(entry))
 
 
 async def land(harness, run, queue, key, command):
@@ -68,10 +60,7 @@ async def test_an_approval_is_recorded_without_a_commit_and_makes_a_fact(harness
     assert (recorded.phase, recorded.outcome, recorded.head_sha) == ("recorded", "recorded", tip)
     assert harness.statuses(run) == {"a": "completed", "look": "completed"}
     assert harness.action(run, "look").result == recorded.result
-    landed = [
-        each.event.action for each in harness.store.events.since(run.id, 0) if isinstance(each.event, LandedEvent)
-    ]
-    assert landed == ["a"]
+    assert [event.action for event in harness.events(run, LandedEvent)] == ["a"]
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
@@ -83,13 +72,14 @@ async def test_an_approval_of_changed_lines_is_repeated(harness, path):
     attempt = await harness.queue(run, "look")
     await land(harness, run, queue, "b", f"echo more >> {path}")
     await approve(harness, run, attempt)
-    assert await queue.step() == CandidateRefused("conflict", f"changed since it was reviewed: {path}")
+    refused = await queue.step()
+    assert (type(refused), refused.outcome, path in refused.why) == (CandidateRefused, "conflict", True)
     assert fact_of(harness, run, "look_done") is None
     assert harness.statuses(run)["look"] == "pending"
     assert harness.store.actions.failures(harness.action(run, "look").id) == 0
     again = await harness.queue(run, "look")
     assert again.base_sha == await harness.tip(run)
-    assert f"changed since it was reviewed: {path}" in again.briefing
+    assert refused.why in again.briefing
     assert "Its work" not in again.briefing
     await approve(harness, run, again)
     assert isinstance(await queue.step(), ReviewRecorded)
@@ -113,7 +103,8 @@ async def test_a_refuted_precondition_refuses_the_approval(harness):
     await approve(harness, run, attempt)
     with harness.store.transaction():
         harness.store.facts.invalidate(harness.action(run, "a").goal_id, "a_done", "refuted")
-    assert await queue.step() == CandidateRefused("conflict", "what it builds on no longer holds: a_done")
+    refused = await queue.step()
+    assert (type(refused), refused.outcome) == (CandidateRefused, "conflict")
 
 
 async def test_a_superseded_owner_records_nothing(harness):

@@ -1,8 +1,8 @@
 """Tasks that land are marked in their list, in the commit that lands them: real git, real checks."""
 
 import pytest
+from inline_snapshot import snapshot
 
-from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import Commit
 from scaffold.core.model import Intent
 from scaffold.core.run_settings import WriteBack
@@ -75,10 +75,6 @@ async def user_commits(harness, branch, text):
     await harness.sh("git commit -qam edited; git worktree remove --force .", harness.repo.parent / "user")
 
 
-def notices(harness, run):
-    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
-
-
 @pytest.mark.slow
 async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harness, run):
     """DR-1, AL-13: in adjacent lines, on one base; the tree that was proven lands, and no fact depends on the list."""
@@ -95,7 +91,7 @@ async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harnes
         assert (fact.strength, fact.paths) == ("proven", (key,))
     assert (harness.repo / PLACE).read_bytes() == LIST.encode()
     assert await harness.sh("git status --porcelain -- specs README list") == ""
-    assert notices(harness, run) == []
+    assert harness.notices(run) == []
 
 
 @pytest.mark.slow
@@ -130,8 +126,9 @@ async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(har
     await candidates(harness, run, T001="echo x > T001", T002="echo x > T002")
     await land_all(harness, run)
     assert await listed(harness, run) == theirs.replace("[ ] T001", "[x] T001")
-    (text,) = notices(harness, run)
-    assert text == f"T002 has landed and is not marked as done: {PLACE} does not have exactly one task `T002` any more"
+    assert harness.notices(run) == snapshot(
+        ["T002 has landed and is not marked as done: specs/my list.md does not have exactly one task `T002` any more"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +142,7 @@ async def test_work_lands_without_its_mark_if_the_list_is_none_any_more(harness,
     await candidates(harness, run, T001="echo x > T001")
     (landed,) = await land_all(harness, run)
     assert isinstance(landed, BatchLanded)
-    assert [why in text for text in notices(harness, run)] == [True]
+    assert [why in text for text in harness.notices(run)] == [True]
 
 
 @pytest.mark.slow

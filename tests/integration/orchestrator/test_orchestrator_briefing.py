@@ -1,5 +1,7 @@
 """What an attempt is told of those before it: real git and store, a scripted model."""
 
+from inline_snapshot import snapshot
+
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
@@ -23,11 +25,22 @@ async def test_a_refusal_is_told_with_its_change_and_what_may_be_done(harness):
     """AL-6, SC-20: in plain words, and once."""
     run = await begin(harness, iterations=1)
     await harness.work(run, "a", "echo bad > a")
-    text = await briefing(harness, run)
-    assert text.startswith(f"Attempt 1 ended: it did not pass its checks: {WHY}")
-    assert "\n\nWhat you may do:\n- Change the work until the check passes" in text
-    assert "\n\nIts changes, which did not land:\n" in text
-    assert "+bad" in text
+    said, *rest = (await briefing(harness, run)).split("\n\n")
+    assert [said, rest[0], rest[1].partition("\n")[0]] == snapshot(
+        [
+            (
+                "Attempt 1 ended: it did not pass its checks: The check `grep -q good a` failed. Expected exit "
+                "code 0, but got exit code 1."
+            ),
+            """\
+What you may do:
+- Change the work until the check passes; the check itself stays as it is.
+- If the task cannot be done within these limits, change nothing more and say so, with the reason.\
+""",
+            "Its changes, which did not land:",
+        ]
+    )
+    assert "+bad" in rest[1]
 
 
 async def test_work_that_the_repository_lost_is_told_and_holds_up_nothing(harness):
@@ -38,7 +51,7 @@ async def test_work_that_the_repository_lost_is_told_and_holds_up_nothing(harnes
     folder = harness.context.repository.common_dir / "objects"
     (folder / attempt.head_sha[:2] / attempt.head_sha[2:]).unlink()
     text = await briefing(harness, run)
-    assert text.endswith("\n\nIts changes are lost: the repository no longer has them.")
+    assert text.rpartition("\n\n")[2] == snapshot("Its changes are lost: the repository no longer has them.")
 
 
 async def test_after_an_attempt_that_changed_nothing_the_earlier_refusal_is_told(harness):
@@ -47,10 +60,7 @@ async def test_after_an_attempt_that_changed_nothing_the_earlier_refusal_is_told
     await harness.work(run, "a", "echo bad > a")
     await harness.work(run, "a", "")
     text = await briefing(harness, run)
-    assert text.startswith(
-        "Attempt 2 ended: it did not pass its checks: the agent said it was done, but nothing changed"
-    )
-    assert f"\n\nAttempt 1 ended: it did not pass its checks: {WHY}" in text
+    assert (text.startswith("Attempt 2 "), "\n\nAttempt 1 " in text, text.count(WHY)) == (True, True, 1)
 
 
 async def test_of_an_attempt_that_was_interrupted_the_last_refusal_is_told(harness):
@@ -59,12 +69,11 @@ async def test_of_an_attempt_that_was_interrupted_the_last_refusal_is_told(harne
     await harness.work(run, "a", "echo bad > a")
     refused = harness.attempts(run, "a")[0].verification
     attempt = await harness.queue(run, "a")
+    harness.claim(attempt)
     with harness.store.transaction():
-        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=None, worktree="", log_file="")
         for phase in ("executing", "verifying"):
             harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=refused)
     end_attempt(harness.store, run, attempt.id, AttemptEnd("timeout", "not finished after 900 s"))
     text = await briefing(harness, run)
-    assert "Attempt 2 ended: it ran out of time: not finished after 900 s\n\nIts work had been refused" in text
-    assert WHY in text
+    assert ("Attempt 2 " in text, "900 s" in text, WHY in text) == (True, True, True)
     assert "Attempt 1" not in text

@@ -8,7 +8,7 @@ from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLaunch
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.spending.run_budget import RunBudget
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import act, goal
 
 ASKED = Usage(input_tokens=400, cost_usd=0.5, requests=1)
 
@@ -25,8 +25,7 @@ class StartedAttempts:
 
 async def claimed(harness, run):
     attempt = await harness.queue(run, "a")
-    with harness.store.transaction():
-        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="", log_file="")
+    harness.claim(attempt)
     return attempt
 
 

@@ -117,7 +117,9 @@ async def test_a_plan_is_passed_on_whole(host, answer, refusal):
     """SC-17, SC-18."""
     assert await answer("execute_plan", plan=" Build a shop.\n") == {"note": "run r1 goes on"}
     assert host.asked == [("plan", "Build a shop.")]
-    assert "the plan is empty" in await refusal("execute_plan", plan=" ")
+    assert await refusal("execute_plan", plan=" ") == snapshot(
+        "the plan is empty. Write down everything agreed on with the user."
+    )
     host.error = ModelError("the model is away", "Try later.")
     assert await refusal("execute_plan", plan="Build.") == snapshot("the model is away. Try later.")
 
@@ -125,7 +127,9 @@ async def test_a_plan_is_passed_on_whole(host, answer, refusal):
 async def test_before_the_first_run_the_lists_are_empty(answer, refusal):
     """SC-17."""
     assert await answer("list_goals") == snapshot({"goals": [], "note": "There is no run yet."})
-    assert "call execute_plan, goap_create_goal or create_project" in await refusal("goal_status", goal="shop")
+    assert await refusal("goal_status", goal="shop") == snapshot(
+        "there is no run yet. Plan with the user first, then call execute_plan, goap_create_goal or create_project."
+    )
 
 
 async def test_goals_are_listed_and_shown_from_the_store(harness, host, answer, refusal):
@@ -142,7 +146,7 @@ async def test_goals_are_listed_and_shown_from_the_store(harness, host, answer, 
     assert status["goal_state"] == {"store_done": False, "api_done": False}
     assert [(each["key"], each["status"]) for each in status["actions"]] == [("store", "pending"), ("api", "pending")]
     assert status["counts"] == {"pending": 2}
-    assert "Did you mean `shop`?" in await refusal("goal_status", goal="shp")
+    assert "`shop`" in await refusal("goal_status", goal="shp")
     assert (await answer("list_projects"))["projects"] == []
     assert "is a goal, not a project" in await refusal("project_status", project="shop")
 
@@ -218,7 +222,10 @@ async def test_creating_the_same_project_again_changes_nothing(harness, host, an
     assert (again["created"], again["note"]) == snapshot((False, "An identical project already exists."))
     assert len(harness.store.actions.of_run(host.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
-    assert "already exists with a different description" in await refusal("create_project", **other)
+    assert await refusal("create_project", **other) == snapshot(
+        "goal `Web Shop` already exists with a different description or goal state. Leave it as it is and add "
+        "actions to it, or give the new goal another name."
+    )
 
 
 async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one(harness, host, answer):
@@ -235,27 +242,27 @@ async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one
     assert len(harness.store.goals.of_run(first)) == 2
 
 
-@pytest.mark.parametrize(
-    ("tasks", "words"),
-    [
-        ([], "the list of tasks is empty"),
-        (
-            [{"description": "x"}, {"description": "y", "depends_on": [7]}],
-            "tasks[1]: task `web-shop-task-2` depends on",
-        ),
-        ([{"description": "x", "depends_on": [0]}], "tasks[0]: task `web-shop-task-1` depends on itself"),
-        ([{"description": "x", "depends_on": [1]}, {"description": "y", "depends_on": [0]}], "wait for each other"),
-        ([{"description": "x", "depends_on": ["nobody"]}], "`nobody`, which is not a task"),
-        ([{"description": "x"}, {"description": "y", "depends_on": [{}]}], "tasks[1].depends_on"),
-        ([{"description": "x"}, {"key": "web-shop-task-1", "description": "y"}], "more than one task"),
-        ([{"description": "x", "depends_on": [9, 8, 7, 6, 5, 4, 3]}], "(and 2 more)"),
-        ([{"text": "x"}], "`tasks[0]` needs `description`"),
-        (["Look."], "tasks[0]"),
-    ],
-)
-async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harness, host, refusal, tasks, words):
+FAULTY_TASKS = [
+    ([], "the list of tasks is empty"),
+    (
+        [{"description": "x"}, {"description": "y", "depends_on": [7]}],
+        "tasks[1]: task `web-shop-task-2` depends on",
+    ),
+    ([{"description": "x", "depends_on": [0]}], "tasks[0]: task `web-shop-task-1` depends on itself"),
+    ([{"description": "x", "depends_on": [1]}, {"description": "y", "depends_on": [0]}], "wait for each other"),
+    ([{"description": "x", "depends_on": ["nobody"]}], "`nobody`, which is not a task"),
+    ([{"description": "x"}, {"description": "y", "depends_on": [{}]}], "tasks[1].depends_on"),
+    ([{"description": "x"}, {"key": "web-shop-task-1", "description": "y"}], "more than one task"),
+    ([{"description": "x", "depends_on": [9, 8, 7, 6, 5, 4, 3]}], "(and 2 more)"),
+    ([{"text": "x"}], "`tasks[0]` needs `description`"),
+    (["Look."], "tasks[0]"),
+]
+
+
+async def test_a_malformed_list_of_tasks_is_refused_whole_with_the_position(harness, host, refusal):
     """OR-5, OR-6: indices and cycles are checked before anything is stored."""
-    assert words in await refusal("create_project", **(PROJECT | {"tasks": tasks}))
+    told = [(words, await refusal("create_project", **(PROJECT | {"tasks": tasks}))) for tasks, words in FAULTY_TASKS]
+    assert [(words, message) for words, message in told if words not in message] == []
     assert host.asked == []
     assert harness.store.runs.latest() is None
 
@@ -307,15 +314,15 @@ async def test_a_goal_and_its_actions_are_created_as_a_planner_does_and_wait_for
     assert state(harness, run.id, "shop") == Active()
 
 
-@pytest.mark.parametrize("persistent", [False, True])
-async def test_a_goal_joins_the_run_that_is_being_executed_and_does_not_start_there(harness, host, answer, persistent):
+async def test_a_goal_joins_the_run_that_is_being_executed_and_does_not_start_there(harness, host, answer):
     """SC-17: not even a persistent one."""
     run = await harness.own(goal("lab", act("x")))
     host.run_id = run.id
-    await answer("goap_create_goal", **GOAL, persistent=persistent)
+    await answer("goap_create_goal", **GOAL)
+    await answer("goap_create_goal", **(GOAL | {"name": "watch", "persistent": True}))
     await answer("goap_create_actions", **ACTIONS)
     assert host.asked == []
-    assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
+    assert state(harness, run.id, "shop") == state(harness, run.id, "watch") == Paused(PAUSED_BY_USER)
     assert state(harness, run.id, "lab") == Active()
 
 
@@ -323,14 +330,15 @@ async def test_actions_are_not_added_to_a_goal_at_work(harness, host, refusal):
     """SC-17: they would start, and cost money, before the user agreed."""
     host.run_id = (await harness.own(goal("shop", act("store")))).id
     more = {"goal": "shop", "actions": [{"key": "api", "description": "Write it.", "effects": ["api_done"]}]}
-    assert "Pause it with pause_goal" in await refusal("goap_create_actions", **more)
+    assert await refusal("goap_create_actions", **more) == snapshot(
+        "goal `shop` is being worked on, so new actions would start at once. Pause it with pause_goal, add them, "
+        "and start it again once the user agrees."
+    )
     assert [each.key for each in harness.store.actions.of_run(host.run_id)] == ["store"]
 
 
 async def test_a_goal_that_is_refused_opens_no_run(host, refusal):
     """SC-12: errors say what to change; a run that has ended takes no goals either."""
-    assert "its goal state is empty" in await refusal(
-        "goap_create_goal", name="shop", description="A shop.", goal_state=[]
-    )
+    assert "`shop`" in await refusal("goap_create_goal", name="shop", description="A shop.", goal_state=[])
     assert "goap_create_goal" in await refusal("goap_create_actions", **ACTIONS)
     assert host.asked == []

@@ -2,27 +2,17 @@
 
 import pytest
 
-from scaffold.core.events import NoticeRaised
+from integration.orchestrator.test_orchestrator_slots import ends, starts
 from scaffold.core.states import Paused
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
-from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal, why_held_back
+from scaffold.orchestrator.dispatch import slots_by_goal, why_held_back
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.collisions.rules import MOST_OVERTAKEN
 from scaffold.plan.decide import Dispatch, decide
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.collisions.source_layout import ensure_source_layout
 from support.harness import act, goal
-
-
-async def starts(harness, run, key):
-    action = harness.action(run, key)
-    return await queue_attempt(harness.context, run, action.goal_id, action.id) is not None
-
-
-def ends(harness, run, key, outcome="lost"):
-    end_attempt(harness.store, run, harness.attempts(run, key)[-1].id, AttemptEnd(outcome, "gone"))
 
 
 def reason(harness, run, key):
@@ -88,9 +78,10 @@ async def test_a_goal_whose_ready_work_is_held_back_takes_no_slot_from_others(ha
 
 
 async def test_nobody_is_held_back_by_an_action_without_files_or_once_the_user_turned_that_off(harness):
-    """AL-4: unknown files are no reason to wait; `collisions: off` ends all rules."""
-    run = await harness.own(goal("g", act("a"), act("b"), act("c", files=("x",))), agents=3)
-    assert [await starts(harness, run, key) for key in "abc"] == [True, True, True]
+    """AL-4: unknown files are no reason to wait, nor is a review; `collisions: off` ends all rules."""
+    review = act("r", files=("x",), role="code_review")
+    run = await harness.own(goal("g", act("a"), act("b"), act("c", files=("x",)), review), agents=4, goal_agents=4)
+    assert [await starts(harness, run, key) for key in "abcr"] == [True, True, True, True]
     same = [act(key, files=("x",)) for key in "de"]
     off = await harness.own(goal("h", *same), agents=3, collisions=False)
     assert [await starts(harness, off, key) for key in "de"] == [True, True]
@@ -155,17 +146,19 @@ async def test_no_more_agents_than_the_setting_says_work_in_one_package(harness)
     assert reason(harness, run, "c") is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"workspaces": 7}', '"' * 3], ids=str)
-async def test_a_broken_workspace_file_is_told_once_and_ignored(harness, text):
+async def test_a_broken_workspace_file_is_told_once_and_ignored(harness):
     """AL-4: the repository's other files say where the source is."""
-    (harness.repo / "package.json").write_text(text)
-    await harness.sh("mkdir api web; touch api/a web/b; git add -A; git commit -qm broken")
-    run = await harness.own(goal("g", act("a")))
-    await ensure_source_layout(harness.context, run)
-    assert harness.store.scheduling.layout(run.id) == SourceLayout(folders=("api", "web"))
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    told = [each for each in events if isinstance(each, NoticeRaised) and "package.json" in each.text]
-    assert len(told) == (text in {"{", '"' * 3})
+    await harness.sh("mkdir api web; touch api/a web/b")
+    told = {}
+    for text in ("{", "[]", '{"workspaces": 7}', '"' * 3):
+        (harness.repo / "package.json").write_text(text)
+        await harness.sh("git add -A; git commit -qm broken")
+        run = await harness.own(goal("g", act("a")))
+        for _ in range(2):
+            await ensure_source_layout(harness.context, run)
+        assert harness.store.scheduling.layout(run.id) == SourceLayout(folders=("api", "web"))
+        told[text] = sum("package.json" in notice for notice in harness.notices(run))
+    assert told == {"{": 1, "[]": 0, '{"workspaces": 7}': 0, '"' * 3: 1}
 
 
 async def test_no_stream_of_others_starves_an_action(harness):
@@ -187,10 +180,3 @@ async def test_no_stream_of_others_starves_an_action(harness):
         (the_goal,) = harness.store.goals.of_run(run.id)
         harness.store.goals.move(the_goal.id, Paused("a break"))
     assert reason(harness, run, "s7") is None
-
-
-async def test_reviews_collide_with_nothing(harness):
-    """AL-4: they change nothing."""
-    review = act("r", files=("src",), role="code_review")
-    run = await harness.own(goal("g", act("a", files=("src",)), review), agents=2)
-    assert [await starts(harness, run, key) for key in "ar"] == [True, True]

@@ -7,58 +7,62 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
-from scaffold.core.states import Cancelled, Completed, Failed, Paused, Saved, status_of
+from scaffold.core.states import Cancelled, Completed, Failed, Paused, Running, Saved, status_of
 from scaffold.git import worktree
 from scaffold.host.identity import identify
 from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, withdraw_pause
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.run_view import read_summary
 from support.harness import act, goal, open_context, poll_until
 
 CHAIN = (act("b", check="false"), act("c", needs=["b_done"]), act("d", needs=["c_done"]))
 
 
-async def failed(harness, *actions):
-    run = await harness.open_run(goal("g", *(actions or CHAIN)), attempts=1)
-    ending = await harness.run_to_end(run, b=["echo x > b"])
-    assert isinstance(ending.state, Failed)
+async def failed(harness, *actions, keys=("b",)):
+    """Return a run that has failed because actions have used up their attempts, as its owner leaves it."""
+    run = await harness.own(goal("g", *(actions or CHAIN)), attempts=1)
+    with harness.store.transaction():
+        for each in harness.store.actions.of_run(run.id):
+            if each.kind == "compound":
+                harness.store.actions.move(each.id, Running())
+    for key in keys:
+        attempt = await harness.queue(run, key)
+        end_attempt(harness.store, run, attempt.id, AttemptEnd("contract_failed", "a check failed"))
+    with harness.store.transaction():
+        for each in harness.store.actions.of_run(run.id):
+            if each.kind == "compound":
+                harness.store.actions.move(each.id, Failed("its child failed"))
+        harness.store.goals.move(harness.goal(run).id, Failed("an action failed"))
+    assert isinstance(finish_run(harness.store, run, "done"), Failed)
     return harness.store.runs.get(run.id)
 
 
-def of_goal(harness, run):
-    (found,) = harness.store.goals.of_run(run.id)
-    return found
-
-
-@pytest.mark.parametrize(("kind", "reason"), [("stop", "stopped by the user"), ("pause", "paused by the user")])
-async def test_a_run_with_a_dead_owner_is_stopped_here(harness, kind, reason):
-    """SC-16: what it left is recovered, and `resume` continues."""
+async def test_a_run_with_a_dead_owner_is_stopped_here(harness):
+    """SC-16, AL-15: what it left is recovered, its worktrees are removed, and `resume` continues."""
     run = await harness.own(goal("g", act("a")))
-    attempt = await harness.queue(run, "a")
-    run = harness.orphan(run)
-    assert await halt_run(harness.context, run, kind, timeout_s=0.1) == Paused(reason)
-    assert harness.attempt(attempt.id).outcome == "lost"
-    assert harness.store.runs.get(run.id).owner is None
+    for kind, reason in (("stop", "stopped by the user"), ("pause", "paused by the user")):
+        attempt = await harness.queue(run, "a")
+        await worktree.add(harness.context.repository, harness.context.landing_folder(run.id), run.base_sha)
+        run = harness.orphan(run)
+        assert await halt_run(harness.context, run, kind, timeout_s=0.1) == Paused(reason)
+        assert harness.attempt(attempt.id).outcome == "lost"
+        assert harness.store.runs.get(run.id).owner is None
+        assert await harness.worktrees() == 0
+        run = await harness.take(run)
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
 
-@pytest.mark.parametrize("kind", ["stop", "cancel"])
-async def test_a_run_stopped_here_leaves_no_worktree(harness, kind):
-    """AL-15: neither the attempts' nor that of the merge queue."""
-    run = await harness.own(goal("g", act("a")))
-    await worktree.add(harness.context.repository, harness.context.landing_folder(run.id), run.base_sha)
-    await halt_run(harness.context, harness.orphan(run), kind, timeout_s=0.1)
-    assert await harness.worktrees() == 0
-
-
 async def test_cancelling_without_an_owner_ends_everything_and_keeps_the_candidates_pin(harness):
-    """BX-3: candidates in the queue stay pinned."""
+    """BX-3, AL-15: candidates in the queue stay pinned; no worktree is left, nor that of the merge queue."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
     await harness.work(run, "a", "echo x > a")
+    await worktree.add(harness.context.repository, harness.context.landing_folder(run.id), run.base_sha)
     run = harness.orphan(run)
     assert await halt_run(harness.context, run, "cancel", timeout_s=0.1) == Cancelled()
     assert harness.statuses(run) == {"a": "cancelled", "b": "cancelled"}
     assert await harness.sh("git for-each-ref --format='%(refname)' refs/scaffold/work") != ""
+    assert await harness.worktrees() == 0
     with pytest.raises(UsageError, match="already cancelled"):
         await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.1)
 
@@ -68,13 +72,16 @@ async def test_a_failed_run_can_only_be_cancelled(harness):
     with pytest.raises(UsageError, match="already failed"):
         await halt_run(harness.context, run, "pause", timeout_s=0.1)
     assert await halt_run(harness.context, run, "cancel", timeout_s=0.1) == Cancelled()
+    with pytest.raises(UsageError, match="cancelled"):
+        retry_action(harness.store, run, harness.action(run, "b"))
+    assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
 
 
 async def test_an_owner_that_has_not_ended_the_run_yet_is_asked_to(harness):
     run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
-    assert await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.2) is None
+    assert await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.05) is None
     assert harness.store.runs.control_request(run.id) == "stop"
 
 
@@ -113,7 +120,7 @@ async def test_a_pause_is_withdrawn_as_long_as_work_is_running(harness):
     with closing(context.store):
         assert not await withdraw_pause(context, context.store.runs.get(run.id)), "nothing was asked for"
         assert await halt_run(context, context.store.runs.get(run.id), "pause", timeout_s=0.5) is None
-        await poll_until(lambda: status_of(of_goal(harness, run).state) == "paused")
+        await poll_until(lambda: status_of(harness.goal(run).state) == "paused")
         assert read_summary(context, run).ending == snapshot("pausing, 1 agent is finishing")
         assert await withdraw_pause(context, context.store.runs.get(run.id))
         assert read_summary(context, run).ending == ""
@@ -128,25 +135,21 @@ async def test_a_pause_that_has_taken_effect_is_not_withdrawn(harness):
     assert harness.status(run) == "paused"
 
 
-async def test_a_retried_action_has_all_attempts_again_and_unblocks_its_dependents(harness):
-    """SC-20: the run is paused then, and can be resumed."""
+@pytest.mark.parametrize("retry", ["action", "goal", "run"])
+async def test_a_retried_action_has_all_attempts_again_and_unblocks_its_dependents(harness, retry):
+    """SC-20: also with its whole goal or run; the run is paused then, and can be resumed."""
     run = await failed(harness)
     assert harness.statuses(run) == {"b": "failed", "c": "blocked", "d": "blocked"}
-    retry_action(harness.store, run, harness.action(run, "b"))
+    match retry:
+        case "action":
+            retry_action(harness.store, run, harness.action(run, "b"))
+        case "goal":
+            retry_goal(harness.store, run, harness.goal(run))
+        case "run":
+            retry_run(harness.store, run)
     assert harness.statuses(run) == {"b": "pending", "c": "pending", "d": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0
-    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("paused", "paused")
-
-
-@pytest.mark.parametrize("retry", ["goal", "run"])
-async def test_a_whole_goal_or_run_can_be_retried(harness, retry):
-    run = await failed(harness)
-    if retry == "goal":
-        retry_goal(harness.store, run, of_goal(harness, run))
-    else:
-        retry_run(harness.store, run)
-    assert set(harness.statuses(run).values()) == {"pending"}
-    assert harness.status(run) == "paused"
+    assert (harness.status(run), status_of(harness.goal(run).state)) == ("paused", "paused")
 
 
 async def test_actions_blocked_by_another_failure_stay_blocked(harness):
@@ -157,6 +160,7 @@ async def test_actions_blocked_by_another_failure_stay_blocked(harness):
         act("e", check="false"),
         act("c", needs=["b_done"]),
         act("d", needs=["c_done", "e_done"]),
+        keys="be",
     )
     (e, b) = (harness.action(run, key) for key in "eb")
     assert status_of(e.state) == status_of(b.state) == "failed"
@@ -187,19 +191,11 @@ async def test_only_failures_can_be_retried(harness):
     retry_run(harness.store, run)
     for again, named in (
         (lambda: retry_action(harness.store, run, harness.action(run, "b")), "`b` is pending, not failed"),
-        (lambda: retry_goal(harness.store, run, of_goal(harness, run)), "the goal `g` is paused, not failed"),
+        (lambda: retry_goal(harness.store, run, harness.goal(run)), "the goal `g` is paused, not failed"),
         (lambda: retry_run(harness.store, harness.store.runs.get(run.id)), "is paused, not failed"),
     ):
         with pytest.raises(UsageError, match=named):
             again()
-
-
-async def test_nothing_is_retried_in_an_ended_run(harness):
-    run = await failed(harness)
-    await halt_run(harness.context, run, "cancel", timeout_s=0.1)
-    with pytest.raises(UsageError, match="nothing in it can be retried"):
-        retry_action(harness.store, run, harness.action(run, "b"))
-    assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
 
 
 async def test_the_end_of_a_run_follows_from_its_goals(harness):
@@ -221,7 +217,7 @@ async def test_a_saved_run_waits_and_can_be_started(harness):
     """SC-19: it is no paused run, which `resume` alone continues."""
     run = await harness.open_run(goal("g", act("a")))
     save_run(harness.context, run.id)
-    assert (harness.status(run), status_of(of_goal(harness, run).state)) == ("saved", "paused")
+    assert (harness.status(run), status_of(harness.goal(run).state)) == ("saved", "paused")
     assert await halt_run(harness.context, run, "pause", timeout_s=0.1) == Saved()
     assert (await harness.run_to_end(run, a=["echo x > a"])).state == Completed()
 
@@ -231,14 +227,14 @@ async def test_a_run_cancelled_before_its_final_gates_is_cancelled(harness):
     for cause, expected in (("cancelled", Cancelled()), ("paused", Paused("paused by the user"))):
         run = await harness.own(goal("g", act("a")))
         with harness.store.transaction():
-            harness.store.goals.move(of_goal(harness, run).id, Completed())
+            harness.store.goals.move(harness.goal(run).id, Completed())
         assert finish_run(harness.store, run, cause) == expected
         assert harness.store.runs.get(run.id).state == expected
-        assert of_goal(harness, run).state == Completed()
+        assert harness.goal(run).state == Completed()
 
 
 async def test_a_goal_retried_during_a_cancellation_is_cancelled_too(harness):
     """SC-16: it was open when the run ended."""
     run = await harness.own(goal("g", act("a")))
     assert finish_run(harness.store, run, "cancelled", "proven") == Cancelled()
-    assert (harness.statuses(run), of_goal(harness, run).state) == ({"a": "cancelled"}, Cancelled())
+    assert (harness.statuses(run), harness.goal(run).state) == ({"a": "cancelled"}, Cancelled())

@@ -35,8 +35,7 @@ def claims(harness):
 
 
 def proposed(harness, run):
-    events = harness.store.events.since(run.id, 0)
-    return [each.event.evidence for each in events if isinstance(each.event, AssertionProposed)]
+    return [event.evidence for event in harness.events(run, AssertionProposed)]
 
 
 async def test_a_command_is_run_on_what_has_landed_and_the_answer_says_what_was_found(harness, claims):
@@ -54,19 +53,15 @@ async def test_a_command_is_run_on_what_has_landed_and_the_answer_says_what_was_
     assert await harness.worktrees() == 0, "its checkout is removed"
 
 
-@pytest.mark.parametrize(
-    ("command", "verdict", "words"),
-    [
-        ("test -f a", "fail", "Expected exit code 0, but got exit code 1."),
-        ("cat list && ls nowhere", "fail", "nowhere"),
-        ("test -z $(cat list)", "fail", "exit code"),
-    ],
-)
-async def test_a_command_that_fails_says_how(harness, claims, command, verdict, words):
+async def test_a_command_that_fails_says_how(harness, claims):
     """SC-12: any shell command, with what it printed."""
-    answer = await claims(await harness.own(goal("g", act("a"))), command)
-    assert answer["checked"]["verdict"] == verdict
-    assert words in answer["checked"]["found"]
+    run = await harness.own(goal("g", act("a")))
+    for command, word in {"cat list && ls nowhere": "nowhere", "test -z $(cat list)": "2"}.items():
+        checked = (await claims(run, command))["checked"]
+        assert (checked["verdict"], word in checked["found"]) == ("fail", True), checked
+    assert (await claims(run, "test -f a"))["checked"]["found"] == snapshot(
+        "Expected exit code 0, but got exit code 1."
+    )
 
 
 async def test_a_command_sees_neither_the_users_checkout_nor_a_workers(harness, claims):
@@ -79,17 +74,16 @@ async def test_a_command_sees_neither_the_users_checkout_nor_a_workers(harness, 
     assert (await claims(run, "test -f list"))["checked"]["verdict"] == "pass"
 
 
-@pytest.mark.parametrize("evidence", ["I am sure", "All tests pass now.", "see `a`'s log", "", "nowhere/at/all it is"])
-async def test_other_texts_are_not_run(harness, claims, evidence):
+async def test_other_texts_are_not_run(harness, claims):
     """SC-12: most sentences begin with a word that is no program; the answer says that nothing was checked."""
     run = await harness.own(goal("g", act("a")))
-    answer = await claims(run, evidence)
-    assert "checked" not in answer
-    assert proposed(harness, run) == [evidence]
-    if evidence == "I am sure":
-        assert answer["notes"] == snapshot(
-            ["The evidence is no action of the goal, no commit and no command, so nothing was checked."]
-        )
+    texts = ["I am sure", "All tests pass now.", "see `a`'s log", "", "nowhere/at/all it is"]
+    answers = [await claims(run, text) for text in texts]
+    assert [text for text, answer in zip(texts, answers, strict=True) if "checked" in answer] == []
+    assert proposed(harness, run) == texts
+    assert answers[0]["notes"] == snapshot(
+        ["The evidence is no action of the goal, no commit and no command, so nothing was checked."]
+    )
 
 
 async def test_a_commit_has_to_exist_and_to_be_on_the_branch(harness, claims):
@@ -101,8 +95,10 @@ async def test_a_commit_has_to_exist_and_to_be_on_the_branch(harness, claims):
         "commit": on_branch,
         "found": f"It is on {run.session_branch}.",
     }
-    assert "not on session-" in (await claims(run, elsewhere))["checked"]["found"]
-    assert "There is no commit deadbeefdead" in (await claims(run, "deadbeefdead"))["checked"]["found"]
+    assert run.session_branch in (await claims(run, elsewhere))["checked"]["found"]
+    assert (await claims(run, "deadbeefdead"))["checked"]["found"] == snapshot(
+        "There is no commit deadbeefdead in this repository."
+    )
     assert harness.facts(run) == set()
 
 
@@ -110,9 +106,7 @@ async def test_what_a_worker_may_not_run_without_a_question_is_not_run(harness, 
     """SC-12, RA-8: a user's rules apply to it, and nobody is there to ask."""
     run = await harness.own(goal("g", act("a")), deny=("shell:rm *",), approvals={"shell": "ask"})
     for command in ("rm list", "python3 -c 1"):
-        answer = await claims(run, command)
-        assert answer["checked"]["verdict"] == "error"
-        assert "It was not run: " in answer["checked"]["found"]
+        assert (await claims(run, command))["checked"]["verdict"] == "error", command
 
 
 async def test_a_claim_that_no_action_makes_true_needs_one(harness, claims):

@@ -8,8 +8,8 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
+from builders import run_ready_tasks
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
-from scaffold.core.events import NoticeRaised
 from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
@@ -43,16 +43,12 @@ async def repeated(harness, task, clock):
     run = await harness.own(goal("g", act("a")))
     repeater = FaultRepeater(structs.replace(harness.context, clock=clock), run)
     running = asyncio.create_task(repeater.run(task))
+    await run_ready_tasks()
     while not running.done():
-        for _ in range(5):
-            await asyncio.sleep(0)
-        clock.advance(0.25)
+        clock.advance(1.0)
+        await run_ready_tasks()
     await running
-    return notices(harness, run)
-
-
-def notices(harness, run):
-    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
+    return harness.notices(run)
 
 
 @pytest.mark.parametrize(("error", "lasts_s"), [(GIT, 30.0), (AWAY, 300.0), (FULL, 1_500.0)], ids=["git", "db", "disk"])
@@ -63,7 +59,7 @@ async def test_a_fault_that_passes_costs_only_time(harness, error, lasts_s):
     told = await repeated(harness, task, clock)
     assert clock.monotonic() < lasts_s + MAX_WAIT_S + 1
     assert len(task.tries) < lasts_s / MAX_WAIT_S + 8
-    assert sum("is tried again" in text for text in told) == 1
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ async def test_what_does_not_pass_is_raised_at_once(harness, error):
     clock = FakeClock()
     with pytest.raises(type(error)):
         await repeated(harness, Failing(clock, error, 1e9), clock)
-    assert clock.monotonic() < 1
+    assert clock.monotonic() == 0
 
 
 async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
@@ -99,7 +95,7 @@ async def test_a_full_disk_is_told_once_the_database_has_room_for_it(harness):
     assert disk.full
     harness.store._connection.driver.read_only = None
     disk.look()
-    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(["the disk is full"])
+    assert [text.partition(",")[0] for text in harness.notices(run)] == snapshot(["the disk is full"])
     free[0] = FLOOR
     harness.store._connection.driver.read_only = "no room"
     with pytest.raises(StoreUnavailable):
@@ -118,7 +114,7 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     free[0] = FLOOR
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
-    assert [text.partition(",")[0] for text in notices(harness, run)] == snapshot(
+    assert [text.partition(",")[0] for text in harness.notices(run)] == snapshot(
         [
             "the disk is full",
             "there is room on the disk again",
@@ -194,6 +190,6 @@ async def test_a_lock_that_a_killed_git_left_lets_nothing_start_and_says_so(harn
     lock.unlink()
     watch.look()
     assert (watch.waits_for, woken, harness.store.runs.get(run.id).waits_for) == ("", [True], "")
-    told = notices(harness, run)
+    told = harness.notices(run)
     assert told[0].startswith(f"git has locked its refs, by {lock}: nothing new starts until it is gone.")
     assert told[1] == snapshot("the lock of git is gone")

@@ -2,6 +2,7 @@
 
 import os
 
+from integration.orchestrator.test_orchestrator_recovery import executing as half_done
 from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder
 from scaffold.git import worktree
 from scaffold.host.files import FileLock
@@ -10,19 +11,12 @@ from scaffold.orchestrator.owner.recovery.leftovers import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD
 from scaffold.verify.environment.provisioning import provision_checkout
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import act, goal
 
 
 async def executing(harness, run, key):
     """Return an attempt of a dead worker that has a worktree with work, and temporary files."""
-    attempt = await harness.queue(run, key)
-    path = harness.context.attempt_folder(run.id, attempt.id)
-    await worktree.add(harness.context.repository, path, attempt.base_sha)
-    with harness.store.transaction():
-        store = harness.store.attempts
-        store.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(path), log_file="")
-        store.advance(attempt.id, fence=attempt.fence, phase="executing")
-    (path / "half").write_text("done\n")
+    attempt = await half_done(harness, run, key)
     temporary = harness.context.temporary(run.id, attempt.id) / "abc" / "cache"
     temporary.mkdir(parents=True)
     (temporary / "big").write_text("x")

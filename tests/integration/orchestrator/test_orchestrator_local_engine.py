@@ -52,15 +52,10 @@ async def next_exit(engine):
         return await engine.next_exit()
 
 
-@pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -9)])
-async def test_a_workers_exit_is_reported(engine, attempt, doing, command, code):
-    await engine.start_attempt(doing(attempt, command))
-    assert await next_exit(engine) == AttemptExit(attempt.id, code)
-
-
-async def test_a_workers_output_goes_to_its_log(engine, attempt, doing, tmp_path):
-    await engine.start_attempt(doing(attempt, "echo out; echo err >&2"))
-    await next_exit(engine)
+async def test_a_workers_exit_is_reported_and_its_output_goes_to_its_log(engine, attempt, doing, tmp_path):
+    for command, code in (("echo out; echo err >&2", 0), ("exit 7", 7), ("kill -9 $$", -9)):
+        await engine.start_attempt(doing(attempt, command))
+        assert await next_exit(engine) == AttemptExit(attempt.id, code)
     assert sorted((tmp_path / "logs" / f"worker {attempt.id}").read_text().split()) == ["err", "out"]
 
 

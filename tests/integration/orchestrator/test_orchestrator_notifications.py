@@ -6,7 +6,6 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.events import NoticeRaised
 from scaffold.core.model import InboxItem
 from scaffold.core.states import Completed, Failed
 from scaffold.host.random_ids import new_id
@@ -36,8 +35,7 @@ class Notified:
 
     @property
     def warnings(self):
-        events = [recorded.event for recorded in self.harness.store.events.since(self.run.id, 0)]
-        return [event.text for event in events if isinstance(event, NoticeRaised) and "notify" in event.text]
+        return [text for text in self.harness.notices(self.run) if "notify" in text]
 
 
 def ask(harness, run, text):

@@ -3,7 +3,7 @@
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import state_from_goals
 from scaffold.orchestrator.owner.run_loop import RunOwner
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import act, goal
 
 
 class CountingDriver:
@@ -31,11 +31,7 @@ async def test_the_owners_reads_do_not_grow_with_open_attempts(harness):
     read = []
     for open_attempts in (2, 12):
         for key in keys[len(harness.store.attempts.open_of_run(run.id)) : open_attempts]:
-            attempt = await harness.queue(run, key)
-            with harness.store.transaction():
-                harness.store.attempts.claim(
-                    attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/no/where", log_file="/no/log"
-                )
+            harness.claim(await harness.queue(run, key))
         owner._changes.read()
         connection.driver = counting = CountingDriver(connection.driver)
         owner._wake_goals()

@@ -152,48 +152,47 @@ async def test_an_item_that_exists_with_the_same_content_is_returned(proposals):
     again = await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store"), spec("api")])
     assert again == {"goal": "shop", "created": ["api"], "existed": ["store"]}
     other = [spec("x"), spec("store", role="testing")]
-    assert "actions[1] `store` already exists with a different role" in await refusal(
-        proposals, "goap_create_actions", goal="shop", actions=other
-    )
+    refused = await refusal(proposals, "goap_create_actions", goal="shop", actions=other)
+    assert ("actions[1]" in refused, "`store`" in refused, "role" in refused) == (True, True, True)
     assert proposals.draft.action("x") is None
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "words"),
-    [
-        ("goap_create_goal", {"name": "x", "description": "x", "goal_state": []}, "its goal state is empty"),
-        ("goap_create_goal", {"name": "x", "description": "x"}, "goap_create_goal needs `goal_state`"),
-        ("goap_create_actions", {"goal": "shap", "actions": [spec("a")]}, "Did you mean `shop`?"),
-        ("goap_create_actions", {"goal": "shop", "actions": []}, "list of actions is empty"),
-        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", depends_on=[])]}, "has no `depends_on`"),
-        ("goap_create_actions", {"goal": "shop", "actions": [spec("a", kind="big")]}, "must be one of primitive"),
-        ("goap_create_actions", {"goal": "shop", "actions": [spec("-a")]}, "starts with `-`"),
-        ("goap_create_actions", {"goal": "shop", "parent": "stor", "actions": [spec("a")]}, "Did you mean `store`?"),
-        ("goap_create_actions", {"goal": "shop", "parent": "store", "actions": [spec("a")]}, "is primitive"),
-        (
-            "goap_create_actions",
-            {"goal": "shop", "actions": [spec("a", contract={"checks": []})]},
-            "is unknown",
-        ),
-        ("goap_list_actions", {"goal": "shop", "status": "done"}, "A status is one of: failed"),
-        ("goap_list_actions", {"goal": "shop", "parent": "nobody"}, "there is no action `nobody`"),
-        ("goap_update_action", {"action": "store", "status": "completed"}, "only evidence completes"),
-        ("goap_update_action", {"action": "store", "status": "cancelled"}, "only by a human"),
-        ("goap_update_action", {"action": "store", "status": "running"}, "cannot be set to `running`"),
-        ("goap_update_action", {"action": "stores", "status": "skipped"}, "Did you mean `store`?"),
-        ("goap_update_world_state", {"goal": "shop", "assertions": {"store": "yes"}}, "neither true nor false"),
-        ("goap_update_world_state", {"goal": "shop", "assertions": {"stor": True}}, "Did you mean `store`?"),
-        ("goap_update_world_state", {"goal": "shop", "assertions": [True]}, "must be an object"),
-        ("goap_get_action_results", {"goal": "shop", "actions": ["store"]}, "has no result"),
-        ("goap_dispatch_action", {"action": "nobody"}, "there is no action `nobody`"),
-    ],
-)
-async def test_errors_tell_the_model_how_to_fix_the_call(proposals, name, args, words):
+FAULTY_CALLS = [
+    ("goap_create_goal", {"name": "x", "description": "x", "goal_state": []}, "its goal state is empty"),
+    ("goap_create_goal", {"name": "x", "description": "x"}, "goap_create_goal needs `goal_state`"),
+    ("goap_create_actions", {"goal": "shap", "actions": [spec("a")]}, "Did you mean `shop`?"),
+    ("goap_create_actions", {"goal": "shop", "actions": []}, "list of actions is empty"),
+    ("goap_create_actions", {"goal": "shop", "actions": [spec("a", depends_on=[])]}, "has no `depends_on`"),
+    ("goap_create_actions", {"goal": "shop", "actions": [spec("a", kind="big")]}, "must be one of primitive"),
+    ("goap_create_actions", {"goal": "shop", "actions": [spec("-a")]}, "starts with `-`"),
+    ("goap_create_actions", {"goal": "shop", "parent": "stor", "actions": [spec("a")]}, "Did you mean `store`?"),
+    ("goap_create_actions", {"goal": "shop", "parent": "store", "actions": [spec("a")]}, "is primitive"),
+    (
+        "goap_create_actions",
+        {"goal": "shop", "actions": [spec("a", contract={"checks": []})]},
+        "is unknown",
+    ),
+    ("goap_list_actions", {"goal": "shop", "status": "done"}, "A status is one of: failed"),
+    ("goap_list_actions", {"goal": "shop", "parent": "nobody"}, "there is no action `nobody`"),
+    ("goap_update_action", {"action": "store", "status": "completed"}, "only evidence completes"),
+    ("goap_update_action", {"action": "store", "status": "cancelled"}, "only by a human"),
+    ("goap_update_action", {"action": "store", "status": "running"}, "cannot be set to `running`"),
+    ("goap_update_action", {"action": "stores", "status": "skipped"}, "Did you mean `store`?"),
+    ("goap_update_world_state", {"goal": "shop", "assertions": {"store": "yes"}}, "neither true nor false"),
+    ("goap_update_world_state", {"goal": "shop", "assertions": {"stor": True}}, "Did you mean `store`?"),
+    ("goap_update_world_state", {"goal": "shop", "assertions": [True]}, "must be an object"),
+    ("goap_get_action_results", {"goal": "shop", "actions": ["store"]}, "has no result"),
+    ("goap_dispatch_action", {"action": "nobody"}, "there is no action `nobody`"),
+]
+
+
+async def test_errors_tell_the_model_how_to_fix_the_call(proposals):
     """SC-12: what was wrong with which thing, and what to do."""
     await a_goal_is_made(proposals)
     await ask(proposals, "goap_create_actions", goal="shop", actions=[spec("store")])
     before = proposals.draft.changes
-    assert words in await refusal(proposals, name, **args)
+    told = [(words, await refusal(proposals, name, **args)) for name, args, words in FAULTY_CALLS]
+    assert [(words, message) for words, message in told if words not in message] == []
     assert proposals.draft.changes == before
 
 

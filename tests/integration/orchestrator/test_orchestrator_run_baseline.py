@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.errors import EnvironmentNotReady, StaleFence
-from scaffold.core.events import AttemptQueued, BaselineCaptured, NoticeRaised
+from scaffold.core.events import AttemptQueued, BaselineCaptured
 from scaffold.core.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
 from scaffold.landing.merge_queue import MergeQueue
@@ -27,30 +27,31 @@ def gated(command=GATE.command, **settings):
     return {"given_gates": (given,), **UNSANDBOXED, **settings}
 
 
-def events(harness, run, kind):
-    return [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, kind)]
-
-
-async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_worktree(harness):
-    """AL-10: stored all the same, so that detection runs once."""
-    run = await harness.own(goal("g", act("a")))
-    await ensure_baseline(harness.context, run)
-    baseline = harness.store.baselines.of_run(run.id)
-    assert baseline is not None
-    assert baseline.runs == ()
-    assert not harness.context.landing_folder(run.id).exists()
+async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_worktree(harness, tmp_path):
+    """AL-10: stored all the same, so that detection runs once; gates that are disabled do not run either."""
+    for settings in ({}, gated(f"touch {tmp_path}/ran") | {"gates": False}):
+        run = await harness.own(goal("g", act("a")), **settings)
+        await ensure_baseline(harness.context, run)
+        assert harness.store.baselines.of_run(run.id).runs == ()
+        assert not harness.context.landing_folder(run.id).exists()
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_the_gates_are_known_before_the_first_attempt(harness):
-    """AL-10: captured at the base, reported, mirrored for people, and the worktree is removed."""
+    """AL-10: captured at the base, reported, mirrored for people, and the worktree is removed.
+
+    BX-1, AL-9: a gate that allows the work is evidence beside its contract.
+    """
     run = await harness.open_run(goal("g", act("a", check=MORE)), **gated())
     ending = await harness.run_to_end(run, a=["echo more >> list"])
     assert ending.state == Completed()
-    kept = [each.event for each in harness.store.events.since(run.id, 0)]
+    kept = harness.events(run)
     captured = next(at for at, event in enumerate(kept) if isinstance(event, BaselineCaptured))
     assert captured < next(at for at, event in enumerate(kept) if isinstance(event, AttemptQueued))
     assert (kept[captured].gate, kept[captured].commit, kept[captured].reused) == ("test", run.base_sha, False)
     assert (harness.context.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
+    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    assert [(each.kind, each.command) for each in fact.evidence] == [("contract", MORE), ("gate", GATE.command)]
     assert await harness.worktrees(spare=False) == 0
 
 
@@ -64,7 +65,7 @@ async def test_a_known_baseline_is_not_captured_again(harness, tmp_path):
     other = await harness.own(goal("g", act("a")), **settings)
     await ensure_baseline(harness.context, other)
     assert count.read_text() == "x\n"
-    assert [each.reused for each in events(harness, other, BaselineCaptured)] == [True]
+    assert [each.reused for each in harness.events(other, BaselineCaptured)] == [True]
 
 
 @pytest.mark.slow
@@ -78,7 +79,7 @@ async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness
     assert f"scaffold retry {run.id}" in caught.value.fix
     assert isinstance(harness.store.runs.get(run.id).state, Failed)
     assert harness.store.runs.get(run.id).owner is None
-    assert events(harness, run, AttemptQueued) == []
+    assert harness.events(run, AttemptQueued) == []
     assert harness.store.baselines.of_run(run.id) is None
     assert await harness.worktrees() == 0
     tool.write_text("#!/bin/sh\n")
@@ -168,15 +169,6 @@ async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(har
     assert await harness.show(f"{run.session_branch}:a") == "x"
 
 
-async def test_an_allowing_gate_is_evidence(harness):
-    """BX-1, AL-9: beside the contract."""
-    run = await harness.open_run(goal("g", act("a", check=MORE)), **gated())
-    await harness.run_to_end(run, a=["echo more >> list"])
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
-    assert [each.kind for each in fact.evidence] == ["contract", "gate"]
-    assert fact.evidence[1].command == GATE.command
-
-
 async def test_a_candidate_that_fails_a_gate_is_refused(harness):
     """AL-9, AL-10: a regression against the baseline blocks, reported as such."""
     run = await harness.open_run(goal("g", act("a", check=MORE)), **gated(attempts=1))
@@ -184,15 +176,6 @@ async def test_a_candidate_that_fails_a_gate_is_refused(harness):
     assert isinstance(ending.state, Failed)
     assert [each.outcome for each in harness.attempts(run, "a")] == ["gate_failed"]
     assert harness.facts(run) == set()
-
-
-async def test_disabled_gates_do_not_run(harness, tmp_path):
-    count = tmp_path / "count"
-    settings = gated(f"echo x >> {count}") | {"gates": False}
-    run = await harness.own(goal("g", act("a")), **settings)
-    await ensure_baseline(harness.context, run)
-    assert not count.exists()
-    assert harness.store.baselines.of_run(run.id).runs == ()
 
 
 async def test_a_superseded_owner_captures_nothing(harness):
@@ -239,5 +222,4 @@ async def test_a_slow_setup_is_announced_before_it_runs(harness):
     """AL-10: the user can see what a run waits for."""
     run = await harness.own(goal("g", act("a")), setup=("true",), trusted=True, **UNSANDBOXED)
     await ensure_baseline(harness.context, run)
-    notices = [notice.text for notice in events(harness, run, NoticeRaised)]
-    assert notices == snapshot(["Setting up the check environment: true"])
+    assert harness.notices(run) == snapshot(["Setting up the check environment: true"])

@@ -195,16 +195,17 @@ def only(harness, run, key):
     return LandWish(how="ff", message="", only=harness.action(run, key))
 
 
-@pytest.mark.parametrize("name", ["gpg.program", "credential.https://x.helper", "url.ext::evil.insteadOf"])
-async def test_git_runs_no_program_that_only_an_untrusted_folder_names(harness, name):
+async def test_git_runs_no_program_that_only_an_untrusted_folder_names(harness):
     """TR-1: outside of the sandbox, with the user's environment; the refusal names the setting."""
-    await require_own_programs(harness.context, UNKNOWN)
-    await harness.sh(f"git config --global {name} mine")
-    await require_own_programs(harness.context, UNKNOWN)
-    await harness.sh(f"git config {name} evil")
-    with pytest.raises(ScaffoldError, match=f"`{name.lower()}`"):
+    for name in ("gpg.program", "credential.https://x.helper", "url.ext::evil.insteadOf"):
         await require_own_programs(harness.context, UNKNOWN)
-    await require_own_programs(harness.context, msgspec.structs.replace(UNKNOWN, state="trusted"))
+        await harness.sh(f"git config --global {name} mine")
+        await require_own_programs(harness.context, UNKNOWN)
+        await harness.sh(f"git config {name} evil")
+        with pytest.raises(ScaffoldError, match=f"`{name.lower()}`"):
+            await require_own_programs(harness.context, UNKNOWN)
+        await require_own_programs(harness.context, msgspec.structs.replace(UNKNOWN, state="trusted"))
+        await harness.sh(f"git config --unset {name}; git config --global --unset {name}")
 
 
 async def test_a_worktree_that_is_rebasing_the_branch_is_named_without_a_command_that_disturbs_it(harness):

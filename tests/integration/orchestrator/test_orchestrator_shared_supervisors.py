@@ -7,7 +7,6 @@ import pytest
 
 from builders import run_ready_tasks
 from scaffold.core.errors import BudgetExceeded, GitError, ModelAccessDenied, ModelUnavailable, StoreUnavailable
-from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.goal_changes import GoalChanges
@@ -169,10 +168,7 @@ async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervis
     assert errors == ([error] if code == 33 else [])
     assert faulty_goal(goals, code) == (goals[1] if code == 33 else None)
     assert goal_with_fault(goals, code) == (goals[1] if code == 65 else None)
-    told = [
-        each.event.text for each in harness.store.events.since(run.id, seq=0) if isinstance(each.event, NoticeRaised)
-    ]
-    assert [text.startswith("The supervisor of two tries again: ") for text in told] == [True] * (code == 65)
+    assert [text.startswith("The supervisor of two ") for text in harness.notices(run)] == [True] * (code == 65)
     assert planner.cancelled == [goals[0]]
     assert [faulty_goal(goals, other) for other in (-9, 0, 1, 31, 34)] == [None] * 5
 

@@ -8,13 +8,9 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 
-async def try_to_queue(harness, run, key):
-    action = harness.action(run, key)
-    return await queue_attempt(harness.context, run, action.goal_id, action.id)
-
-
 async def starts(harness, run, key):
-    return await try_to_queue(harness, run, key) is not None
+    action = harness.action(run, key)
+    return await queue_attempt(harness.context, run, action.goal_id, action.id) is not None
 
 
 def ends(harness, run, key, outcome="lost"):

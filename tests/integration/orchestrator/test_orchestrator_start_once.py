@@ -5,8 +5,6 @@ import threading
 from collections import Counter
 from contextlib import closing
 
-import pytest
-
 from builders import make_settings
 from scaffold.core.plan import Plan
 from scaffold.host.identity import identify, own_identity
@@ -58,18 +56,19 @@ async def test_the_same_input_while_it_is_executed_is_the_same_run(harness):
     assert again.run.owner == INIT
 
 
-@pytest.mark.parametrize("other", ["source", "settings", "commit", "branch"])
-async def test_another_input_settings_commit_or_branch_is_another_run(harness, other):
-    run = await opened_by_another(harness)
-    if other in {"commit", "branch"}:
-        await harness.sh("git commit -q --allow-empty -m more" if other == "commit" else "git switch -q -c other")
-    again = await start_run_once(
-        harness.context,
-        work("another plan" if other == "source" else "the plan"),
-        settings(harness, agents=7) if other == "settings" else settings(harness),
-    )
-    assert isinstance(again, RunOpened)
-    assert again.run.id != run.id
+async def test_another_input_settings_commit_or_branch_is_another_run(harness):
+    known = {(await opened_by_another(harness)).id}
+    for source, changes, command in (
+        ("another plan", {}, "true"),
+        ("the plan", {"agents": 7}, "true"),
+        ("the plan", {}, "git switch -q -c other"),
+        ("the plan", {}, "git commit -q --allow-empty -m more"),
+    ):
+        await harness.sh(command)
+        again = await start_run_once(harness.context, work(source), settings(harness, **changes))
+        assert isinstance(again, RunOpened), (source, changes, command)
+        known.add(again.run.id)
+    assert len(known) == 5
 
 
 async def test_an_interrupted_run_of_the_same_input_is_taken_over(harness):

@@ -35,21 +35,17 @@ async def planned(harness, *goals, **settings):
     return await harness.own(*goals, **{"planner": True, "attempts": 1} | settings)
 
 
-def goal_of(harness, run, name="shop"):
-    found = harness.store.goals.by_name(run.id, name)
-    assert found is not None
-    return found
-
-
 def decompose(harness, run, model, key="build"):
     return SupervisorAgent(harness.context, run, model.opened).decompose(
-        goal_of(harness, run).id, harness.action(run, key).id
+        harness.goal(run, "shop").id, harness.action(run, key).id
     )
 
 
 def replan(harness, run, model, *, under=None, unmet=("store",), why="`schema` failed permanently"):
     compound = None if under is None else harness.action(run, under).id
-    return SupervisorAgent(harness.context, run, model.opened).replan(goal_of(harness, run).id, compound, unmet, why)
+    return SupervisorAgent(harness.context, run, model.opened).replan(
+        harness.goal(run, "shop").id, compound, unmet, why
+    )
 
 
 async def fail(harness, run, key, error):
@@ -73,8 +69,7 @@ async def test_a_ready_compound_is_broken_down_into_children_that_cover_its_effe
     assert isinstance(await decompose(harness, run, model), PlanWritten)
     assert harness.action(run, "pages").parent_id == harness.action(run, "build").id
     asked = model.input_text(1)
-    assert "Together, their effects must cover: store, web." in asked
-    assert "verification actions (testing, code_review, ...)" in asked
+    assert ("store, web" in asked, "code_review" in asked) == (True, True)
     assert "code_review" in model.asked[0].system
 
 
@@ -89,8 +84,8 @@ async def test_a_compound_without_enough_children_is_not_broken_down(harness):
     )
     ending = await decompose(harness, run, model)
     assert isinstance(ending, PlanRejected)
-    assert "[no-children] `build` has no open children" in model.input_text(2)
-    assert "[uncovered] no child of `build` makes `web` true" in model.input_text(4)
+    assert "[no-children]" in model.input_text(2)
+    assert "[uncovered]" in model.input_text(4)
     assert harness.statuses(run) == {"build": "pending"}
 
 
@@ -119,9 +114,8 @@ async def test_a_supervisor_cannot_change_the_plan_of_another_goal(harness):
         "done",
     )
     assert isinstance(await decompose(harness, run, model), PlanWritten)
-    assert "goal `blog` is not yours to change" in model.input_text(2)
-    assert "goal `blog` is not yours to change" in model.input_text(3)
-    assert "a supervisor works on its own goal only" in model.input_text(4)
+    assert ["`blog`" in model.input_text(answer) for answer in (2, 3)] == [True, True]
+    assert len(harness.store.goals.of_run(run.id)) == 2
     assert harness.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
 
 
@@ -130,17 +124,16 @@ async def test_a_replan_gets_the_reason_and_settles_the_failure(harness):
     run = await planned(
         harness, shop(act("schema", effects=("store",)), act("pages", needs=["store"], effects=("web",)))
     )
-    await fail(harness, run, "schema", "the database has no such type")
-    assert [each.key for each in read_goal_view(harness.store, run, goal_of(harness, run)).exhausted] == ["schema"]
+    await fail(harness, run, "schema", "no type json")
+    assert [each.key for each in read_goal_view(harness.store, run, harness.goal(run, "shop")).exhausted] == ["schema"]
     other = create_actions("shop", proposed_action("schema-by-hand", gives=["store"]))
     skip = ("goap_update_action", {"action": "schema", "status": "skipped", "result": "replaced"})
     model = ScriptedAgentModel([skip, other], "another way")
     assert isinstance(await replan(harness, run, model), PlanWritten)
     asked = model.input_text(1)
-    assert "`schema` failed permanently" in asked
-    assert "last error: the database has no such type" in asked
+    assert ("`schema` failed permanently" in asked, "no type json" in asked) == (True, True)
     assert "- pages: `schema` failed" in asked
-    assert read_goal_view(harness.store, run, goal_of(harness, run)).exhausted == ()
+    assert read_goal_view(harness.store, run, harness.goal(run, "shop")).exhausted == ()
     assert harness.statuses(run) == {"schema": "skipped", "pages": "pending", "schema-by-hand": "pending"}
 
 
@@ -165,9 +158,9 @@ async def test_a_replan_without_anything_new_is_fruitless(harness):
         harness, shop(act("schema", effects=("store",)), act("spare", effects=("store",)), wants=("store",))
     )
     await fail(harness, run, "schema", "broken")
-    assert read_goal_view(harness.store, run, goal_of(harness, run)).replans_left == 3
+    assert read_goal_view(harness.store, run, harness.goal(run, "shop")).replans_left == 3
     assert await replan(harness, run, ScriptedAgentModel("`spare` will do")) == PlanWritten((), "`spare` will do")
-    view = read_goal_view(harness.store, run, goal_of(harness, run))
+    view = read_goal_view(harness.store, run, harness.goal(run, "shop"))
     assert (view.exhausted, view.replans_left) == ((), 2)
 
 
@@ -176,7 +169,7 @@ async def test_a_replan_that_leaves_the_goal_unreachable_is_refused_and_the_fail
     await fail(harness, run, "schema", "broken")
     ending = await replan(harness, run, ScriptedAgentModel("sorry", "really", "no"))
     assert isinstance(ending, PlanRejected)
-    view = read_goal_view(harness.store, run, goal_of(harness, run))
+    view = read_goal_view(harness.store, run, harness.goal(run, "shop"))
     assert ([each.key for each in view.exhausted], view.replans_left) == (["schema"], 2)
 
 
@@ -212,8 +205,8 @@ async def test_a_replan_in_the_same_situation_as_the_one_before_says_so(harness)
     await fail(harness, run, "schema", "17 tests failed at 9f8e7d6")
     second = ScriptedAgentModel(create_actions("shop", proposed_action("other", gives=["store"])), "another")
     await replan(harness, run, second)
-    assert "# Stop\nNothing has changed since the last time you were asked this" in second.input_text(1)
-    assert "Other approach tried: By hand." in second.input_text(1)
+    assert "# Stop" in second.input_text(1)
+    assert "By hand." in second.input_text(1)
     assert "replan: done" in second.input_text(1)
 
 
@@ -230,7 +223,7 @@ async def test_results_of_a_compounds_providers_are_shortened(harness):
         "ok",
     )
     assert isinstance(await decompose(harness, run, model, "ui"), PlanWritten)
-    assert "# What it builds on\n- schema: Tables: users. xxx" in model.input_text(1)
+    assert "\n- schema: Tables: users. xxx" in model.input_text(1)
     assert "characters omitted]" in model.input_text(1)
 
 
@@ -238,12 +231,12 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
     run = await planned(harness, shop(BUILD))
 
     def opened(*, patience):
-        raise UsageError("there is no key for the model", "Set one.")
+        raise UsageError("no key", "Set one.")
 
     ending = await SupervisorAgent(harness.context, run, opened).decompose(
-        goal_of(harness, run).id, harness.action(run, "build").id
+        harness.goal(run, "shop").id, harness.action(run, "build").id
     )
-    assert ending == ModelFailed("there is no key for the model. Set one.", retryable=False)
+    assert ending == ModelFailed("no key. Set one.", retryable=False)
     assert harness.store.turns.of_run(run.id) == ()
 
 
@@ -256,14 +249,14 @@ async def test_the_length_of_a_prompt_does_not_grow_with_the_project(harness, si
     await decompose(harness, run, model, "more")
     await replan(harness, run, model, unmet=("end",), why="everything failed " * 200)
     await SupervisorAgent(harness.context, run, model.opened).judge(
-        goal_of(harness, run).id, "much happened " * 200, None
+        harness.goal(run, "shop").id, "much happened " * 200, None
     )
     first = [request for request in model.asked if request.caller.turn == 1]
     assert [request.caller.event for request in first] == ["decompose", "replan", "judge"]
     for request in first:
         assert 500 < tokens(request) < MOST_TOKENS, request.caller.event
     if size > 10:
-        assert "more: goap_list_actions shows them" in first[0].messages[0].parts[0].text
+        assert "goap_list_actions shows" in first[0].messages[0].parts[0].text
 
 
 def tokens(request):
@@ -289,7 +282,7 @@ async def grown(harness, size):
             harness.store.actions.move_each((action,), Running(), Verifying(), Landing())
             harness.store.actions.move(action.id, Completed(), result=long)
         done = [effect for each in many[: size // 2] for effect in each.effects]
-        shop_id = goal_of(harness, run).id
+        shop_id = harness.goal(run, "shop").id
         harness.store.facts.record_all(shop_id, done, commit=COMMIT, paths=(), evidence=())
         harness.store.goals.set_summary(shop_id, long, was="")
     return run

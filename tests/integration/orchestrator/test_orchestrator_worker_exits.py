@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import msgspec
-import pytest
 
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
@@ -12,7 +11,7 @@ from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.processes.worker_exits import OVERTIME_S, WorkerExitHandler
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import act, goal
 
 
 class Jumping(FakeClock):
@@ -57,22 +56,22 @@ async def test_a_workers_deadline_uses_a_monotonic_clock(harness):
     assert engine.stopped == [attempt.id]
 
 
-@pytest.mark.parametrize(
-    ("code", "free", "deaths"),
-    [(-9, 10**12, 1), (120, 10**12, 1), (FAULT_EXIT_CODE, 10**12, 0), (-7, 0, 0), (120, 0, 0)],
-)
-async def test_only_what_is_no_fault_of_the_machine_is_a_death(harness, code, free, deaths):
+ROOM, FULL = 10**12, 0
+DEATHS = {(-9, ROOM): 1, (120, ROOM): 1, (FAULT_EXIT_CODE, ROOM): 0, (-7, FULL): 0, (120, FULL): 0}
+"""The deaths that an exit code counts as, by what is free on the disk."""
+
+
+async def test_only_what_is_no_fault_of_the_machine_is_a_death(harness):
     """SC-16, SC-20: none of them is a failure; on a full disk, writing ends in a signal or in exit code 120."""
-    run = await harness.own(goal("g", act("a")))
-    attempt = await harness.queue(run, "a")
-    engine = Noting()
+    run = await harness.own(*(goal(f"g{n}", act(f"a{n}")) for n in range(len(DEATHS))), agents=9)
+    engine, found = Noting(), {}
     launcher = AttemptLauncher(harness.store, run, engine, lambda: None)
-    disk = MachineWatch(harness.context, run, lambda: None, free=lambda _: free)
-    with harness.store.transaction():
-        harness.store.attempts.claim(
-            attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="gone", log_file="none"
-        )
-    exits = WorkerExitHandler(harness.context, run, engine, launcher, disk)
-    assert await exits.handle_exit(AttemptExit(attempt.id, code)) == "lost"
-    assert harness.store.goals.by_name(run.id, "g").deaths == deaths
-    assert harness.store.actions.failures(attempt.action_id) == 0
+    for n, (code, free) in enumerate(DEATHS):
+        attempt = await harness.queue(run, f"a{n}")
+        harness.claim(attempt)
+        disk = MachineWatch(harness.context, run, lambda: None, free=lambda _, free=free: free)
+        exits = WorkerExitHandler(harness.context, run, engine, launcher, disk)
+        assert await exits.handle_exit(AttemptExit(attempt.id, code)) == "lost"
+        assert harness.store.actions.failures(attempt.action_id) == 0
+        found[code, free] = harness.goal(run, f"g{n}").deaths
+    assert found == DEATHS

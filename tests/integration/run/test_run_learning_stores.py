@@ -182,5 +182,5 @@ def test_no_more_learnings_are_kept_than_an_index_holds(stores: LearningStores) 
         stores.repository.knowledge.collections.ensure(LEARNINGS, capacity=1)
     add(stores, a_learning("a", "one"))
     assert stores.add(a_learning("b", "one"))[0].id == "a"
-    with pytest.raises(UsageError, match="as many learnings as are kept"):
+    with pytest.raises(UsageError):
         stores.add(a_learning("c", "two"))

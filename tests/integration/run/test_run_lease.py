@@ -8,7 +8,7 @@ import pytest
 from scaffold.host.clock import FakeClock
 from scaffold.run.lease import HEARTBEAT_S, send_heartbeats
 from scaffold.run.time_limit import TimeLimit
-from support.harness import DEAD_PROCESS, act, goal
+from support.harness import act, goal
 
 
 @pytest.fixture
@@ -28,10 +28,7 @@ async def passed(clock, seconds):
 async def test_a_worker_sends_heartbeats_while_it_works(harness, attempt):
     """BX-12: the owner of the run sees that it lives, by a monotonic clock."""
     clock = FakeClock()
-    with harness.store.transaction():
-        harness.store.attempts.claim(
-            attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/tree", log_file="/log"
-        )
+    harness.claim(attempt)
     async with send_heartbeats(harness.store, attempt, clock, TimeLimit(clock, 60.0)):
         await passed(clock, HEARTBEAT_S)
         assert harness.attempt(attempt.id).heartbeat_at == HEARTBEAT_S

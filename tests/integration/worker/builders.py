@@ -26,7 +26,7 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
-from support.harness import DEAD_PROCESS, UNSANDBOXED, Harness, open_context, scripted_model
+from support.harness import UNSANDBOXED, Harness, scripted_model
 
 WITH_CRITIC = {**UNSANDBOXED, "critic": True, "threshold": 7}
 
@@ -79,12 +79,7 @@ async def run_criticised(
     ]
     prices = CassettePrices(input_per_mtok=usd)
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker), prices=prices))
-    run_context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        task = read_assignment(run_context.store, attempt.id)
-        return await Worker(run_context, task, model).execute(DEAD_PROCESS, log_file="")
-    finally:
-        run_context.store.close()
+    return await harness.execute(attempt, model)
 
 
 def verdict(
@@ -137,18 +132,12 @@ async def run_reviewed(
     scripted = all(isinstance(turn, str) for turn in turns)
     worker = scripted_model({key: turns})._cassette.entries if scripted else turns
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker)))
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        task = read_assignment(context.store, attempt.id)
-        return await Worker(context, task, model).execute(DEAD_PROCESS, log_file="")
-    finally:
-        context.store.close()
+    return await harness.execute(attempt, model)
 
 
 def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
     """Return the recorded critiques in order: iteration, score, and whether the critic ended the loop."""
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [(each.iteration, each.score, each.done) for each in events if isinstance(each, CritiqueRecorded)]
+    return [(each.iteration, each.score, each.done) for each in harness.events(run, CritiqueRecorded)]
 
 
 @asynccontextmanager
@@ -156,8 +145,7 @@ async def claimed_attempt(harness: Harness, run: Run, key: str):
     """Yield the context of a new, claimed attempt of an action, at its base."""
     attempt = await harness.queue(run, key)
     task = read_assignment(harness.store, attempt.id)
-    with harness.store.transaction():
-        harness.store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="", log_file="")
+    harness.claim(attempt)
     workspace = await open_workspace(harness.context, attempt)
     async with open_sandbox(harness.context, run, workspace.path, name=attempt.id) as walls:
         yield Worker(harness.context, task, drafter([]))._context(workspace, walls)

@@ -13,10 +13,9 @@ from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity import attempt_activity
-from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
-from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
+from support.harness import DEAD_PROCESS, act, goal, poll_until
 
 NOBODY_S = 0.05
 """For tests without an answer."""
@@ -50,13 +49,7 @@ async def worked(harness, run, *replies, model=None):
 
 
 async def carried_out(harness, attempt, model):
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        return await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    return await harness.execute(attempt, model)
 
 
 async def consent(harness, task):

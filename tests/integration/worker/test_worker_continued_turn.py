@@ -43,10 +43,6 @@ async def continued(harness, run, *replies):
     return await worked(harness, run, model=model), model.requests
 
 
-def notices(harness, run):
-    return [each.event.text for each in harness.store.events.since(run.id, 0) if hasattr(each.event, "text")]
-
-
 async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
     """BX-13, BX-3: nothing is paid twice, and no call that has ended runs again."""
     run = await begin(harness)
@@ -62,7 +58,7 @@ async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
     assert results == [("b created", False), ("made", False), ("c created", False)]
     assert isinstance(last.parts[3], Text)
     assert [await harness.show(f"{ending.head}:{name}") for name in "abc"] == ["first", "once", "after"]
-    assert "a continues where attempt 1 waited for you." in notices(harness, run)
+    assert "a continues where attempt 1 waited for you." in harness.notices(run)
     assert harness.store.waiting_turns.get(harness.attempts(run, "a")[0].id) is None
 
 
@@ -126,7 +122,7 @@ async def test_work_that_conflicts_with_what_landed_starts_over(harness):
     assert requests[0].caller.turn == 1
     assert "+first" in requests[0].messages[0].parts[0].text
     said = "a starts over after attempt 1: its work conflicts with what landed meanwhile in a."
-    assert said in notices(harness, run)
+    assert said in harness.notices(run)
 
 
 async def test_a_continued_turn_is_not_continued_again_once_it_has_gone_on(harness):
@@ -151,9 +147,7 @@ async def test_with_another_model_it_starts_over(harness):
         raw.execute("UPDATE attempt SET model = 'another' WHERE id = ?", [first.id])
     _, requests = await continued(harness, run, call_entry(1, write("a", "x\n")))
     assert requests[0].caller.turn == 1
-    assert any(
-        "starts over after attempt 1: its conversation is with another" in text for text in notices(harness, run)
-    )
+    assert any("starts over after attempt 1: its conversation is with another" in text for text in harness.notices(run))
 
 
 @pytest.mark.parametrize("text", ["plain", "\ud800 lone", "\x00\u202e"])

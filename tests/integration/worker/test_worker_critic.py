@@ -1,11 +1,9 @@
 """The loop around a change: verified before each critique, and ended when good enough or without progress."""
 
-import json
-
 import pytest
 
 from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised, scores
-from scaffold.core.events import NoticeRaised, VerificationFailed
+from scaffold.core.events import VerificationFailed
 from scaffold.git import refs
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
@@ -13,20 +11,6 @@ from support.harness import act, goal
 
 async def begin(harness, *, check="test -f a", **settings):
     return await harness.own(goal("g", act("a", check=check)), **(WITH_CRITIC | settings))
-
-
-def journal(harness):
-    return [json.loads(line) for line in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()]
-
-
-def prompts(harness, role=None):
-    """Return the prompts of the attempt's agent, or of another `role`."""
-    return [each["text"] for each in journal(harness) if each["type"] == "prompt" and each.get("role") == role]
-
-
-def notices_of(harness, run):
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [event.text for event in events if isinstance(event, NoticeRaised)]
 
 
 async def handed(harness, run, path="a"):
@@ -42,8 +26,8 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
     assert isinstance(await run_criticised(harness, run, "a", turns, critiques), CandidateReady)
     assert scores(harness, run) == [(1, 5, False), (2, 7, True)]
     assert await handed(harness, run) == "two"
-    assert "`a` says one; it should say two." in prompts(harness)[1]
-    assert "gave it 5 of 9" in prompts(harness)[1]
+    assert "`a` says one; it should say two." in harness.prompts()[1]
+    assert "gave it 5 of 9" in harness.prompts()[1]
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.iteration, attempt.verification.commit) == (2, attempt.head_sha)
 
@@ -52,7 +36,7 @@ async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
     """AL-5: what it judges, and nothing of the earlier conversation."""
     run = await begin(harness)
     await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(9)]})
-    (asked,) = prompts(harness, "critic")
+    (asked,) = harness.prompts("critic")
     assert "# The task: a (role: implementation)\nDo a." in asked
     assert "- pass: test -f a" in asked
     assert "+one" in asked
@@ -81,8 +65,8 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     said = {"a": ["echo good > a", "echo bad > a", "echo good and better > a"]}
     critiques = {1: [critique_text(3)], 3: [critique_text(3)]}
     assert isinstance(await run_criticised(harness, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
-    assert prompts(harness)[2].startswith("You asked to stop, but the work does not pass.")
-    assert "The check `grep -q good a` failed" in prompts(harness)[2]
+    assert harness.prompts()[2].startswith("You asked to stop, but the work does not pass.")
+    assert "The check `grep -q good a` failed" in harness.prompts()[2]
 
 
 @pytest.mark.slow
@@ -142,7 +126,7 @@ async def test_a_malformed_critique_is_requested_again(harness):
     answers = ["Good!", "Total: 12/9", critique_text(8)]
     assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
     assert scores(harness, run) == [(1, 8, True)]
-    asked = prompts(harness, "critic")
+    asked = harness.prompts("critic")
     assert ["does not contain the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
 
 
@@ -163,7 +147,7 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady
     )
-    (warning,) = notices_of(harness, run)
+    (warning,) = harness.notices(run)
     assert warning.startswith("a was not critiqued: ")
     assert why in warning
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
@@ -175,7 +159,7 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
     )
-    spent, critique = notices_of(harness, run)
+    spent, critique = harness.notices(run)
     assert "133% of the budget is used" in spent
     assert "a was not critiqued: " in critique
 
@@ -191,7 +175,7 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
     why = "The check `grep -q good a` failed. Expected exit code 0, but got exit code 1."
-    assert notices_of(harness, run) == [f"a is submitted as it last passed; improving it further failed: {why}"]
+    assert harness.notices(run) == [f"a is submitted as it last passed; improving it further failed: {why}"]
     assert harness.statuses(run) == {"a": "landing"}
 
 

@@ -5,15 +5,13 @@ import pytest
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.git import refs
 from scaffold.llm.cassette.model import CassetteEntry
-from scaffold.run.assignment import read_assignment
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace
-from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.watchdog import worktree_fingerprint
 from scaffold.worker.workspace import open_workspace
-from support.harness import DEAD_PROCESS, act, goal, open_context
+from support.harness import act, goal
 
 
 async def worked(harness, run, *commands):
@@ -21,13 +19,7 @@ async def worked(harness, run, *commands):
     attempt = await harness.queue(run, "a")
     calls = [call_entry(turn, ("shell", {"command": command})) for turn, command in enumerate(commands, 1)]
     model = RecordingModel(cassette_model(*calls, CassetteEntry(text="done")))
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    ending = await harness.execute(attempt, model)
     return ending, model
 
 

@@ -1,7 +1,5 @@
 """Work that waited for a human's approval: the next attempt continues with it if possible."""
 
-import json
-
 from integration.worker.builders import critique_text, run_criticised
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.run.attempt_end import AttemptEnd
@@ -27,11 +25,6 @@ async def pinned(harness, run):
     return await harness.show(f"{harness.attempts(run, 'a')[-1].head_sha}:login.sql")
 
 
-def prompts(harness):
-    lines = (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
-    return [each["text"] for each in map(json.loads, lines) if each["type"] == "prompt"]
-
-
 async def test_approved_work_continues_unchanged(harness):
     """AL-9: it is not redone, and what was approved is submitted."""
     run = await begin(harness)
@@ -39,7 +32,7 @@ async def test_approved_work_continues_unchanged(harness):
     attempt = harness.attempts(run, "a")[-1]
     assert await harness.show(f"{attempt.head_sha}:login.sql") == "sample"
     assert (attempt.result, attempt.iteration) == ("done with a", 1)
-    assert len(prompts(harness)) == 1, "the agent was asked once"
+    assert len(harness.prompts()) == 1, "the agent was asked once"
 
 
 async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
@@ -48,7 +41,7 @@ async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
     (tmp_path / "broken").touch()
     ending = await harness.work(run, "a", "cp list login.sql")
     assert ending.outcome == "contract_failed"
-    assert len(prompts(harness)) > 1
+    assert len(harness.prompts()) > 1
 
 
 async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
@@ -60,7 +53,7 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
     assert waits.outcome == "waiting"
     assert harness.store.inbox.get(waits.item).detail["base"] == await harness.tip(run)
     assert (await pinned(harness, run)).startswith("one")
-    assert len(prompts(harness)) == 2
+    assert len(harness.prompts()) == 2
 
 
 async def test_unfinished_work_is_not_taken_for_approved_work(harness):

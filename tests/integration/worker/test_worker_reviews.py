@@ -10,12 +10,10 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, status_of
 from scaffold.git import refs
 from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
-from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review import reviews
-from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal, open_context
+from support.harness import UNSANDBOXED, act, goal
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]
 
@@ -36,13 +34,7 @@ async def reviewed(harness, run, *replies):
     attempt = await harness.queue(run, "look")
     entries = [each if isinstance(each, CassetteEntry) else said(at, each) for at, each in enumerate(replies, 1)]
     model = RecordingModel(cassette_model(*entries))
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    ending = await harness.execute(attempt, model)
     return ending, model
 
 

@@ -3,15 +3,13 @@
 import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
-from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Failed, Pending, Running
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
-from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import DEAD_PROCESS, act, goal, open_context
+from support.harness import act, goal
 
 FAILED = "The check `grep -q y a` failed. Expected exit code 0, but got exit code 1."
 
@@ -20,18 +18,8 @@ async def worked(harness, run, key, *replies):
     """Run an attempt at an action; return its outcome and the first request to the model."""
     attempt = await harness.queue(run, key)
     model = RecordingModel(cassette_model(*replies))
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    ending = await harness.execute(attempt, model)
     return ending, model.requests[0]
-
-
-def notices(harness, run):
-    return [each.event.text for each in harness.store.events.since(run.id, 0) if isinstance(each.event, NoticeRaised)]
 
 
 async def test_a_role_gets_the_prompt_that_its_run_was_given(harness, tmp_path):
@@ -49,7 +37,7 @@ async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
     for key in ("a", "b"):
         _, request = await worked(harness, run, key, CassetteEntry(text="done"))
         assert "Your role: implementation." in request.system
-    assert notices(harness, run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
+    assert harness.notices(run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
 
 
 async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):

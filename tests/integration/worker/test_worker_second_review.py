@@ -1,7 +1,5 @@
 """A second reviewer of work that passed: real worktrees and checks, scripted agents."""
 
-import json
-
 import pytest
 from msgspec import structs
 
@@ -13,7 +11,6 @@ from integration.worker.builders import (
     run_reviewed,
     verdict,
 )
-from scaffold.core.events import NoticeRaised
 from scaffold.core.reviewer_record import ProbeAnswer
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.merge_queue import MergeQueue
@@ -26,19 +23,6 @@ from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.second_review.path_request import judge_path_request
 from scaffold.worker.second_review.reviewer import second_reviewer
 from support.harness import act, goal
-
-
-def journal(harness):
-    return [json.loads(line) for line in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()]
-
-
-def prompts(harness, role=None):
-    return [each["text"] for each in journal(harness) if each["type"] == "prompt" and each.get("role") == role]
-
-
-def notices(harness, run):
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [event.text for event in events if isinstance(event, NoticeRaised)]
 
 
 def verification(harness, run):
@@ -64,7 +48,7 @@ async def test_a_reviewer_sees_request_reasons_and_change_and_may_only_read(harn
     """AL-23: its tools cannot change anything."""
     run = await begin(harness)
     await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()])
-    (asked,) = prompts(harness, "reviewer")
+    (asked,) = harness.prompts("reviewer")
     assert "# The request: a (role: implementation)\nDo a." in asked
     assert "# Why you are asked\n- there is no contract" in asked.replace("There is", "there is")
     assert "+one" in asked
@@ -74,7 +58,7 @@ async def test_work_without_doubts_and_of_common_size_is_not_reviewed(harness):
     """AL-23."""
     run = await begin(harness, action=act("a", check="test -f a"))
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], [verdict("reject")]), CandidateReady)
-    assert (verification(harness, run).strength, prompts(harness, "reviewer")) == ("proven", [])
+    assert (verification(harness, run).strength, harness.prompts("reviewer")) == ("proven", [])
 
 
 @pytest.mark.parametrize(("share", "asked"), [(1, 1), (0, 0)])
@@ -83,7 +67,7 @@ async def test_a_large_change_is_reviewed_if_it_is_in_the_sample(harness, share,
     sampled = structs.replace(REVIEWED["reviewer"], share=share)
     run = await begin(harness, action=act("a", check="test -f a"), reviewer=sampled)
     assert isinstance(await run_reviewed(harness, run, "a", ["seq 201 > a"], [verdict()]), CandidateReady)
-    assert len(prompts(harness, "reviewer")) == asked
+    assert len(harness.prompts("reviewer")) == asked
     assert verification(harness, run).strength == "proven"
     assert (verification(harness, run).review is not None) == bool(asked)
 
@@ -93,7 +77,7 @@ async def test_a_rejection_goes_back_to_the_agent_with_its_citations(harness):
     run = await begin(harness)
     answers = {"\\+one": [verdict("reject", note="it should say two")], "\\+two": [verdict()]}
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a", "echo two > a"], answers), CandidateReady)
-    (_, back) = prompts(harness)
+    (_, back) = harness.prompts()
     assert "The check `second review` failed" in back
     assert "I read it.\n- a:1: it should say two" in back
     assert (verification(harness, run).strength, harness.attempts(run, "a")[0].iteration) == ("reviewed", 2)
@@ -124,7 +108,7 @@ async def test_the_same_change_gets_no_second_chance_in_another_attempt(harness)
     run = await begin(harness)
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a", ""], [verdict("reject")]), AttemptEnd)
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a", ""], [verdict()]), AttemptEnd)
-    assert len(prompts(harness, "reviewer")) == 1
+    assert len(harness.prompts("reviewer")) == 1
 
 
 @pytest.mark.slow
@@ -145,7 +129,7 @@ async def test_without_a_usable_verdict_the_work_stays_weak_and_nothing_fails(ha
     run = await begin(harness)
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], answers), CandidateReady)
     assert (verification(harness, run).strength, verification(harness, run).review) == ("weak", None)
-    (warning,) = notices(harness, run)
+    (warning,) = harness.notices(run)
     assert warning.startswith("a got no second review: ")
     assert why in warning
 
@@ -155,7 +139,7 @@ async def test_an_unusable_verdict_is_asked_for_again_with_its_error(harness):
     run = await begin(harness)
     answers = [verdict(line=7), verdict()]
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], answers), CandidateReady)
-    assert "a:7: the file has 1 line." in prompts(harness, "reviewer")[1]
+    assert "a:7: the file has 1 line." in harness.prompts("reviewer")[1]
     assert verification(harness, run).strength == "reviewed"
 
 
@@ -174,7 +158,7 @@ async def test_the_second_reviewer_reads_what_the_critic_left(harness):
     answers = {"\\+one": [verdict("reject")], "\\+two": [verdict()]}
     turns = ["echo one > a", "echo two > a"]
     assert isinstance(await run_reviewed(harness, run, "a", turns, answers, critiques=critiques), CandidateReady)
-    assert len(prompts(harness, "reviewer")) == 1
+    assert len(harness.prompts("reviewer")) == 1
 
 
 async def test_work_left_unchanged_after_its_critique_is_reviewed(harness):
@@ -219,7 +203,7 @@ async def test_a_protected_area_that_only_a_plan_declares_needs_no_human_after_a
     assert isinstance(await run_reviewed(harness, run, "a", WRITES, [verdict(file="login.sql")]), CandidateReady)
     assert harness.store.inbox.all() == ()
     assert verification(harness, run).review.review.verdict == "approve"
-    assert "only the plan, which a model wrote, allows changes of login.sql" in prompts(harness, "reviewer")[0]
+    assert "only the plan, which a model wrote, allows changes of login.sql" in harness.prompts("reviewer")[0]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +225,7 @@ async def test_without_an_approval_of_the_reviewer_the_human_is_asked(harness, a
     with harness.store.transaction():
         harness.store.inbox.decide(item.id, "approved", scope="action")
     assert isinstance(await run_reviewed(harness, run, "a", WRITES, answers), CandidateReady)
-    assert len(prompts(harness, "reviewer")) == 1 + (not answers)
+    assert len(harness.prompts("reviewer")) == 1 + (not answers)
     assert len(harness.store.inbox.all()) == 1
 
 
@@ -284,7 +268,7 @@ async def test_an_agents_request_for_further_files_is_judged_with_citations(harn
         reviewer = second_reviewer(working, model)
         found = await judge_path_request(working, reviewer, ["tests/conftest.py"], "The fixture must change.")
     assert (found and found.verdict) == word
-    (asked, *_) = prompts(harness, "reviewer")
+    (asked, *_) = harness.prompts("reviewer")
     assert "- tests/conftest.py" in asked
     assert "The fixture must change." in asked
 
@@ -323,7 +307,7 @@ async def test_approvals_of_a_reviewer_that_misses_planted_faults_lift_no_doubt(
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()]), CandidateReady)
     found = verification(harness, run)
     assert (found.strength, found.review.counts, found.review.approves) == ("weak", False, False)
-    (told,) = [each for each in notices(harness, run) if "approvals do not count" in each]
+    (told,) = [each for each in harness.notices(run) if "approvals do not count" in each]
     assert told.startswith("The second reviewer script found 1 of 4 planted faults")
     assert evidence_of(found, None, found.commit, harness.context.clock.now())[-1].kind != "review"
 

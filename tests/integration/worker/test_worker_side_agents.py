@@ -6,7 +6,6 @@ from msgspec import structs
 from fakes import cassette_model
 from integration.worker.builders import REVIEWED, claimed_attempt
 from scaffold.core.conversation import RetryWait
-from scaffold.core.events import NoticeRaised
 from scaffold.core.run_settings import ModelSettings
 from scaffold.llm.cassette.model import CassetteEntry, CassetteUsage, RequestMatcher
 from scaffold.worker.side_agent import SideAgent
@@ -33,11 +32,6 @@ def judge():
     return Away(cassette_model(CassetteEntry(when=RequestMatcher(role="reviewer"), text="fine", usage=used)))
 
 
-def notices(harness, run):
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    return [event.text for event in events if isinstance(event, NoticeRaised)]
-
-
 async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its(harness):
     """AL-31, AL-21: nobody watches its endpoint, so its attempt says once what it waits for."""
     own = structs.replace(REVIEWED["reviewer"], model=ModelSettings(name="cassette:/judge.yaml"))
@@ -46,7 +40,7 @@ async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its
         agent = SideAgent(made, judge(), "reviewer")
         for _ in range(2):
             await agent.turn("Is it right?")
-    assert notices(harness, run) == snapshot(
+    assert harness.notices(run) == snapshot(
         ["a waits for the model of its reviewer, for 30 s at least: it does not answer"]
     )
     (booking,) = harness.store.bookings.of_run(run.id)
@@ -58,4 +52,4 @@ async def test_the_models_that_the_run_watches_are_not_told_twice(harness):
     run = await harness.own(goal("g", act("a")), **REVIEWED)
     async with claimed_attempt(harness, run, "a") as made:
         await SideAgent(made, judge(), "reviewer").turn("Is it right?")
-    assert notices(harness, run) == []
+    assert harness.notices(run) == []

@@ -7,15 +7,16 @@ import pytest
 
 from builders import with_settings
 from fakes import RecordingModel, call_entry, cassette_model
-from integration.worker.test_worker_approvals import DEED, LONG_S, carried_out, decide
+from integration.worker.test_worker_approvals import DEED, LONG_S, decide
 from scaffold.core.conversation import ToolResult
 from scaffold.core.states import Paused
 from scaffold.host.identity import own_identity
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.notices import warn
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import act, goal, poll_until
+from support.harness import act, goal, poll_until, scripted_model
 
 ASK = ("ask_human", {"question": "Which word?"})
 DONE = CassetteEntry(text="done")
@@ -26,10 +27,42 @@ async def begin(harness, *, wait_s=LONG_S, agents=1, **settings):
     return await harness.own(plan, sandbox="off", inbox_wait_s=wait_s, agents=agents, **settings)
 
 
+class Looks:
+    """Counts how often a worker has looked for a decision, and for a slot that it did not get."""
+
+    def __init__(self, before=lambda: None):
+        """`before` is called before each look for a decision."""
+        self.decisions, self.without_slot, self._before = 0, 0, before
+
+    def watch(self, store):
+        in_force, has_slot = store.inbox.in_force, store.attempts.has_slot
+
+        def look_for_decision(*args):
+            self._before()
+            self.decisions += 1
+            return in_force(*args)
+
+        def look_for_slot(*args, **given):
+            found = has_slot(*args, **given)
+            self.without_slot += not found
+            return found
+
+        store.inbox.in_force, store.attempts.has_slot = look_for_decision, look_for_slot
+
+    async def two_more(self, harness, run, kind):
+        """Return once the worker has looked twice more; each change of the store makes it look."""
+        wanted = getattr(self, kind) + 2
+        while getattr(self, kind) < wanted:
+            seen = getattr(self, kind)
+            warn(harness.context, run.id, f"look {kind} {seen}")
+            await poll_until(lambda seen=seen: getattr(self, kind) > seen)
+
+
 @asynccontextmanager
-async def waiting_worker(harness, run, key="a"):
+async def waiting_worker(harness, run, key="a", looks=None):
     """Let a worker ask and wait; yield its task, which has ended at the end."""
-    working = asyncio.create_task(harness.work(run, key, DEED))
+    attempt, watch = await harness.queue(run, key), (looks or Looks()).watch
+    working = asyncio.create_task(harness.execute(attempt, scripted_model({key: [DEED]}), watch=watch))
     await poll_until(lambda: waits_for(harness, run, key))
     try:
         yield working
@@ -60,11 +93,13 @@ def open_ids(harness):
 async def test_other_work_starts_meanwhile_and_the_answer_waits_for_its_slot(harness):
     """BX-13, SC-15, BX-11: it has no money set aside meanwhile; nothing new starts in its place."""
     run = await begin(harness, budget_usd=1.0)
-    async with waiting_worker(harness, run) as working:
+    looks = Looks()
+    async with waiting_worker(harness, run, looks=looks) as working:
         assert (free(harness, run), harness.store.reservations.held(run.id).usd) == (1, 0)
         other = await harness.queue(run, "b")
         decide(harness, open_ids(harness)[0], "approved")
-        assert not (await asyncio.wait([working], timeout=0.5))[0]
+        await looks.two_more(harness, run, "without_slot")
+        assert not working.done()
         end_attempt(harness.store, run, other.id, AttemptEnd("lost", "gone"))
         assert free(harness, run) == 0
     assert isinstance(working.result(), CandidateReady)
@@ -82,11 +117,12 @@ async def test_with_one_agent_that_waits_nothing_is_blocked(harness):
 @pytest.mark.slow
 async def test_more_agents_than_before_let_it_go_on(harness):
     """SC-15: what counts is how many agents the run has now."""
-    run = await begin(harness)
-    async with waiting_worker(harness, run) as working:
+    run, looks = await begin(harness), Looks()
+    async with waiting_worker(harness, run, looks=looks) as working:
         await harness.queue(run, "b")
         decide(harness, open_ids(harness)[0], "approved")
-        assert not (await asyncio.wait([working], timeout=0.5))[0]
+        await looks.two_more(harness, run, "without_slot")
+        assert not working.done()
         with harness.store.transaction():
             harness.store.runs.configure(run.id, with_settings(run.settings, agents=2))
     assert isinstance(working.result(), CandidateReady)
@@ -110,10 +146,13 @@ async def test_what_its_goal_does_not_want_now_is_not_waited_for_at_a_terminal(h
     """BX-13, SC-17: a pause lets running work end, and one that waits for a human does not run."""
     run = await begin(harness, wait_s=0.05)
     (the_goal,) = harness.store.goals.of_run(run.id)
-    working = asyncio.create_task(harness.work(run, "a", DEED))
-    await poll_until(lambda: waits_for(harness, run, "a"))
-    sit_at(harness, *open_ids(harness))
-    assert not (await asyncio.wait([working], timeout=1.5))[0]
+    # It asks at its first look; its time is over when it looks again, and by then the question is at a terminal.
+    looks = Looks(before=lambda: looks.decisions == 1 and sit_at(harness, *open_ids(harness)))
+    attempt, model = await harness.queue(run, "a"), scripted_model({"a": [DEED]})
+    working = asyncio.create_task(harness.execute(attempt, model, watch=looks.watch))
+    await poll_until(lambda: looks.decisions > 1)
+    await looks.two_more(harness, run, "decisions")
+    assert not working.done()
     with harness.store.transaction():
         if what == "paused":
             harness.store.goals.move(the_goal.id, Paused("a break"))
@@ -131,12 +170,13 @@ async def test_calls_that_wait_at_the_same_time_go_on_together(harness, second_i
     run = await begin(harness, wait_s=LONG_S, approvals={"file_read": "ask"})
     reads = call_entry(1, *(("read_file", {"path": name}) for name in ("one", "two")))
     model = RecordingModel(cassette_model(reads, call_entry(2, ("write_file", {"path": "a", "content": "x\n"})), DONE))
-    attempt = await harness.queue(run, "a")
-    working = asyncio.create_task(carried_out(harness, attempt, model))
+    attempt, looks = await harness.queue(run, "a"), Looks()
+    working = asyncio.create_task(harness.execute(attempt, model, watch=looks.watch))
     await poll_until(lambda: len(open_ids(harness)) == 2)
     first, second = open_ids(harness)
     decide(harness, first, "rejected")
-    assert not (await asyncio.wait([working], timeout=1.5))[0]
+    await looks.two_more(harness, run, "decisions")
+    assert not working.done()
     assert free(harness, run) == 1
     assert harness.store.waiting_turns.get(attempt.id).results == ()
     if second_is_answered:

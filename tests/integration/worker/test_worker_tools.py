@@ -5,10 +5,8 @@ from pathlib import Path
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.llm.cassette.model import CassetteEntry
-from scaffold.run.assignment import read_assignment
-from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import DEAD_PROCESS, act, goal, open_context
+from support.harness import act, goal
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}
 
@@ -17,14 +15,8 @@ async def worked(harness, *replies, **settings):
     """Run one attempt of a model with these replies; return its outcome, and the requests to the model."""
     run = await harness.own(goal("g", act("a", check="grep -q two a")), **settings)
     attempt = await harness.queue(run, "a")
-    context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-    try:
-        model = RecordingModel(cassette_model(*replies))
-        ending = await Worker(context, read_assignment(context.store, attempt.id), model).execute(
-            DEAD_PROCESS, log_file="none"
-        )
-    finally:
-        context.store.close()
+    model = RecordingModel(cassette_model(*replies))
+    ending = await harness.execute(attempt, model)
     return ending, model.requests
 
 

@@ -38,11 +38,6 @@ def hold(harness, run, *gates, variables=None):
         harness.store.baselines.hold(run.id, Baseline(environment=environment, runs=runs), "tree")
 
 
-def prompts(harness):
-    lines = (harness.repo / ".scaffold/logs/g/a.jsonl").read_text().splitlines()
-    return [each["text"] for each in map(json.loads, lines) if each["type"] == "prompt" and "role" not in each]
-
-
 def phases(harness, run):
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     return [event.phase for event in events if isinstance(event, ContractSealed)]
@@ -62,7 +57,7 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     run = await begin(harness)
     hold(harness, run, LINT)
     assert isinstance(await run_criticised(harness, run, "a", ["echo bad > a", "echo good > a"], {}), CandidateReady)
-    assert "The linter (`! grep -rn bad .`): 1 new finding:\n- a:1: bad\n    bad\n" in prompts(harness)[1]
+    assert "The linter (`! grep -rn bad .`): 1 new finding:\n- a:1: bad\n    bad\n" in harness.prompts()[1]
     (attempt,) = harness.attempts(run, "a")
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
 
@@ -127,7 +122,7 @@ async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harnes
     assert isinstance(
         await run_criticised(harness, run, "a", ["echo one > a", "echo one two > a"], {}, drafts=drafts), CandidateReady
     )
-    first, second = prompts(harness)
+    first, second = harness.prompts()
     assert "- `grep -q one a` ends with exit code 0" in first
     assert "two" not in first
     assert "The check `grep -q two a` failed" in second
@@ -182,7 +177,7 @@ async def test_a_protected_file_that_a_script_wrote_ends_the_attempt_and_the_act
     ending = await harness.work(run, "a", f"echo one > a; sh {script}", "rm -r -- .npm*")
     assert (ending.outcome, ending.permanent) == ("contract_failed", True)
     assert ending.error.startswith(".npmrc is protected as `.npmrc`\n")
-    assert len(prompts(harness)) == 1
+    assert len(harness.prompts()) == 1
     assert harness.action(run, "a").state == Failed(ending.error)
 
 
