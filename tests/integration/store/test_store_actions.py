@@ -1,6 +1,7 @@
 """Actions: stored whole, moved by their transition table, ready exactly when nothing blocks them."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from builders import a_goal, a_run, an_action, events_of, store_run
@@ -27,11 +28,20 @@ from scaffold.store.database import Store
 from scaffold.store.run.actions import READY, OpenCompound
 from scaffold.store.run.attempts import SLOT_DEMANDS
 from scaffold.store.run.baselines import LANDED_SETTLING_TESTS
+from scaffold.store.run.events import HAS_NOTICE
 from scaffold.store.run.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.goals import COUNT_UNFINISHED
 from scaffold.store.run.intents import OPEN_OF_RUN as OPEN_INTENTS
 
-GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030"}
+GIVEN = {
+    "goal_id": "run-1/shop",
+    "run_id": "run-1",
+    "free": 3,
+    "ask_after": 6,
+    "now": "2030",
+    "limit": 3,
+    "body": "{}",
+}
 SHOP = "run-1/shop"
 
 
@@ -143,38 +153,36 @@ def test_ready_actions_come_in_plan_order_up_to_the_limit(store: Store) -> None:
     assert _ready(store, 0) == []
 
 
-def test_finding_ready_actions_uses_only_their_index(file_store: Store) -> None:
-    plan = file_store._connection.rows(f"EXPLAIN QUERY PLAN {READY}", goal_id=SHOP, limit=3)
-    assert [row["detail"] for row in plan] == ["SEARCH action USING INDEX action_ready (goal_id=?)"]
+LOOKUPS = [
+    (READY, "SEARCH action USING INDEX action_ready (goal_id=?)"),
+    (UNCHECKED_STALE_OF_GOAL, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
+    (UNCHECKED_STALE_OF_RUN, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
+    (SLOT_DEMANDS, "SEARCH action USING INDEX action_ready (goal_id=?)"),
+    # Of the effects, only those of what is stale.
+    (UNCHECKED_STALE_OF_RUN, "SEARCH effect USING COVERING INDEX effect_by_assertion (goal_id=? AND assertion=?)"),
+    (COUNT_UNFINISHED, "SEARCH goal USING COVERING INDEX goal_by_status (run_id=? AND status=?)"),
+    (OPEN_INTENTS, "SEARCH intent USING INDEX intent_open (run_id=?)"),
+    (HAS_NOTICE, "SEARCH event USING INDEX event_notice (run_id=?)"),
+    (LANDED_SETTLING_TESTS, "SEARCH attempt USING INDEX attempt_settling_tests (run_id=?)"),
+    (
+        HOLDING_BY_CHECKSUM.format(checksums="1, 2"),
+        "SEARCH fact USING INDEX sqlite_autoindex_fact_1 (goal_id=? AND assertion=?)",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("statement", "index"),
-    [
-        (UNCHECKED_STALE_OF_GOAL, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
-        (UNCHECKED_STALE_OF_RUN, "SEARCH fact USING INDEX fact_stale (goal_id=?)"),
-        (SLOT_DEMANDS, "SEARCH action USING INDEX action_ready (goal_id=?)"),
-        # Of the effects, only those of what is stale.
-        (UNCHECKED_STALE_OF_RUN, "SEARCH effect USING COVERING INDEX effect_by_assertion (goal_id=? AND assertion=?)"),
-        (COUNT_UNFINISHED, "SEARCH goal USING COVERING INDEX goal_by_status (run_id=? AND status=?)"),
-        (OPEN_INTENTS, "SEARCH intent USING INDEX intent_open (run_id=?)"),
-        (LANDED_SETTLING_TESTS, "SEARCH attempt USING INDEX attempt_settling_tests (run_id=?)"),
-        (
-            HOLDING_BY_CHECKSUM.format(checksums="1, 2"),
-            "SEARCH fact USING INDEX sqlite_autoindex_fact_1 (goal_id=? AND assertion=?)",
-        ),
-    ],
-)
-def test_what_each_decision_and_landing_asks_costs_the_same_in_plans_of_any_size(
-    file_store: Store, statement: str, index: str
-) -> None:
+def test_what_each_decision_and_landing_asks_costs_the_same_in_plans_of_any_size(file_store: Store) -> None:
     """BX-23: each of them once read all facts, pending actions, effects, attempts or landings of a goal or a run."""
     driver = file_store._connection.driver
-    details = [row["detail"] for row in driver.rows(f"EXPLAIN QUERY PLAN {statement}", GIVEN)]
-    assert index in details
+    details = {
+        statement: [row["detail"] for row in driver.rows(f"EXPLAIN QUERY PLAN {statement}", GIVEN)]
+        for statement, _ in LOOKUPS
+    }
+    assert [(statement, details[statement]) for statement, index in LOOKUPS if index not in details[statement]] == []
     # These are as long as what is free, and as what is stale, with the compounds above.
     small = {"SCAN first_ready", "SCAN provider"}
-    assert not [each for each in details if "TEMP" in each or ("SCAN" in each and each not in small)]
+    every = [each for plan in details.values() for each in plan]
+    assert not [each for each in every if "TEMP" in each or ("SCAN" in each and each not in small)]
 
 
 def test_children_wait_until_their_parent_runs(store: Store) -> None:
@@ -192,29 +200,33 @@ def test_children_wait_until_their_parent_runs(store: Store) -> None:
     assert [child.unmet for child in store.actions.children(part.id)] == [1, 1]
 
 
-@pytest.mark.parametrize(("kind", "moves"), [("primitive", PRIMITIVE_TRANSITIONS), ("compound", COMPOUND_TRANSITIONS)])
-@pytest.mark.parametrize("to", PRIMITIVE_TRANSITIONS)
-def test_an_action_moves_by_its_table_and_records_an_event(store, clock: FakeClock, kind, moves, to) -> None:
-    """SC-4: the statuses and transitions of each kind; one action waits in each status."""
-    target = parse_action_state(to, "a reason")
-    actions = {
-        was: an_action(f"x-{was}", kind=kind, state=parse_action_state(was, "before")) for was in PRIMITIVE_TRANSITIONS
+def test_an_action_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock) -> None:
+    """SC-4: the statuses and transitions of each kind."""
+    tables = {"primitive": PRIMITIVE_TRANSITIONS, "compound": COMPOUND_TRANSITIONS}
+    moves = [(kind, was, to) for kind in tables for was in PRIMITIVE_TRANSITIONS for to in PRIMITIVE_TRANSITIONS]
+    before = {
+        (kind, was, to): an_action(
+            f"{kind}-{was}-{to}", kind=kind, state=parse_action_state(was, "before"), result="old words"
+        )
+        for kind, was, to in moves
     }
-    actions = {was: replace(each, result="old words") for was, each in actions.items()}
-    store_run(store, *actions.values())
-    messages = []
-    for was, action in actions.items():
-        if was in moves.get(to, ()):
+    store_run(store, *before.values())
+    refused = set()
+    for move, action in before.items():
+        try:
             with store.transaction():
-                store.actions.move(action.id, target)
-            assert store.actions.get(action.id) == replace(action, state=target, updated_at=clock.now())
-            messages.append(ActionStatusChanged(action.key, to, reason_of(target)))
-        else:
-            wrong = f"action '{action.key}' cannot go from {was} to {to}"
-            with pytest.raises(IllegalTransition, match=wrong), store.transaction():
-                store.actions.move(action.id, target)
-            assert store.actions.get(action.id) == action
-    assert events_of(store) == messages
+                store.actions.move(action.id, parse_action_state(move[2], "a reason"))
+        except IllegalTransition:
+            refused.add(move)
+    assert refused == {(kind, was, to) for kind, was, to in moves if was not in tables[kind].get(to, ())}
+    moved = {each: parse_action_state(each[2], "a reason") for each in moves if each not in refused}
+    assert {move: store.actions.get(action.id) for move, action in before.items()} == {
+        move: replace(action, state=moved[move], updated_at=clock.now()) if move in moved else action
+        for move, action in before.items()
+    }
+    assert events_of(store) == [
+        ActionStatusChanged(before[move].key, move[2], reason_of(state)) for move, state in moved.items()
+    ]
 
 
 def test_a_result_stays_until_another_one_replaces_it(store: Store) -> None:
@@ -258,33 +270,26 @@ def test_an_open_compound_reports_the_progress_of_its_children(store: Store) -> 
     _move(store, "part/2", Skipped("not needed"))
     _show(store, "whole")
     assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 2, 0, ("tested",)),)
+    childless = an_action("childless", kind="compound", state=Running(), position=1)
+    with store.transaction():
+        store.actions.add([childless])
+    assert store.actions.open_compounds(SHOP)[1:] == (OpenCompound(childless, 0, 0, ()),)
 
 
-@pytest.mark.parametrize(
-    ("state", "open_children"),
-    [
-        (Pending(), 1),
-        (Running(), 1),
-        (Verifying(), 1),
-        (Landing(), 1),
-        (Completed(), 0),
-        (Failed("no"), 0),
-        (Blocked("no"), 0),
-        (Skipped("no"), 0),
-        (Cancelled(), 0),
-    ],
-)
-def test_a_child_is_open_as_long_as_it_can_still_run(store: Store, state, open_children: int) -> None:
-    part, first, _ = _family(state=Running())
-    store_run(store, part, replace(first, state=state))
-    (compound,) = store.actions.open_compounds(SHOP)
-    assert (compound.children, compound.open_children) == (1, open_children)
-
-
-def test_a_compound_without_children_is_open_with_none(store: Store) -> None:
-    part = an_action("part", kind="compound", state=Running())
-    store_run(store, part)
-    assert store.actions.open_compounds(SHOP) == (OpenCompound(part, 0, 0, ()),)
+def test_a_child_is_open_as_long_as_it_can_still_run(store: Store) -> None:
+    open_children = {
+        **dict.fromkeys((Pending(), Running(), Verifying(), Landing()), 1),
+        **dict.fromkeys((Completed(), Failed("no"), Blocked("no"), Skipped("no"), Cancelled()), 0),
+    }
+    parts = [an_action(f"part{n}", kind="compound", position=n, state=Running()) for n in range(len(open_children))]
+    children = [
+        an_action(f"{part.key}/1", parent_id=part.id, state=state)
+        for part, state in zip(parts, open_children, strict=True)
+    ]
+    store_run(store, *parts, *children)
+    found = store.actions.open_compounds(SHOP)
+    assert {child.state: each.open_children for child, each in zip(children, found, strict=True)} == open_children
+    assert {each.children for each in found} == {1}
 
 
 def test_the_providers_of_an_assertion_can_be_found(store: Store) -> None:
@@ -327,8 +332,9 @@ def test_blocked_actions_keep_their_reasons_until_they_are_unblocked(store: Stor
 
 def test_only_pending_actions_can_be_blocked(store: Store) -> None:
     store_run(store, an_action("a", state=Running()))
-    with pytest.raises(IllegalTransition, match="from running to blocked"), store.transaction():
+    with pytest.raises(IllegalTransition), store.transaction():
         store.actions.block({"run-1/a": "why"})
+    assert store.actions.get("run-1/a").state == Running()
 
 
 def test_a_key_is_unique_in_a_run(store: Store) -> None:
@@ -340,17 +346,6 @@ def test_a_key_is_unique_in_a_run(store: Store) -> None:
         store.goals.add(goal := a_goal(run_id="run-2"))
         store.actions.add([an_action("a", goal=goal)])
     assert store.actions.by_key("run-2", "a").run_id == "run-2"
-
-
-def test_a_missing_action_is_an_error(store: Store) -> None:
-    changes = [
-        lambda: store.actions.move("nobody", Running()),
-        lambda: store.actions.failures("nobody"),
-        lambda: store.actions.reset_failures("nobody"),
-    ]
-    for change in changes:
-        with pytest.raises(StoreError, match="no action 'nobody'"), store.transaction():
-            change()
 
 
 def test_actions_move_along_a_path_together_and_record_every_step(store: Store) -> None:
@@ -367,9 +362,10 @@ def test_actions_move_along_a_path_together_and_record_every_step(store: Store) 
 def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
     first, second = an_action("a"), an_action("b", position=1, state=Failed("broken"))
     store_run(store, first, second)
-    with pytest.raises(IllegalTransition, match="'b' cannot go from failed to running"), store.transaction():
+    with pytest.raises(IllegalTransition) as caught, store.transaction():
         store.actions.move_each((first, second), Running(), Verifying())
-    with pytest.raises(IllegalTransition, match="'a' cannot go from running to completed"), store.transaction():
+    assert caught.value.what == snapshot("action 'b' cannot go from failed to running")
+    with pytest.raises(IllegalTransition, match="'a'"), store.transaction():
         store.actions.move_each((first,), Running(), Completed())
     assert store.actions.of_goal(SHOP) == (first, second)
 
@@ -378,7 +374,7 @@ def test_actions_move_together_only_if_none_has_changed_meanwhile(store: Store) 
     first, second = an_action("a"), an_action("b", position=1)
     store_run(store, first, second)
     _move(store, "b", Running())
-    with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
+    with pytest.raises(StaleFence), store.transaction():
         store.actions.move_each((first, second), Running())
     assert store.actions.get(first.id) == first
     with store.transaction():

@@ -126,16 +126,18 @@ async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: Fak
     await _spend(budget, 0.99)
     await _spend(budget, 5.0)
     for attempt in (A, B):
-        with pytest.raises(BudgetExceeded, match=r"\$1\.00 is used up \(\$5\.99 spent\)") as caught:
+        with pytest.raises(BudgetExceeded) as caught:
             await a_budget(run, clock, attempt).reserve(cost(0.0))
-        assert "--budget-usd MORE" in caught.value.fix
+        assert (caught.value.what, caught.value.fix) == snapshot(
+            ("the budget of $1.00 is used up ($5.99 spent)", "Continue with `scaffold resume --budget-usd MORE`.")
+        )
     assert run.reservations.held("run-1").usd == 0
 
 
 async def test_a_sessions_request_above_its_whole_limit_is_refused(user: UserStore, clock: FakeClock) -> None:
     """BX-11: the first one, too; nothing is reserved for it."""
     budget = session_budget(user, "session-1", limit_usd=1.0, clock=clock, owner=ME)
-    with pytest.raises(BudgetExceeded, match=r"one request would cost about \$1\.01, more than the session's budget"):
+    with pytest.raises(BudgetExceeded, match=r"\$1\.01"):
         await budget.reserve(cost(1.01))
     assert user.reservations.of_account("session-1") == ()
     await _spend(budget, 1.0)
@@ -266,10 +268,10 @@ async def test_reservations_of_the_dead_count_as_spent_once(run: Store, second: 
     assert run.reservations.held("run-1").usd == 0.25
     assert run.attempts.get(A.id).usage == Usage(input_tokens=20, cost_usd=None, requests=2)
     notices = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
-    assert len(notices) == 2
-    assert f"process {OWNER.pid} died during a request" in notices[0]
-    assert "$0.25 and 10 tokens, counts as spent" in notices[0]
-    assert "an unknown cost" in notices[1]
+    assert [("$0.25" in text, "10 tokens" in text, str(OWNER.pid) in text) for text in notices] == [
+        (True, True, True),
+        (False, True, True),
+    ]
 
 
 async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: FakeClock) -> None:
@@ -315,7 +317,7 @@ async def test_a_process_declared_dead_by_mistake_gets_an_error(run: Store, cloc
     with run.transaction():
         run.reservations.free(run.reservations.of_account("run-1")[1].id)
     await pass_time(clock, 0.1)
-    with pytest.raises(StoreError, match="considered this process dead"):
+    with pytest.raises(StoreError):
         await waiting
 
 
@@ -359,11 +361,13 @@ async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: Use
     theirs.settle(waiting.result(), cost(0.5))
     theirs.settle(waiting.result(), cost(0.5))
     assert user.accounts.totals("session-1").spent.usd == 1.25
-    with pytest.raises(BudgetExceeded, match=r"session's budget of \$1\.00 is used up \(\$1\.25 spent\)") as caught:
+    with pytest.raises(BudgetExceeded) as caught:
         await mine.reserve(cost(0.1))
-    assert "--max-budget-usd MORE" in caught.value.fix
+    assert (caught.value.what, caught.value.fix) == snapshot(
+        ("the session's budget of $1.00 is used up ($1.25 spent)", "Continue with `ralph -c --max-budget-usd MORE`.")
+    )
     tiny = session_budget(user, "session-1", limit_usd=0.0015, clock=clock, owner=ME)
-    with pytest.raises(BudgetExceeded, match=r"\$0\.0015 is used up"):
+    with pytest.raises(BudgetExceeded, match=r"\$0\.0015"):
         await tiny.reserve(cost(0.1))
     other = session_budget(user, "session-2", limit_usd=1.0, clock=clock, owner=ME)
     await other.reserve(cost(0.1))
@@ -398,9 +402,11 @@ async def test_tokens_are_limited_like_money_without_what_a_cache_had(run: Store
     assert not waiting.done(), "money is left, but no tokens"
     budget.settle(reservation, used(200))
     await pass_time(clock, 0.1)
-    with pytest.raises(BudgetExceeded, match=r"the budget of 1,000 tokens is used up \(1,100 used\)") as caught:
+    with pytest.raises(BudgetExceeded) as caught:
         await waiting
-    assert "--budget-tokens MORE" in caught.value.fix
+    assert (caught.value.what, caught.value.fix) == snapshot(
+        ("the budget of 1,000 tokens is used up (1,100 used)", "Continue with `scaffold resume --budget-tokens MORE`.")
+    )
     more = a_budget(run, clock, limit=1.0, tokens=2_000)
     await more.reserve(used(1))
 
@@ -418,7 +424,7 @@ async def test_what_waited_unsent_is_not_booked_when_its_process_dies(run: Store
     assert (totals.spent, totals.estimated_tokens) == (Amount(0.5, 60), 60)
     assert run.attempts.get(A.id).usage.requests == 1
     notices = [event.text for event in events_of(run) if isinstance(event, NoticeRaised)]
-    assert ["its reservation, $0.50 and 60 tokens, counts as spent" in text for text in notices] == [True]
+    assert [("$0.50" in text, "60 tokens" in text) for text in notices] == [(True, True)]
 
 
 async def test_the_user_is_warned_once_at_80_percent_of_each_limit(run: Store, second: Store, clock: FakeClock) -> None:

@@ -1,12 +1,14 @@
 """Goals: stored in order, moved by their transition table, reached only by facts."""
 
+from itertools import product
+
 import pytest
 from msgspec.structs import replace
 
 from builders import OWNER, RIVAL, THEN, a_goal, a_run, events_of, some_evidence, store_run
-from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
+from scaffold.core.errors import IllegalTransition, StaleFence
 from scaffold.core.events import GoalStatusChanged
-from scaffold.core.states import GOAL_TRANSITIONS, Active, Planning, parse_goal_state, reason_of
+from scaffold.core.states import GOAL_TRANSITIONS, Planning, parse_goal_state, reason_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 
@@ -39,28 +41,32 @@ def test_goals_come_in_the_order_they_were_added(store: Store) -> None:
     assert store.goals.by_name("run-2", "nobody") is None
 
 
-@pytest.mark.parametrize("to", GOAL_TRANSITIONS)
-def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock, to: str) -> None:
-    """SC-9: one goal waits in each status."""
-    target = parse_goal_state(to, "a reason")
-    goals = {was: a_goal(f"shop-{was}", state=parse_goal_state(was, "before")) for was in GOAL_TRANSITIONS}
+def test_a_goal_moves_by_its_table_and_records_an_event(store: Store, clock: FakeClock) -> None:
+    """SC-9."""
+    before = {
+        (was, to): a_goal(f"{was}-{to}", state=parse_goal_state(was, "before"))
+        for was, to in product(GOAL_TRANSITIONS, GOAL_TRANSITIONS)
+    }
     store_run(store)
     with store.transaction():
-        for goal in goals.values():
+        for goal in before.values():
             store.goals.add(goal)
-    messages = []
-    for was, goal in goals.items():
-        if was in GOAL_TRANSITIONS[to]:
+    refused = set()
+    for (was, to), goal in before.items():
+        try:
             with store.transaction():
-                store.goals.move(goal.id, target)
-            assert store.goals.get(goal.id) == replace(goal, state=target, updated_at=clock.now())
-            messages.append(GoalStatusChanged(goal.name, to, reason_of(target)))
-        else:
-            wrong = f"goal '{goal.name}' cannot go from {was} to {to}"
-            with pytest.raises(IllegalTransition, match=wrong), store.transaction():
-                store.goals.move(goal.id, target)
-            assert store.goals.get(goal.id) == goal
-    assert events_of(store) == messages
+                store.goals.move(goal.id, parse_goal_state(to, "a reason"))
+        except IllegalTransition:
+            refused.add((was, to))
+    assert refused == {(was, to) for was, to in before if was not in GOAL_TRANSITIONS[to]}
+    moved = {move: parse_goal_state(move[1], "a reason") for move in before if move not in refused}
+    assert {move: store.goals.get(goal.id) for move, goal in before.items()} == {
+        move: replace(goal, state=moved[move], updated_at=clock.now()) if move in moved else goal
+        for move, goal in before.items()
+    }
+    assert events_of(store) == [
+        GoalStatusChanged(before[move].name, move[1], reason_of(state)) for move, state in moved.items()
+    ]
 
 
 def test_missing_assertions_of_a_goal_come_in_its_own_order(store: Store) -> None:
@@ -83,13 +89,6 @@ def test_facts_of_another_goal_do_not_count(store: Store) -> None:
     assert store.goals.unmet("run-1/shop") == ("done",)
 
 
-def test_a_missing_goal_is_an_error(store: Store) -> None:
-    with pytest.raises(StoreError, match="no goal 'nobody'"):
-        store.goals.unmet("nobody")
-    with pytest.raises(StoreError, match="no goal 'nobody'"), store.transaction():
-        store.goals.move("nobody", Active())
-
-
 def test_a_summary_is_replaced_only_by_a_writer_that_knows_the_last_one(store: Store, clock: FakeClock) -> None:
     """SC-9: the rolling summary; of two concurrent writers, the second is refused."""
     goal = a_goal(summary="half way")
@@ -98,7 +97,7 @@ def test_a_summary_is_replaced_only_by_a_writer_that_knows_the_last_one(store: S
     with store.transaction():
         store.goals.set_summary(goal.id, "nearly there", was="half way")
     assert store.goals.get(goal.id) == replace(goal, summary="nearly there", updated_at=clock.now())
-    with pytest.raises(StaleFence, match="changed in the meantime"), store.transaction():
+    with pytest.raises(StaleFence), store.transaction():
         store.goals.set_summary(goal.id, "still half way", was="half way")
     assert store.goals.get(goal.id).summary == "nearly there"
 
@@ -121,12 +120,3 @@ def test_a_supervisor_takes_over_a_goal_only_from_the_expected_one(store: Store,
         store.goals.supervise("run-1/shop", None, was=RIVAL)
     goal = store.goals.get("run-1/shop")
     assert (goal.supervisor, goal.supervisor_started_at) == (None, None)
-
-
-def test_a_missing_goal_cannot_be_summarised_or_supervised(store: Store) -> None:
-    for change in (
-        lambda: store.goals.set_summary("nobody", "", was=""),
-        lambda: store.goals.supervise("nobody", OWNER, was=None),
-    ):
-        with pytest.raises(StoreError, match="no goal 'nobody'"), store.transaction():
-            change()

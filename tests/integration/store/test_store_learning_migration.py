@@ -1,6 +1,5 @@
 """Learnings of a database from before they were chunks: all of them are kept, with their ids, uses and scores."""
 
-import shutil
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import HEAD, an_action, an_attempt, store_run
+from integration.store.builders import older
 from scaffold.core.knowledge import LEARNINGS, MEMORIES, Chunk
 from scaffold.core.learning import Learning, Triple
 from scaffold.host.clock import FakeClock
@@ -60,14 +60,6 @@ OF_USER = (
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
 def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
     return path if request.param == "sqlite" else new_location(request.getfixturevalue("postgres_url"))
-
-
-def older(source: Path, folder: Path, last: int) -> Path:
-    """Return a folder with the migrations up to a number."""
-    folder.mkdir()
-    for each in sorted(source.glob("*.sql"))[:last]:
-        shutil.copy(each, folder)
-    return folder
 
 
 def write_former(store: Store | UserStore, learnings: tuple[Learning, ...]) -> None:

@@ -1,7 +1,6 @@
 """Learnings in both databases: found by their words, with the evidence of the attempts that had them."""
 
 import msgspec
-import pytest
 
 from builders import HEAD, an_action, an_attempt, store_run
 from scaffold.core.branch_move import BranchMove
@@ -92,33 +91,29 @@ def test_the_users_database_has_learnings_of_its_own(user: UserStore, clock: Fak
     assert user.learnings.same(a_learning().triple) is None
 
 
-@pytest.mark.parametrize(
-    ("outcome", "kind", "helped"),
-    [
-        ("landed", "change", True),
-        ("recorded", "review", True),
-        ("contract_failed", "change", False),
-        ("timeout", "change", False),
-        ("conflict", "change", None),
-        ("lost", "change", None),
-        ("budget", "change", None),
-        (None, "change", None),
-    ],
-)
-def test_what_a_learning_did_is_computed_from_the_end_of_the_attempt(
-    file_store: Store, outcome: str | None, kind: str, helped: bool | None
-) -> None:
+def test_what_a_learning_did_is_computed_from_the_end_of_the_attempt(file_store: Store) -> None:
     """BX-16: a crash, the budget or a conflict says nothing about it."""
-    action = an_action("x")
-    store_run(file_store, action)
-    with file_store.transaction():
-        file_store.attempts.open(an_attempt(action, kind=kind))
-        file_store.learning_uses.add("run-1/x#1", "start", given=["a"], withheld=["b"])
-        if outcome is not None:
-            file_store.attempts.end("run-1/x#1", outcome=outcome)
-    uses = file_store.learning_uses.of_learnings(["a", "b", "c"])
-    assert [(each.learning, each.given, each.helped) for each in uses] == [("a", True, helped), ("b", False, helped)]
-    assert file_store.learning_uses.of_attempt("run-1/x#1") == {"a", "b"}
+    helped = {
+        ("landed", "change"): True,
+        ("recorded", "review"): True,
+        **{(outcome, "change"): False for outcome in ("contract_failed", "timeout")},
+        **{(outcome, "change"): None for outcome in ("conflict", "lost", "budget", None)},
+    }
+    actions = [an_action(f"x{number}") for number in range(len(helped))]
+    store_run(file_store, *actions)
+    found = {}
+    for action, (outcome, kind) in zip(actions, helped, strict=True):
+        attempt, given, withheld = f"{action.id}#1", f"given {action.key}", f"withheld {action.key}"
+        with file_store.transaction():
+            file_store.attempts.open(an_attempt(action, kind=kind))
+            file_store.learning_uses.add(attempt, "start", given=[given], withheld=[withheld])
+            if outcome is not None:
+                file_store.attempts.end(attempt, outcome=outcome)
+        uses = file_store.learning_uses.of_learnings([given, withheld, "c"])
+        assert [(each.learning, each.given) for each in uses] == [(given, True), (withheld, False)]
+        (found[outcome, kind],) = {each.helped for each in uses}
+        assert file_store.learning_uses.of_attempt(attempt) == {given, withheld}
+    assert found == helped
 
 
 def test_work_that_was_undone_did_not_help(store: Store, clock: FakeClock) -> None:

@@ -1,5 +1,6 @@
 """Migrations: a backup first, none under an active run, and the use of one database by different versions."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from builders import OWNER, a_run, an_action, an_attempt, store_run, unprivileged
+from integration.store.builders import older
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Attempt
@@ -52,7 +54,7 @@ def broken(new: Path) -> Path:
     return new
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.slow])])
 def place(request: pytest.FixtureRequest, path: Path) -> StoreLocation:
     """A separate location on either database, because its tables will change."""
     return path if request.param == "sqlite" else new_location(request.getfixturevalue("postgres_url"))
@@ -82,12 +84,8 @@ def test_a_newer_program_migrates_the_schema_and_keeps_all_data(
 
 def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path: Path, clock: FakeClock) -> None:
     """AL-10: schema 3 finds results by tree; what was stored for another commit is found no more."""
-    earlier = tmp_path / "earlier"
-    earlier.mkdir()
-    for name in ("0001_initial.sql", "0002_doubts.sql"):
-        shutil.copy(MIGRATIONS / name, earlier)
     gate = '{"kind":"test","command":"pytest"}'
-    with closing(Store.open(path, clock=clock, migrations=earlier)) as store:
+    with closing(Store.open(path, clock=clock, migrations=older(MIGRATIONS, tmp_path / "older", 2))) as store:
         store_run(store)
         with store.transaction():
             for commit in (a_run().base_sha, "another"):
@@ -103,9 +101,7 @@ def test_a_run_keeps_the_baseline_that_was_stored_by_commit(path: Path, tmp_path
                 gates=f"[{gate}]",
             )
     with closing(Store.open(path, clock=clock)) as store:
-        baseline = store.baselines.of_run(a_run().id)
-        assert baseline is not None
-        (run,) = baseline.runs
+        (run,) = store.baselines.of_run(a_run().id).runs
         assert (run.gate.command, run.commit) == ("pytest", a_run().base_sha)
         assert store.baselines.find(run.gate, TreeId("another"), "e") is None
 
@@ -126,16 +122,12 @@ def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
     path: Path, tmp_path: Path, clock: FakeClock
 ) -> None:
     """BX-1: schema 19 finds facts by path and the tests that landed work has settled, also those from before."""
-    earlier = tmp_path / "earlier"
-    earlier.mkdir()
-    for name in sorted(MIGRATIONS.glob("*.sql"))[:18]:
-        shutil.copy(name, earlier)
     fact = """
     INSERT INTO fact (goal_id, assertion, state, commit_sha, paths, evidence, updated_at)
     VALUES (:goal, :name, 'holds', 'c', :paths, '[]', '')
     """
     gate = '{"gate":{"kind":"test","command":"pytest"},"verdict":"pass","base_tests":{"test_old":"removed"}}'
-    with closing(Store.open(path, clock=clock, migrations=earlier)) as store:
+    with closing(Store.open(path, clock=clock, migrations=older(MIGRATIONS, tmp_path / "older", 18))) as store:
         store_run(store, action := an_action("a"))
         with store.transaction():
             for name in ("a", "b"):
@@ -154,11 +146,8 @@ def test_what_landed_before_its_paths_were_indexed_is_still_found_by_them(
 
 def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_path: Path, clock: FakeClock) -> None:
     """BX-5: schema 2 replaces `weak` of facts and verifications by the reasons."""
-    first = tmp_path / "first"
-    first.mkdir()
-    shutil.copy(MIGRATIONS / "0001_initial.sql", first)
     verification = '{"commit":"c","results":[],"weak":true,"failed_on_base":[],"gates":[]}'
-    with closing(Store.open(path, clock=clock, migrations=first)) as store:
+    with closing(Store.open(path, clock=clock, migrations=older(MIGRATIONS, tmp_path / "older", 1))) as store:
         store_run(store)
         action = an_action("a")
         attempt = an_attempt(action)
@@ -186,76 +175,57 @@ def test_what_was_weak_before_reasons_were_stored_stays_weak(path: Path, tmp_pat
 
 def test_a_run_that_waited_for_a_go_ahead_is_saved_from_now_on(path: Path, tmp_path: Path, clock: FakeClock) -> None:
     """SC-19: schema 9 tells it from a paused one."""
-    older = tmp_path / "older"
-    older.mkdir()
-    for each in sorted(MIGRATIONS.glob("*.sql"))[:8]:
-        shutil.copy(each, older)
-    with closing(Store.open(path, clock=clock, migrations=older)) as store, store.transaction():
+    former = older(MIGRATIONS, tmp_path / "older", 8)
+    stopped = Paused("by the user")
+    with closing(Store.open(path, clock=clock, migrations=former)) as store, store.transaction():
         store.runs.add(a_run("a", state=Paused("waits for your go-ahead")))
-        store.runs.add(a_run("b", state=Paused("stopped by the user")))
+        store.runs.add(a_run("b", state=stopped))
     with closing(Store.open(path, clock=clock)) as store:
-        assert [(run.id, run.state) for run in store.runs.all()] == [
-            ("b", Paused("stopped by the user")),
-            ("a", Saved()),
-        ]
+        assert [(run.id, run.state) for run in store.runs.all()] == [("b", stopped), ("a", Saved())]
 
 
-@pytest.mark.parametrize(
-    ("name", "fields"),
-    [
-        ("quick", {"decompose": False, "review": "none", "model": "small", "task_models": False, "questions": 0}),
-        (
-            "scout",
-            {"review": "none", "model": "small", "task_models": False, "questions": 0, "question_gates": True},
-        ),
-        ("builder", {}),
-        ("architect", {"review": "human", "model": "large", "fallback": "medium", "questions": None}),
-    ],
-)
-def test_a_run_keeps_what_the_name_of_its_tier_meant(
-    name: str, fields: dict[str, object], path: Path, tmp_path: Path, clock: FakeClock
-) -> None:
+TIERS = {
+    "quick": {"decompose": False, "review": "none", "model": "small", "task_models": False, "questions": 0},
+    "scout": {"review": "none", "model": "small", "task_models": False, "questions": 0, "question_gates": True},
+    "builder": {},
+    "architect": {"review": "human", "model": "large", "fallback": "medium", "questions": None},
+}
+
+
+def test_a_run_keeps_what_the_name_of_its_tier_meant(path: Path, tmp_path: Path, clock: FakeClock) -> None:
     """AL-1: schema 27 stores it in fields, and a run that began before ends as it began."""
-    older = tmp_path / "older"
-    older.mkdir()
-    for each in sorted(MIGRATIONS.glob("*.sql"))[:26]:
-        shutil.copy(each, older)
-    with closing(Store.open(path, clock=clock, migrations=older)) as store, store.transaction():
-        store.runs.add(a_run("a"))
+    former = older(MIGRATIONS, tmp_path / "older", 26)
+    with closing(Store.open(path, clock=clock, migrations=former)) as store, store.transaction():
+        for name in TIERS:
+            store.runs.add(a_run(name))
     with closing(sqlite3.connect(path)) as raw, raw:
-        (settings,) = raw.execute("SELECT settings FROM run").fetchone()
-        whole = msgspec.json.decode(settings)
-        numbers = {key: whole["tier"][key] for key in ("agents", "iterations", "timeout_min", "threshold")}
-        whole["tier"] = {"name": name, **numbers}
-        raw.execute("UPDATE run SET settings = ?", (msgspec.json.encode(whole).decode(),))
+        for name, settings in raw.execute("SELECT id, settings FROM run").fetchall():
+            whole = msgspec.json.decode(settings)
+            numbers = {key: whole["tier"][key] for key in ("agents", "iterations", "timeout_min", "threshold")}
+            whole["tier"] = {"name": name, **numbers}
+            raw.execute("UPDATE run SET settings = ? WHERE id = ?", (msgspec.json.encode(whole).decode(), name))
     with closing(Store.open(path, clock=clock)) as store:
-        (run,) = store.runs.all()
-    assert run.settings.tier == Tier(name=name, **fields)
+        tiers = {run.id: run.settings.tier for run in store.runs.all()}
+    assert tiers == {name: Tier(name=name, **fields) for name, fields in TIERS.items()}
 
 
 def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) -> None:
-    """The backup is the database as it was, and opens as one."""
+    """The backup is the database as it was, with the write-ahead log, and opens as one; a new one needs none."""
     with closing(Store.open(path, clock=clock)) as store:
         store_run(store, an_action("a"))
-    assert [entry.name for entry in path.parent.iterdir()] == ["state.db"]
-    Store.open(path, clock=clock, migrations=new).close()
+        assert not [*path.parent.glob("*.bak-*")]
+        Store.open(path, clock=clock, migrations=new).close()
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["state.db", f"state.db.bak-{NOW}"]
     with closing(Store.open(path.with_name(f"state.db.bak-{NOW}"), clock=clock, create=False)) as copy:
         assert _version(copy) == NOW
         assert copy.actions.of_run("run-1") == (an_action("a"),)
 
 
-def test_a_new_database_needs_no_backup(path: Path, clock: FakeClock, new: Path) -> None:
-    Store.open(path, clock=clock, migrations=new).close()
-    assert [entry.name for entry in path.parent.iterdir()] == ["state.db"]
-
-
 def test_without_space_for_a_backup_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:
     Store.open(path, clock=clock).close()
     (path.parent / f"state.db.bak-{NOW}").mkdir()
-    with pytest.raises(StoreError, match="could not be backed up") as caught:
+    with pytest.raises(StoreError, match=re.escape(str(path))):
         Store.open(path, clock=clock, migrations=new)
-    assert str(path) in caught.value.what
     with closing(Store.open(path, clock=clock)) as store:
         assert _version(store) == NOW
 
@@ -273,22 +243,17 @@ def test_a_migration_that_fails_leaves_everything_as_it_was(
 def test_nothing_is_migrated_under_an_active_run(
     store: Store, place: StoreLocation, clock: FakeClock, new: Path
 ) -> None:
+    """A run whose owner died prevents no migration."""
     with store.transaction():
         fence = store.runs.take("run-1", own_identity(), expected_fence=0)
-    with pytest.raises(StoreError, match="is executing run run-1") as caught:
+    with pytest.raises(StoreError, match="run-1") as caught:
         Store.open(place, clock=clock, migrations=new)
     assert store.name in caught.value.what
     assert "stop it" in caught.value.fix
     assert _version(store) == NOW
     with store.transaction():
         store.runs.release("run-1", fence=fence)
-    with closing(Store.open(place, clock=clock, migrations=new)) as newer:
-        assert _version(newer) == NEXT
-
-
-def test_a_dead_owner_prevents_no_migration(store: Store, place: StoreLocation, clock: FakeClock, new: Path) -> None:
-    with store.transaction():
-        store.runs.take("run-1", OWNER, expected_fence=0)
+        store.runs.take("run-1", OWNER, expected_fence=fence)
     with closing(Store.open(place, clock=clock, migrations=new)) as newer:
         assert _version(newer) == NEXT
 
@@ -299,47 +264,37 @@ def test_an_older_program_reads_a_compatible_newer_database(
     Store.open(place, clock=clock, migrations=new).close()
     with closing(Store.open(place, clock=clock, create=False)) as older:
         assert older.runs.latest() == a_run()
-        with (
-            pytest.raises(StoreError, match=f"schema {NEXT}, this version supports up to {NOW}") as caught,
-            older.transaction(),
-        ):
+        with pytest.raises(StoreError, match=f"{NEXT}.* {NOW}") as caught, older.transaction():
             pytest.fail("an older program must not write")
         assert store.name in caught.value.what
-    with pytest.raises(StoreError, match="newer scaffold") as caught:
+    with pytest.raises(StoreError, match=f"{re.escape(store.name)}.* {NEXT}"):
         Store.open(place, clock=clock)
-    assert "Use that version" in caught.value.fix
 
 
-@pytest.mark.parametrize("create", [True, False])
 def test_an_older_program_refuses_an_incompatible_newer_database(
-    store: Store, place: StoreLocation, clock: FakeClock, breaking: Path, create: bool
+    store: Store, place: StoreLocation, clock: FakeClock, breaking: Path
 ) -> None:
     Store.open(place, clock=clock, migrations=breaking).close()
-    with pytest.raises(StoreError, match="newer scaffold"):
-        Store.open(place, clock=clock, create=create)
+    for create in (True, False):
+        with pytest.raises(StoreError, match=f"{re.escape(store.name)}.* {NEXT}"):
+            Store.open(place, clock=clock, create=create)
 
 
-@pytest.mark.parametrize("create", [True, False])
-def test_a_pre_release_database_is_refused_as_such(
-    place: StoreLocation, clock: FakeClock, tmp_path: Path, create: bool
-) -> None:
+def test_a_pre_release_database_is_refused_as_such(place: StoreLocation, clock: FakeClock) -> None:
     """Its tables have other names; it is never taken for a newer or a current one, and nothing of it changes."""
-    old = tmp_path / "old"
-    old.mkdir()
     schema = (MIGRATIONS / "0001_initial.sql").read_text().replace("schema_migration", "schema_version")
-    (old / "0001_first.sql").write_text(f"{schema}INSERT INTO schema_version VALUES (9, '', 8);\n")
-    driver = open_driver(place, create=True, timeout_s=5)
-    with closing(driver):
+    schema += "INSERT INTO schema_version VALUES (9, '', 8);\n"
+    with closing(open_driver(place, create=True, timeout_s=5)) as driver:
         connection = Connection(driver)
         driver.make_ready()
         with connection.transaction():
-            for statement in (old / "0001_first.sql").read_text().split(";\n"):
-                if statement.strip():
-                    connection.write(statement)
+            for statement in filter(str.strip, schema.split(";\n")):
+                connection.write(statement)
         tables = driver.tables()
-    with pytest.raises(StoreError, match="pre-release") as caught:
-        Store.open(place, clock=clock, create=create)
-    assert "Move" in caught.value.fix
+    for create in (True, False):
+        with pytest.raises(StoreError, match="pre-release") as caught:
+            Store.open(place, clock=clock, create=create)
+        assert "Move" in caught.value.fix
     with closing(open_driver(place, create=False, timeout_s=5)) as driver:
         assert driver.tables() == tables
 
@@ -357,11 +312,3 @@ def test_an_old_database_on_a_read_only_medium_is_an_error(public: Path, clock: 
 def test_migrations_are_numbered_without_gaps() -> None:
     names = sorted(path.name for path in MIGRATIONS.glob("*.sql"))
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
-
-
-def test_a_backup_includes_the_write_ahead_log(path: Path, clock: FakeClock, new: Path) -> None:
-    with closing(Store.open(path, clock=clock)) as store:
-        store_run(store)
-        Store.open(path, clock=clock, migrations=new).close()
-        with closing(sqlite3.connect(path.with_name(f"state.db.bak-{NOW}"))) as copy:
-            assert copy.execute("SELECT id FROM run").fetchall() == [("run-1",)]

@@ -1,6 +1,5 @@
 """Behaviour specific to PostgreSQL."""
 
-import subprocess  # noqa: TID251 - the test is about other processes
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -9,8 +8,9 @@ import psycopg
 import pytest
 
 from builders import a_goal, a_run, an_action, events_of, location_arguments, store_run
-from integration.store.test_store_opening import BESIDE_TESTS, OPEN_WHEN_TOLD
-from scaffold.core.errors import IllegalTransition, StoreError, StoreUnavailable
+from integration.store.builders import end_together
+from integration.store.test_store_opening import OPEN_WHEN_TOLD
+from scaffold.core.errors import IllegalTransition, StoreEmpty, StoreError, StoreUnavailable
 from scaffold.core.states import Active, Completed
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -31,8 +31,8 @@ def nowhere(postgres_url: str) -> PostgresLocation:
 
 
 @pytest.fixture
-def store(nowhere: PostgresLocation, clock: FakeClock) -> Iterator[Store]:
-    with closing(Store.open(nowhere, clock=clock)) as store:
+def store(emptied: PostgresLocation, clock: FakeClock) -> Iterator[Store]:
+    with closing(Store.open(emptied, clock=clock)) as store:
         yield store
 
 
@@ -43,66 +43,53 @@ def _do(place: PostgresLocation, *statements: str) -> list[tuple]:
         return answers[-1].fetchall() if answers[-1].description else []
 
 
-def test_repositories_on_one_server_do_not_see_each_other(postgres_url: str, clock: FakeClock) -> None:
+def test_repositories_on_one_server_do_not_see_each_other(
+    store: Store, nowhere: PostgresLocation, clock: FakeClock
+) -> None:
     """OR-8: several projects at once, each with its own schema."""
-    with (
-        closing(Store.open(new_location(postgres_url), clock=clock)) as mine,
-        closing(Store.open(new_location(postgres_url), clock=clock)) as theirs,
-    ):
-        store_run(mine, an_action("a"))
-        before = mine.data_version()
+    store_run(store, an_action("a"))
+    before = store.data_version()
+    with closing(Store.open(nowhere, clock=clock)) as theirs:
         with theirs.transaction():
             theirs.runs.add(a_run("run-1", request="something else"))
-        assert mine.runs.latest() == a_run()
+        assert store.runs.latest() == a_run()
         assert theirs.actions.of_run("run-1") == ()
-        assert mine.data_version() == before
-
-
-def test_data_of_one_connection_is_read_by_the_next_from_the_server(
-    nowhere: PostgresLocation, clock: FakeClock
-) -> None:
-    for create in (True, False):
-        with closing(Store.open(nowhere, clock=clock, create=create)) as store:
-            if create:
-                with store.transaction():
-                    store.runs.add(a_run())
-            assert store.runs.get("run-1") == a_run()
+        assert store.data_version() == before
+    with closing(Store.open(nowhere, clock=clock, create=False)) as again:
+        assert again.runs.get("run-1").request == "something else"
 
 
 def test_without_create_a_missing_schema_is_an_error_and_stays_missing(
     nowhere: PostgresLocation, clock: FakeClock
 ) -> None:
-    with pytest.raises(StoreError, match="empty") as caught:
+    with pytest.raises(StoreEmpty, match=nowhere.schema):
         Store.open(nowhere, clock=clock, create=False)
-    assert nowhere.schema in caught.value.what
     assert _do(nowhere, f"SELECT 1 FROM pg_namespace WHERE nspname = '{nowhere.schema}'") == []
 
 
 def test_another_programs_schema_is_not_changed(nowhere: PostgresLocation, clock: FakeClock) -> None:
     _do(nowhere, f"CREATE SCHEMA {nowhere.schema}", f"CREATE TABLE {nowhere.schema}.bookmark (url TEXT)")
-    with pytest.raises(StoreError, match="another program"):
+    with pytest.raises(StoreError, match=nowhere.schema):
         Store.open(nowhere, clock=clock)
     tables = _do(nowhere, f"SELECT tablename FROM pg_tables WHERE schemaname = '{nowhere.schema}'")
     assert tables == [("bookmark",)]
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("postgresql://ada:secret@127.0.0.1:1/shop", "postgresql://127.0.0.1:1/shop (schema shop): the server cannot"),
-        ("postgresql://ada:secret@/shop?host=/nowhere&password=secret", "postgresql:///shop (schema shop): the server"),
-    ],
-)
-def test_an_unreachable_server_is_an_error_without_secrets(url: str, said: str, clock: FakeClock) -> None:
-    with pytest.raises(StoreError) as caught:
-        Store.open(PostgresLocation(url, "shop"), clock=clock)
-    assert caught.value.what.startswith(said)
-    assert "SCAFFOLD_DATABASE_URL" in caught.value.fix
-    assert "secret" not in caught.value.what
+def test_an_unreachable_server_is_an_error_without_secrets(clock: FakeClock) -> None:
+    shown = {
+        "postgresql://ada:secret@127.0.0.1:1/shop": "postgresql://127.0.0.1:1/shop (schema shop): ",
+        "postgresql://ada:secret@/shop?host=/nowhere&password=secret": "postgresql:///shop (schema shop): ",
+    }
+    for url, said in shown.items():
+        with pytest.raises(StoreUnavailable) as caught:
+            Store.open(PostgresLocation(url, "shop"), clock=clock)
+        assert caught.value.what.startswith(said)
+        assert "SCAFFOLD_DATABASE_URL" in caught.value.fix
+        assert "secret" not in caught.value.what
 
 
 def test_a_missing_database_is_an_error(postgres_url: str, clock: FakeClock) -> None:
-    with pytest.raises(StoreError, match='"nobodys" does not exist'):
+    with pytest.raises(StoreError, match="nobodys"):
         Store.open(PostgresLocation(postgres_url.replace("/postgres?", "/nobodys?"), "shop"), clock=clock)
 
 
@@ -110,43 +97,43 @@ def test_a_missing_permission_to_create_a_schema_is_reported(nowhere: PostgresLo
     role = f"guest_{nowhere.schema}"
     _do(nowhere, f"CREATE ROLE {role} LOGIN")
     guest = PostgresLocation(nowhere.url.replace("postgres@", f"{role}@"), nowhere.schema)
-    with pytest.raises(StoreError, match="access to the database is denied"):
+    with pytest.raises(StoreError, match="denied"):
         Store.open(guest, clock=clock)
 
 
-@pytest.mark.parametrize("schema", ["", "Shop", "shop; DROP TABLE run", "1shop", "s" * 64])
-def test_an_invalid_schema_name_is_a_programming_error(postgres_url: str, clock: FakeClock, schema: str) -> None:
-    with pytest.raises(ValueError, match="invalid schema name"):
-        Store.open(PostgresLocation(postgres_url, schema), clock=clock)
+def test_an_invalid_schema_name_is_a_programming_error(postgres_url: str, clock: FakeClock) -> None:
+    for schema in ("", "Shop", "shop; DROP TABLE run", "1shop", "s" * 64):
+        with pytest.raises(ValueError, match="schema name"):
+            Store.open(PostgresLocation(postgres_url, schema), clock=clock)
 
 
-def test_a_server_that_closes_the_connection_is_an_error_once(nowhere: PostgresLocation, store: Store) -> None:
+def test_a_server_that_closes_the_connection_is_an_error_once(emptied: PostgresLocation, store: Store) -> None:
     """AL-27: a restarted server costs one step, which is rolled back as a whole."""
     store_run(store)
 
     def change() -> None:
         with store.transaction():
             store.runs.move("run-1", Active())
-            _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+            _do(emptied, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
             store.runs.move("run-1", Completed())
 
-    with pytest.raises(StoreUnavailable, match="shutting down or cancelled"):
+    with pytest.raises(StoreUnavailable):
         change()
     assert [run.state for run in store.runs.all()] == [a_run().state]
-    _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle'")
+    _do(emptied, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle'")
     before = store.data_version()
     with store.transaction():
         store.runs.move("run-1", Active())
     assert ([run.state for run in store.runs.all()], store.data_version()) == ([Active()], before)
 
 
-def test_a_transaction_that_lost_its_connection_executes_nothing_more(nowhere: PostgresLocation, store: Store) -> None:
+def test_a_transaction_that_lost_its_connection_executes_nothing_more(emptied: PostgresLocation, store: Store) -> None:
     """AL-27: the rest of it would be executed alone, on a new connection."""
     store_run(store)
 
     def change() -> None:
         with store.transaction():
-            _do(nowhere, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
+            _do(emptied, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state LIKE 'idle in%'")
             with suppress(StoreUnavailable):
                 store.runs.move("run-1", Active())
             store.runs.move("run-1", Active())
@@ -157,28 +144,19 @@ def test_a_transaction_that_lost_its_connection_executes_nothing_more(nowhere: P
 
 
 @pytest.mark.slow
-def test_several_processes_may_create_a_schema_at_once(postgres_url: str) -> None:
+def test_several_processes_may_create_a_schema_at_once(nowhere: PostgresLocation) -> None:
     """OR-8: the store is shared from the start."""
-    place = new_location(postgres_url)
-    command = [sys.executable, "-c", OPEN_WHEN_TOLD, *location_arguments(place)]
-    children = [subprocess.Popen(command, stdin=subprocess.PIPE, env=BESIDE_TESTS, text=True) for _ in range(4)]
-    for child in children:
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    for child in children:
-        with child:
-            child.communicate(timeout=60)
-    assert [child.returncode for child in children] == [0] * 4
-    assert _do(place, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_migration") == [(STEPS, STEPS)]
-    assert _do(place, "SELECT COUNT(*) FROM revision") == [(1,)]
+    assert end_together(*[[sys.executable, "-c", OPEN_WHEN_TOLD, *location_arguments(nowhere)]] * 4) == [0] * 4
+    assert _do(nowhere, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_migration") == [(STEPS, STEPS)]
+    assert _do(nowhere, "SELECT COUNT(*) FROM revision") == [(1,)]
 
 
-@pytest.mark.parametrize(("durable", "level"), [(False, "off"), (True, "on")])
-def test_durable_transactions_wait_for_the_disk_and_others_do_not(store: Store, durable: bool, level: str) -> None:
-    for wanted in (not durable, durable):
-        with store.transaction(durable=wanted):
-            result = store._connection.rows("SHOW synchronous_commit")[0]["synchronous_commit"]
-            assert (result == level) is (wanted is durable)
+def test_durable_transactions_wait_for_the_disk_and_others_do_not(store: Store) -> None:
+    levels = []
+    for durable in (True, False, True):
+        with store.transaction(durable=durable):
+            levels.append(store._connection.rows("SHOW synchronous_commit")[0]["synchronous_commit"])
+    assert levels == ["on", "off", "on"]
 
 
 def test_a_failed_transaction_cannot_be_committed(store: Store) -> None:
@@ -211,14 +189,14 @@ def test_an_error_of_our_own_does_not_abort_the_transaction(store: Store) -> Non
     assert len(events_of(store)) == 1
 
 
-def test_texts_sort_by_their_bytes(nowhere: PostgresLocation, store: Store) -> None:
+def test_texts_sort_by_their_bytes(emptied: PostgresLocation, store: Store) -> None:
     store_run(store)
     with store.transaction():
         for assertion in ("b", "B", "a_b", "ab", "ä"):
             store.facts.record("run-1/shop", assertion, commit="c", paths=(), evidence=())
     assert [fact.assertion for fact in store.facts.of_goal("run-1/shop")] == ["B", "a_b", "ab", "b", "ä"]
     columns = "SELECT DISTINCT collation_name FROM information_schema.columns"
-    assert _do(nowhere, f"{columns} WHERE table_schema = '{nowhere.schema}' AND data_type = 'text'") == [("C",)]
+    assert _do(emptied, f"{columns} WHERE table_schema = '{emptied.schema}' AND data_type = 'text'") == [("C",)]
 
 
 def test_a_nul_character_is_stored_as_its_symbol(store: Store) -> None:
@@ -228,9 +206,9 @@ def test_a_nul_character_is_stored_as_its_symbol(store: Store) -> None:
 
 
 @pytest.mark.slow
-def test_finding_ready_actions_uses_the_index_on_a_server_too(nowhere: PostgresLocation, store: Store) -> None:
+def test_finding_ready_actions_uses_the_index_on_a_server_too(emptied: PostgresLocation, store: Store) -> None:
     """SC-10: the partial index answers, not a scan of the goal."""
     store_run(store, *(an_action(f"key-{n}", position=n, preconditions=("late",) if n else ()) for n in range(2000)))
-    _do(nowhere, "ANALYZE action")
+    _do(emptied, "ANALYZE action")
     plan = store._connection.rows(f"EXPLAIN {READY}", goal_id="run-1/shop", limit=3)
     assert any("using action_ready" in row["QUERY PLAN"] for row in plan)

@@ -25,13 +25,13 @@ def common_dir(tmp_path: Path) -> Path:
     return tmp_path / "My Shop!" / ".git"
 
 
-@pytest.mark.parametrize("environ", [{}, {DATABASE_URL: ""}])
-def test_without_a_server_the_state_is_a_file(common_dir: Path, environ: dict) -> None:
-    assert state_location(common_dir, environ) == database_path(common_dir)
-    assert existing_state_location(common_dir, environ) is None
+def test_without_a_server_the_state_is_a_file(common_dir: Path) -> None:
+    for environ in ({}, {DATABASE_URL: ""}):
+        assert state_location(common_dir, environ) == database_path(common_dir)
+        assert existing_state_location(common_dir, environ) is None
     database_path(common_dir).parent.mkdir(parents=True)
     database_path(common_dir).touch()
-    assert existing_state_location(common_dir, environ) == database_path(common_dir)
+    assert existing_state_location(common_dir, {}) == database_path(common_dir)
 
 
 def test_a_schema_name_is_chosen_once(common_dir: Path) -> None:
@@ -64,14 +64,14 @@ def test_one_of_many_concurrent_choices_of_a_name_wins(tmp_path: Path) -> None:
             assert len(places) == 1
 
 
-@pytest.mark.parametrize("content", ["", "shop; DROP SCHEMA public", "\udcff"])
-def test_a_name_that_was_tampered_with_is_an_error(common_dir: Path, content: str) -> None:
+def test_a_name_that_was_tampered_with_is_an_error(common_dir: Path) -> None:
     path = common_dir / "scaffold" / "schema"
     path.parent.mkdir(parents=True)
-    path.write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(StoreError, match="schema") as caught:
-        state_location(common_dir, ON_SERVER)
-    assert "backup" in caught.value.fix
+    for content in ("", "shop; DROP SCHEMA public", "\udcff"):
+        path.write_bytes(content.encode(errors="surrogateescape"))
+        with pytest.raises(StoreError, match="schema") as caught:
+            state_location(common_dir, ON_SERVER)
+        assert "backup" in caught.value.fix
 
 
 def test_an_unwritable_location_is_an_error(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_an_unwritable_location_is_an_error(tmp_path: Path) -> None:
         state_location(tmp_path / "file" / ".git", ON_SERVER)
 
 
-@pytest.mark.parametrize("url", ["mysql://localhost/work", "state.db", "localhost", "postgresql://["])
-def test_an_invalid_address_is_a_usage_error_that_does_not_show_it(common_dir: Path, url: str) -> None:
-    with pytest.raises(UsageError, match=DATABASE_URL) as caught:
-        existing_state_location(common_dir, {DATABASE_URL: url})
-    assert url not in caught.value.what
+def test_an_invalid_address_is_a_usage_error_that_does_not_show_it(common_dir: Path) -> None:
+    for url in ("mysql://localhost/work", "state.db", "localhost", "postgresql://["):
+        with pytest.raises(UsageError, match=DATABASE_URL) as caught:
+            existing_state_location(common_dir, {DATABASE_URL: url})
+        assert url not in caught.value.what

@@ -77,24 +77,21 @@ async def test_version_files_and_compiled_files_of_the_users_checkout_are_copied
         assert await check_output(tree, VERSION) == "5"
 
 
-@pytest.mark.parametrize(
-    ("output", "found"),
-    [
-        ("ModuleNotFoundError: No module named 'calc.local_settings'", "src/calc/local_settings.py"),
-        ("No module named local_settings", "src/calc/local_settings.py"),
-        ("ModuleNotFoundError: No module named 'requests'", None),
-        ("ModuleNotFoundError: No module named 'calc.fast'", None),
-        ("Error: Cannot find module './generated/names'\n", "lib/generated/names.js"),
-        ("Error: Cannot find module '/elsewhere/lib/generated/names.js' imported from", "lib/generated/names.js"),
-        ("Error: Cannot find module 'leftpad'", None),
-        ("", None),
-    ],
-)
-async def test_a_module_that_only_the_users_checkout_has_is_recognised(project, output, found):
+async def test_a_module_that_only_the_users_checkout_has_is_recognised(project):
     """AL-10: the message then says how it comes to worktrees."""
     await project.harness.sh("echo 'KEY = 1' > src/calc/local_settings.py")
     await project.harness.sh("mkdir -p lib/generated && touch lib/generated/names.js")
-    assert await ignored_module(project.harness.context.git, output) == found
+    paths = {
+        "ModuleNotFoundError: No module named 'calc.local_settings'": "src/calc/local_settings.py",
+        "No module named local_settings": "src/calc/local_settings.py",
+        "ModuleNotFoundError: No module named 'requests'": None,
+        "ModuleNotFoundError: No module named 'calc.fast'": None,
+        "Error: Cannot find module './generated/names'\n": "lib/generated/names.js",
+        "Error: Cannot find module '/elsewhere/lib/generated/names.js' imported from": "lib/generated/names.js",
+        "Error: Cannot find module 'leftpad'": None,
+        "": None,
+    }
+    assert {output: await ignored_module(project.harness.context.git, output) for output in paths} == paths
 
 
 async def test_the_work_decides_which_generated_files_fit_it(project):
@@ -111,39 +108,37 @@ async def test_the_work_decides_which_generated_files_fit_it(project):
     assert targets(moved.files) == ["lib/calc/_version.py"]
 
 
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("pyproject.toml", '[tool.setuptools_scm]\nwrite_to = "src/a/_version.py"'),
-        ("pyproject.toml", '[tool.hatch.build.hooks.vcs]\nversion-file = "src/a/_version.py"'),
-        ("pyproject.toml", '[tool.pdm.version]\nwrite_to = "src/a/_version.py"'),
-        ("setup.py", "setup(use_scm_version={'write_to': 'src/a/_version.py', 'root': '.'})"),
-        ("setup.cfg", "[tool:setuptools_scm]\nwrite_to = src/a/_version.py\n"),
-    ],
-)
-def test_manifests_name_their_version_file(path, text):
-    assert version_files(ProjectFiles([path], lambda _: text.encode())) == {"src/a/_version.py"}
+def test_manifests_name_their_version_file():
+    texts = {
+        '[tool.setuptools_scm]\nwrite_to = "src/a/_version.py"': "pyproject.toml",
+        '[tool.hatch.build.hooks.vcs]\nversion-file = "src/a/_version.py"': "pyproject.toml",
+        '[tool.pdm.version]\nwrite_to = "src/a/_version.py"': "pyproject.toml",
+        "setup(use_scm_version={'write_to': 'src/a/_version.py', 'root': '.'})": "setup.py",
+        "[tool:setuptools_scm]\nwrite_to = src/a/_version.py\n": "setup.cfg",
+    }
+    found = {text: version_files_of(path, text) for text, path in texts.items()}
+    assert found == {text: {"src/a/_version.py"} for text in texts}
 
 
-@pytest.mark.parametrize("name", ["../a_version.py", "/etc/_version.py", ".env", "src/version.txt"])
-def test_only_python_files_inside_the_repository_are_version_files(name):
-    text = f'[tool.setuptools_scm]\nwrite_to = "{name}"'
-    assert version_files(ProjectFiles(["pyproject.toml"], lambda _: text.encode())) == set()
+def version_files_of(path, text):
+    return version_files(ProjectFiles([path], lambda _: text.encode()))
 
 
-@pytest.mark.parametrize(
-    ("path", "may_be"),
-    [
-        ("src/calc/fast.pyx", True),
-        ("setup.py", True),
-        ("tools/generate.py", True),
-        ("src/calc/grammar.lark", True),
-        ("src/calc/words.py", False),
-        ("tests/test_words.py", False),
-        ("docs/index.rst", False),
-        (".github/workflows/ci.yml", False),
-        ("pyproject.toml", False),
-    ],
-)
-def test_built_files_depend_on_all_sources_but_modules(path, may_be):
-    assert may_be_input(path, {"src/calc"}) is may_be
+def test_only_python_files_inside_the_repository_are_version_files():
+    for name in ("../a_version.py", "/etc/_version.py", ".env", "src/version.txt"):
+        assert version_files_of("pyproject.toml", f'[tool.setuptools_scm]\nwrite_to = "{name}"') == set()
+
+
+def test_built_files_depend_on_all_sources_but_modules():
+    may_be = {
+        "src/calc/fast.pyx": True,
+        "setup.py": True,
+        "tools/generate.py": True,
+        "src/calc/grammar.lark": True,
+        "src/calc/words.py": False,
+        "tests/test_words.py": False,
+        "docs/index.rst": False,
+        ".github/workflows/ci.yml": False,
+        "pyproject.toml": False,
+    }
+    assert {path: may_be_input(path, {"src/calc"}) for path in may_be} == may_be

@@ -1,6 +1,7 @@
 """Which requested paths a rule may grant: the guard's classification, asked before anything changes."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
@@ -49,79 +50,79 @@ async def classify(harness):
     return classified
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+async def test_an_ordinary_path_is_free(classify):
+    """AL-9: whether it exists or not."""
+    paths = (
         *("calc/basic.py", "docs/guide.md", "new.py", "new/", "docs/**", "tests/test_new.py", "tests/new_data.json"),
         *("tools/other.py", "calc/__init__.py", "./docs/guide.md", "notes/*.md"),
-    ],
-)
-async def test_an_ordinary_path_is_free(classify, path):
-    """AL-9: whether it exists or not."""
-    (found,) = await classify(path)
-    assert (found.kind, dict(found.judging)) == ("free", {})
+    )
+    found = await classify(*paths)
+    assert {path: (each.kind, dict(each.judging)) for path, each in zip(paths, found, strict=True)} == dict.fromkeys(
+        paths, ("free", {})
+    )
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("tests/test_add.py", "is an existing test"),
-        ("tests/data.json", "is an existing test or test data"),
-        ("spec/oddly_named.py", "is an existing test"),
-        ("conftest.py", "controls how tests run"),
-        ("tests/conftest.py", "controls how tests run"),
-        ("pytest.ini", "settings that determine check results"),
-        ("pyproject.toml", "settings that determine check results"),
-        ("ruff.toml", "configures how the work is checked"),
-        (".gitattributes", "decides which files users get"),
-        ("Makefile", "configures `make`, which checks the work"),
-        ("tools/run.sh", "is used to check the work"),
-        ("sitecustomize.py", "runs whenever a Python interpreter starts"),
-        (".env", "is protected as"),
-        ("auth/login.py", "is in the protected area `**/auth/**`"),
-        ("auth/new.py", "is in the protected area `**/auth/**`"),
-        (".npmrc", "is protected as `.npmrc`"),
-        ("json.py", "the standard library's module `json`"),
-        ("pytest.py", "a test tool's module"),
-        ("calc/tests/__init__.py", "runs before the tests in its folder"),
-    ],
-)
-async def test_a_path_that_judges_the_work_takes_more_than_a_rule(classify, path, why):
+async def test_a_path_that_judges_the_work_takes_more_than_a_rule(classify):
     """AL-9, BX-5: by the guard's own classification."""
-    (found,) = await classify(path)
-    assert found.kind == "judges"
-    assert why in found.judging[path]
+    paths = (
+        *("tests/test_add.py", "tests/data.json", "spec/oddly_named.py", "conftest.py", "tests/conftest.py"),
+        *("pytest.ini", "pyproject.toml", "ruff.toml", ".gitattributes", "Makefile", "tools/run.sh"),
+        *("sitecustomize.py", ".env", "auth/login.py", "auth/new.py", ".npmrc", "json.py", "pytest.py"),
+        "calc/tests/__init__.py",
+    )
+    found = await classify(*paths)
+    assert {each.kind for each in found} == {"judges"}
+    assert {path: each.judging[path] for path, each in zip(paths, found, strict=True)} == snapshot(
+        {
+            "tests/test_add.py": "is an existing test or test data",
+            "tests/data.json": "is an existing test or test data",
+            "spec/oddly_named.py": "is an existing test or test data",
+            "conftest.py": "controls how tests run",
+            "tests/conftest.py": "controls how tests run",
+            "pytest.ini": "has settings that determine check results",
+            "pyproject.toml": "has settings that determine check results",
+            "ruff.toml": "configures how the work is checked",
+            ".gitattributes": "decides which files users get",
+            "Makefile": "configures `make`, which checks the work",
+            "tools/run.sh": "is used to check the work",
+            "sitecustomize.py": "runs whenever a Python interpreter starts",
+            ".env": "is protected as `.env*`",
+            "auth/login.py": "is in the protected area `**/auth/**`",
+            "auth/new.py": "is in the protected area `**/auth/**`",
+            ".npmrc": "is protected as `.npmrc`",
+            "json.py": "is imported instead of the standard library's module `json`",
+            "pytest.py": "is imported instead of a test tool's module `pytest`",
+            "calc/tests/__init__.py": "runs before the tests in its folder",
+        }
+    )
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        (".git/hooks/pre-commit", "no task may change it"),
-        (".scaffold/contracts/a.json", "no task may change it"),
-        ("must/stay.py", "must stay as it is"),
-        ("calc.py", "has the same name as the folder calc/"),
-    ],
-)
-async def test_a_path_that_could_never_land_is_not_asked_for(classify, path, why):
+async def test_a_path_that_could_never_land_is_not_asked_for(classify):
     """AL-9: no approval would help."""
-    (found,) = await classify(path)
-    assert found.kind == "forbidden"
-    assert why in found.why
+    found = await classify(".git/hooks/pre-commit", ".scaffold/contracts/a.json", "must/stay.py", "calc.py")
+    assert {each.kind for each in found} == {"forbidden"}
+    assert [each.why for each in found] == snapshot(
+        [
+            "is obeyed by git, Scaffold or other agents, so no task may change it",
+            "is obeyed by git, Scaffold or other agents, so no task may change it",
+            "must stay as it is: the task is done only if it does",
+            "has the same name as the folder calc/",
+        ]
+    )
 
 
-@pytest.mark.parametrize("entry", ["calc/", "calc", "calc/**", "**", ".", "**/*.py"])
-async def test_of_a_folder_only_what_judges_nothing_is_granted(classify, entry):
+async def test_of_a_folder_only_what_judges_nothing_is_granted(classify):
     """AL-9: the tests in it stay, and are named."""
-    (found,) = await classify(entry)
-    assert found.kind == "free"
-    assert "is an existing test" in found.judging["calc/tests/test_inner.py"]
-    assert "calc/basic.py" not in found.judging
+    for found in await classify("calc/", "calc", "calc/**", "**", ".", "**/*.py"):
+        assert found.kind == "free"
+        assert "calc/tests/test_inner.py" in found.judging
+        assert "calc/basic.py" not in found.judging
 
 
-@pytest.mark.parametrize("entry", ["tests/", "tests", "tests/**", "tests/*.py", "spec/", "auth"])
-async def test_a_folder_in_which_everything_judges_is_asked_for_like_a_file(classify, entry):
-    (found,) = await classify(entry)
-    assert found.kind == "judges"
+async def test_a_folder_in_which_everything_judges_is_asked_for_like_a_file(classify):
+    entries = ("tests/", "tests", "tests/**", "tests/*.py", "spec/", "auth")
+    found = await classify(*entries)
+    assert {entry: each.kind for entry, each in zip(entries, found, strict=True)} == dict.fromkeys(entries, "judges")
 
 
 async def test_what_is_declared_is_not_asked_for(classify):
