@@ -70,7 +70,7 @@ def said_last(heard):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_dropped_stream_is_retried_whole_and_no_call_is_partial(wire, framing):
     """RA-21, RA-2: its shown text is voided, and the reply is the complete one."""
-    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 29))
+    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 61))
 
 
 @pytest.mark.rotates
