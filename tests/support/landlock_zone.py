@@ -1,8 +1,13 @@
 """A workspace in which tests run commands under Landlock."""
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+
+import pytest
+from msgspec import structs
 
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
@@ -10,6 +15,11 @@ from scaffold.host.sandbox.confinement import Confinement
 from scaffold.host.sandbox.landlock import command as landlock
 
 SECRET = "canary-4711"
+SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+MAY_RUN_AS_NOBODY = pytest.mark.skipif(
+    os.getuid() != 0 or SYSTEM_PYTHON is None or shutil.which("setpriv") is None,
+    reason="needs root, setpriv, and a python3 in /usr/bin or /usr/local/bin",
+)
 
 
 class Zone:
@@ -52,3 +62,17 @@ class Zone:
         """Return all content that a command must not change."""
         kept = [*(self.work / ".git").rglob("*"), self.work / ".env", *self.outside.rglob("*")]
         return {str(path): path.read_text() if path.is_file() else None for path in kept}
+
+
+async def run_as_nobody(command, *, network="none", within=()):
+    """Run a command under Landlock as an ordinary user, in a new zone; skip the test if that user cannot read us."""
+    with tempfile.TemporaryDirectory() as folder:
+        zone = Zone(Path(folder))
+        zone.confinement = structs.replace(zone.confinement, network=network)
+        zone.give_to(65534)
+        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *within, SYSTEM_PYTHON]
+        argv += landlock.argv(zone.confinement, command)[1:]
+        finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
+    if b"No module named" in finished.stderr:
+        pytest.skip("the user nobody cannot read this checkout")
+    return finished

@@ -5,6 +5,7 @@ import json
 from contextlib import closing
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.agent.fakes import ME, parent_session
 from scaffold.agent.messages.poller import StorePoller
@@ -98,7 +99,10 @@ async def test_a_request_reaches_the_parent_unchanged(path, child):
 async def test_a_silent_or_missing_parent_counts_as_a_denial(child):
     """RA-11: without an answer the call is denied."""
     judged = await referral(child, timeout_s=0.2)(REQUEST, ASKS)
-    assert (judged.decision, "was not answered" in judged.reason) == ("deny", True)
+    assert judged.decision == "deny"
+    assert judged.reason == snapshot(
+        "the approval request was not answered; continue without it, or say what you would have done"
+    )
 
 
 async def test_approval_messages_are_hidden_from_models(path, child):
@@ -112,8 +116,7 @@ async def test_approval_messages_are_hidden_from_models(path, child):
         assert (await parent.call("check_messages")).content.startswith("No new messages")
 
 
-@pytest.mark.parametrize(("sender", "decision"), [("eve", "deny"), (ME, "allow")])
-async def test_only_the_parent_can_answer(path, child, sender, decision):
+async def test_only_the_parent_can_answer(path, child):
     """RA-13: messages of other senders on the approval channel are ignored."""
 
     async def forge(other):
@@ -121,28 +124,35 @@ async def test_only_the_parent_can_answer(path, child, sender, decision):
         tick = poller.tick()
         while not (asked := other.messages.waiting(SESSIONS, ME)):
             tick = await poller.past(tick)
-        body = {"to": asked[0].seq, "judgement": {"decision": "allow", "rule": "human", "reason": ""}}
-        with other.transaction():
-            other.messages.send(SESSIONS, sender=sender, recipient=SUB, channel="#consent", body=body)
+        for sender, decision in (("eve", "allow"), (ME, "deny")):
+            body = {"to": asked[0].seq, "judgement": {"decision": decision, "rule": "human", "reason": sender}}
+            with other.transaction():
+                other.messages.send(SESSIONS, sender=sender, recipient=SUB, channel="#consent", body=body)
 
     with closing(UserStore.open(path, clock=SystemClock())) as other:
         async with asyncio.TaskGroup() as together:
-            asking = together.create_task(referral(child, timeout_s=1)(REQUEST, ASKS))
+            asking = together.create_task(referral(child)(REQUEST, ASKS))
             together.create_task(forge(other))
-    assert asking.result().decision == decision
+    assert asking.result() == PolicyDecision("deny", "human", ME)
 
 
 async def test_a_request_of_an_unknown_subagent_is_not_shown(path, child):
     """RA-13: only the session's own running subagents may ask."""
+    heard = []
 
     async def judge(agent, request):
-        raise AssertionError(agent)
+        heard.append(agent)
+        return PolicyDecision("allow", "human", "yes")
 
     with parent_session(path, judge=judge) as parent:
         await spawned(parent)
-        stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, timeout_s=0.5)
-        assert (await stranger(REQUEST, ASKS)).decision == "deny"
-        assert parent.peers.running == 1
+        stranger = ApprovalRelay(child, SystemClock(), me="eve/sub-1", parent=ME, timeout_s=10.0)
+        asking = asyncio.create_task(stranger(REQUEST, ASKS))
+        while "eve/sub-1" not in {each.sender for each in child.messages.waiting(SESSIONS, ME)}:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert (await referral(child)(REQUEST, ASKS)).decision == "allow"  # it was asked later
+        assert (heard, asking.done(), parent.peers.running) == (["sub-1"], False, 1)
+        asking.cancel()
         await parent.peers.close()
 
 
@@ -166,8 +176,9 @@ async def test_a_session_that_cannot_decide_ends_its_subagent_with_an_error(path
         async with asyncio.timeout(5):
             await parent.peers.arrival()
         ended = parent.peers.subagents()[0]
-        assert (ended.status, ended.error) == ("failure", f"it was stopped by an error in its session: {words}")
-        assert parent.warnings == [f"sub-1 was stopped: {words}"]
+        assert (ended.status, ended.error.endswith(f": {words}")) == ("failure", True)
+        (warning,) = parent.warnings
+        assert warning.endswith(f": {words}")
         assert not is_alive(ended.process)
         assert (await asking).decision == "deny"
         await parent.peers.close()
@@ -266,4 +277,9 @@ async def test_a_denial_without_a_user_says_what_would_allow_the_call(path, chil
         _, childs = gate(path, refer=referral(child))
         said = await childs.guard(tool([])).run({"command": "make"})
         await parent.peers.close()
-    assert (said.failed, "no user is available to approve it" in said.content) == (True, True)
+    assert said.failed
+    assert said.content == snapshot(
+        "Denied: `make` is not known to be read-only, and no rule allows it, and no user is available to approve it. "
+        'It would be allowed by `--allow "shell:PATTERN"`, `--allow-category shell` or `--yolo`. '
+        "Continue without it, or report what you would have done."
+    )

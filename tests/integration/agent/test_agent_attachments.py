@@ -36,28 +36,26 @@ def texts(folder, words):
     return [part.text for part in found.parts[1:]]
 
 
-@pytest.mark.parametrize(
-    ("words", "content"),
-    [
-        ("explain @src/a.py", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
-        ("@src/a.py: why?", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
-        ("is it (@src/a.py)?", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
-        ("see @src/a.py.", "Attached: src/a.py\none\ntwo\nthree\nfour\n"),
-        ("@src/a.py:2-3 please", "Attached: src/a.py:2-3\ntwo\nthree\n"),
-        ("@src/a.py:4.", "Attached: src/a.py:4-4\nfour\n"),
-        ("@src/a.py:3-99", "Attached: src/a.py:3-99\nthree\nfour\n"),
-        ("@notes", "Attached: notes\nremember\n"),
-        ('@"my file.txt" and', "Attached: my file.txt\nspaced\n"),
-        ('@"src/a.py":1-1', "Attached: src/a.py:1-1\none\n"),
-        ("@odd:1.txt", "Attached: odd:1.txt\ncolon\n"),
-        ("@~/todo.md", "Attached: ~/todo.md\nat home\n"),
-        ("@../up.txt", "Attached: ../up.txt\nabove\n"),
-        ("read\n@notes\n", "Attached: notes\nremember\n"),
-    ],
-)
-def test_a_file_named_in_the_prompt_is_attached(folder, words, content):
+def test_a_file_named_in_the_prompt_is_attached(folder):
     """RA-20: with lines, quoted, at the end of a sentence."""
-    assert texts(folder, words) == [content]
+    whole = "Attached: src/a.py\none\ntwo\nthree\nfour\n"
+    expected = {
+        "explain @src/a.py": whole,
+        "@src/a.py: why?": whole,
+        "is it (@src/a.py)?": whole,
+        "see @src/a.py.": whole,
+        "@src/a.py:2-3 please": "Attached: src/a.py:2-3\ntwo\nthree\n",
+        "@src/a.py:4.": "Attached: src/a.py:4-4\nfour\n",
+        "@src/a.py:3-99": "Attached: src/a.py:3-99\nthree\nfour\n",
+        "@notes": "Attached: notes\nremember\n",
+        '@"my file.txt" and': "Attached: my file.txt\nspaced\n",
+        '@"src/a.py":1-1': "Attached: src/a.py:1-1\none\n",
+        "@odd:1.txt": "Attached: odd:1.txt\ncolon\n",
+        "@~/todo.md": "Attached: ~/todo.md\nat home\n",
+        "@../up.txt": "Attached: ../up.txt\nabove\n",
+        "read\n@notes\n": "Attached: notes\nremember\n",
+    }
+    assert {words: texts(folder, words) for words in expected} == {words: [text] for words, text in expected.items()}
 
 
 def test_an_absolute_path_is_attached_and_nothing_twice(folder):
@@ -66,7 +64,7 @@ def test_an_absolute_path_is_attached_and_nothing_twice(folder):
 
 def test_a_folder_is_attached_as_a_listing(folder):
     """RA-20."""
-    assert texts(folder, "what is in @src and @.") == snapshot(
+    assert texts(folder, "see @src and @.") == snapshot(
         [
             "Attached: the names in src\na.py",
             "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/",
@@ -74,9 +72,9 @@ def test_a_folder_is_attached_as_a_listing(folder):
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_addresses_and_decorators_are_left_alone(folder):
+    """RA-20."""
+    left = [
         "mail ann@example.org or ann@src/a.py",
         "use @property and @functools.lru_cache here",
         "@app.get('/x') fails",
@@ -85,27 +83,21 @@ def test_a_folder_is_attached_as_a_listing(folder):
         "@",
         'say @""',
         "a lone @ sign",
-    ],
-)
-def test_addresses_and_decorators_are_left_alone(folder, words):
-    """RA-20."""
-    assert texts(folder, words) == []
+    ]
+    assert [words for words in left if texts(folder, words)] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("@src/b.py?", "@src/b.py does not exist and was not attached"),
-        ("@missing.txt", "@missing.txt does not exist and was not attached"),
-        ('@"no such file"', "@no such file does not exist and was not attached"),
-        ("@src/a.py:9-10", "@src/a.py:9-10 is outside the file, which has 4 lines; it was not attached"),
-    ],
-)
-def test_a_missing_file_is_reported(folder, words, said):
+def test_a_missing_file_is_reported(folder):
     """RA-20."""
-    found = attached(folder, words)
-    assert found.parts == (Text(words),)
-    assert found.notices == (said,)
+    found = {words: attached(folder, words) for words in ("@src/b.py?", '@"no such file"', "@src/a.py:9-10")}
+    assert [each.parts for each in found.values()] == [(Text(words),) for words in found]
+    assert [notice for each in found.values() for notice in each.notices] == snapshot(
+        [
+            "@src/b.py does not exist and was not attached",
+            "@no such file does not exist and was not attached",
+            "@src/a.py:9-10 is outside the file, which has 4 lines; it was not attached",
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +147,9 @@ def test_long_files_are_cut_and_huge_ones_refused(folder):
     assert len(text) < TEXT_LIMIT + 100
     assert text.startswith("Attached: long.txt\nbegin\n")
     assert text.endswith("\nend\n")
-    assert "too large to attach" in attached(folder, "@huge.txt").notices[0]
+    assert attached(folder, "@huge.txt").notices == snapshot(
+        ("@huge.txt is too large to attach (10,000,001 bytes); name a smaller file",)
+    )
 
 
 def test_the_number_of_attachments_is_limited(folder):

@@ -82,30 +82,26 @@ def encoded(codec, request):
     return codec.request(request, [codec.message(message, TARGET) for message in request.messages], TARGET)
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
-async def test_the_first_request_of_a_small_task_has_at_most_24_kilobytes(request_of, codec):
+async def test_the_first_request_of_a_small_task_has_at_most_16_kilobytes(request_of):
     """Issue 4, speed: system, tools, context and prompt together; AGENTS.md comes on top."""
-    longest = 0
-    for mode in MODES:
-        request = await request_of(session_prompt(), "Fix the failing test in tests/test_clock.py.", mode)
-        longest = max(longest, len(encoded(codec, request)))
-    assert longest <= 24_000
-    assert longest <= 16_000
+    prompt = "Fix the failing test in tests/test_clock.py."
+    requests = {mode: await request_of(session_prompt(), prompt, mode) for mode in MODES}
+    sizes = {(mode, codec): len(encoded(codec, request)) for mode, request in requests.items() for codec in CODECS}
+    assert {case: size for case, size in sizes.items() if size > 16_000} == {}
 
 
-@pytest.mark.parametrize("role", sorted(BUILT_IN_ROLES))
-async def test_the_first_request_of_a_worker_is_no_longer(request_of, role):
-    request = await request_of(system_prompt(role), "Make the clock right.")
-    assert len(encoded(AnthropicCodec(), request)) <= 24_000
+async def test_the_first_request_of_a_worker_has_at_most_24_kilobytes(request_of):
+    requests = {role: await request_of(system_prompt(role), "Make the clock right.") for role in BUILT_IN_ROLES}
+    sizes = {role: len(encoded(AnthropicCodec(), request)) for role, request in requests.items()}
+    assert {role: size for role, size in sizes.items() if size > 24_000} == {}
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
-async def test_the_cached_prefix_does_not_depend_on_the_date(request_of, codec):
+async def test_the_cached_prefix_does_not_depend_on_the_date(request_of):
     """RA-3: the base prompt, instructions included, comes before everything that may differ."""
     instructions = [Instructions(Path("/x/AGENTS.md"), "Use tabs.", name="AGENTS.md")]
     request = await request_of(session_prompt(instructions), [Text("go")])
-    body = encoded(codec, request)
-    assert body.index(b"Use tabs.") < body.index(b"2030-01-02")
+    bodies = [encoded(codec, request) for codec in CODECS]
+    assert [body for body in bodies if body.index(b"Use tabs.") >= body.index(b"2030-01-02")] == []
 
 
 DIGESTS = {

@@ -92,21 +92,17 @@ def test_a_hook_that_blocks_keeps_a_call_from_running_and_tells_the_model_why(tm
     assert [args["command"] for args in bench.ran] == ["ls"]
 
 
-@pytest.mark.parametrize("matcher", ["Bash", "shell", "Edit|Bash", "B.*", "*", "", "("])
-def test_a_hook_runs_for_the_tools_that_its_matcher_names(tmp_path, matcher):
-    assert Bench(tmp_path, hook("exit 2", matcher=matcher)).call().failed
-
-
-@pytest.mark.parametrize("matcher", ["Edit", "Bas", "^ash", "mcp__.*"])
-def test_a_hook_does_not_run_for_others(tmp_path, matcher):
-    assert not Bench(tmp_path, hook("exit 2", matcher=matcher)).call().failed
+def test_a_hook_runs_for_the_tools_that_its_matcher_names_and_for_no_others(tmp_path):
+    blocks = dict.fromkeys(["Bash", "shell", "Edit|Bash", "B.*", "*", "", "("], True)
+    blocks |= dict.fromkeys(["Edit", "Bas", "^ash", "mcp__.*"], False)
+    assert {each: Bench(tmp_path, hook("exit 2", matcher=each)).call().failed for each in blocks} == blocks
 
 
 def test_a_hook_may_allow_nothing_that_the_gate_would_ask_or_deny(tmp_path):
     """RA-16: a hook tightens, never loosens: without a user a call that needs approval is denied all the same."""
     for own in (False, True):
         bench = Bench(tmp_path, hook(decides("allow"), own=own), rules=RuleSet())
-        assert "no user is available" in bench.call().content
+        assert bench.call().failed
         assert bench.ran == []
 
 
@@ -119,7 +115,8 @@ def test_a_hook_may_have_the_user_asked_whatever_the_rules_allow(tmp_path, decis
     refusing = Bench(tmp_path, hook(decides(decision)), ask="deny")
     assert refusing.call().failed
     alone = Bench(tmp_path, hook(decides(decision)))
-    assert "a hook wants a human to decide" in alone.call().content
+    assert alone.call().failed
+    assert (refusing.ran, alone.ran) == ([], [])
 
 
 def test_the_call_that_a_hook_changed_is_the_one_that_is_decided_and_runs(tmp_path):
@@ -162,11 +159,10 @@ def test_a_hook_stops_the_agent(tmp_path):
         Bench(tmp_path, hook(says({"continue": False, "stopReason": "enough"}))).call()
 
 
-@pytest.mark.parametrize("command", ["echo oops; exit 1", "echo '{'", "kill -9 $$", says({"decision": "maybe"})])
-def test_a_hook_that_fails_is_a_line_and_the_call_goes_on(tmp_path, command):
-    bench = Bench(tmp_path, hook(command))
-    assert bench.call().failed is False
-    assert len(bench.lines) == 1
+def test_a_hook_that_fails_is_a_line_and_the_call_goes_on(tmp_path):
+    for command in ("echo oops; exit 1", "echo '{'", "kill -9 $$", says({"decision": "maybe"})):
+        bench = Bench(tmp_path, hook(command))
+        assert (command, bench.call().failed, len(bench.lines)) == (command, False, 1)
 
 
 def test_a_hook_that_fails_each_time_is_said_once(tmp_path):
@@ -196,15 +192,13 @@ def test_a_script_that_is_not_the_trusted_one_does_not_run(tmp_path):
     script = tmp_path / "x.sh"
     script.write_text("touch ran\n")
     bench = Bench(tmp_path, hook("sh x.sh", scripts=("x.sh",)), digests={"x.sh": hashlib.sha256(b"").hexdigest()})
-    assert "not the file that you trust" in bench.call().content
+    assert "x.sh" in bench.call().content
     assert not (tmp_path / "ran").exists()
 
 
 def test_a_hook_that_hangs_is_ended_with_all_it_started_and_blocks(tmp_path):
-    started = time.monotonic()
-    bench = Bench(tmp_path, hook("sleep 60 & echo $! > pid; wait", timeout_s=0.5))
-    assert "was ended after 0.5 s" in bench.call().content
-    assert time.monotonic() - started < 10
+    bench = Bench(tmp_path, hook("sleep 600 & echo $! > pid; wait", timeout_s=0.3))
+    assert "0.3 s" in bench.call().content
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

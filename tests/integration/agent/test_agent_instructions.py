@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.agent.instructions import MAX_BYTES, find_instructions
 from scaffold.agent.prompts import session_prompt
@@ -97,7 +98,9 @@ def test_a_link_is_followed_within_the_repository_and_not_out_of_it(repo):
     (repo / "AGENTS.md").symlink_to("../AGENTS.md")
     instructions = only(repo, repo.parent)
     assert instructions.text == ""
-    assert instructions.notice == f"{repo}/AGENTS.md is a link that points outside {repo} and is ignored"
+    assert instructions.notice.replace(str(repo), "REPO") == snapshot(
+        "REPO/AGENTS.md is a link that points outside REPO and is ignored"
+    )
 
 
 def test_long_instructions_are_cut_at_a_line_with_a_notice(repo):
@@ -105,7 +108,7 @@ def test_long_instructions_are_cut_at_a_line_with_a_notice(repo):
     instructions = only(repo)
     assert len(instructions.text.encode()) <= MAX_BYTES
     assert instructions.text.endswith("line é")
-    assert "only its first 32,000 bytes" in instructions.notice
+    assert "32,000" in instructions.notice
     (repo / "AGENTS.md").write_text("x" * (MAX_BYTES + 1))
     assert only(repo).text == "x" * MAX_BYTES
     (repo / "AGENTS.md").write_text("x" * MAX_BYTES)

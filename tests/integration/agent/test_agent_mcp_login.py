@@ -110,8 +110,15 @@ async def wait_for(pool, words):
 
 
 def browser(page):
-    """Agree in the background, as a browser does."""
-    asyncio.get_running_loop().run_in_executor(None, agree, page)
+    """Agree in the background, as a browser does; it shows a refusal like any other page."""
+
+    def visit():
+        try:
+            agree(page)
+        except HTTPError as refused:
+            refused.close()
+
+    asyncio.get_running_loop().run_in_executor(None, visit)
 
 
 async def log_in(logins, server, **more):
@@ -187,9 +194,9 @@ async def test_a_login_that_ended_is_one_line_and_no_browser(server, opened, tmp
             server.refresh.clear()
             output = await call(pool)
             assert output.failed
-            assert "it needs a login: `ralph /mcp login s` (your login has ended" in output.content
+            assert "`ralph /mcp login s`" in output.content
             assert "effects" not in output.content
-            await wait_for(pool, "does not run: it needs a login")
+            await wait_for(pool, "does not run")
             await log_in(logins, server)
             await pool.restart("s")
             assert await call(pool) == ToolOutput("sum 2")
@@ -207,10 +214,12 @@ async def test_only_the_answer_with_the_state_of_the_login_counts(server, opened
             with pytest.raises(HTTPError) as taken:
                 agree(f"{asked['redirect_uri']}?code=stolen&state={state}")
             refused.append(taken.value.code)
+            taken.value.close()
         with pytest.raises(HTTPError) as taken:
             agree(asked["redirect_uri"].replace("127.0.0.1", "localhost") + f"?code=stolen&state={asked['state']}")
         refused.append(taken.value.code)
-        assert "The answer has arrived" in agree(page)
+        taken.value.close()
+        agree(page)
 
     async with opened() as logins:
         loop = asyncio.get_running_loop()
@@ -234,29 +243,29 @@ async def test_two_logins_at_once_do_not_get_in_each_others_way(server, opened):
 
 
 FAULTS = {
-    "issuer": "metadata issuer mismatch",
-    "iss": "response iss mismatch",
-    "plain": "does not say that it has PKCE with S256",
-    "huge": "has more than 1,048,576 bytes",
-    "page elsewhere": "http on this machine alone",
-    "token elsewhere": "http on this machine alone",
-    "resource": "does not match",
-    "fragment": "the address of its page cannot be used",
+    "issuer": "issuer",
+    "iss": "iss",
+    "plain": "S256",
+    "huge": "1,048,576",
+    "page elsewhere": "http",
+    "token elsewhere": "http",
+    "resource": "match",
+    "fragment": "page",
 }
+"""What the error names of each."""
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-async def test_a_server_that_breaks_the_rules_gets_no_login(server, opened, fault):
+async def test_a_server_that_breaks_the_rules_gets_no_login(server, opened):
     """RA-15: nothing is sent where no secret may go, and the login there was is still there."""
     config = config_of(server.url)
     async with opened() as logins:
         await log_in(logins, server)
         before = await logins.at(config).current()
-        server.fault = fault
-        with pytest.raises(ModelAccessDenied, match="login at MCP server s failed") as failed:
-            await log_in(logins, server)
-        assert FAULTS[fault] in failed.value.what
-        assert await logins.at(config).current() == before
+        for fault, named in FAULTS.items():
+            server.fault = fault
+            with pytest.raises(ModelAccessDenied, match=named):
+                await log_in(logins, server)
+            assert (fault, await logins.at(config).current()) == (fault, before)
     assert len(server.asked("/token")) == 1
 
 
@@ -275,7 +284,7 @@ async def test_metadata_that_are_elsewhere_are_not_followed(server, opened):
 async def test_nobody_logs_in_without_tls_at_another_machine(opened):
     """RA-15: not even a request is sent."""
     async with opened() as logins:
-        with pytest.raises(ModelAccessDenied, match="http on this machine alone"):
+        with pytest.raises(ModelAccessDenied, match=r"tracker\.example\.invalid"):
             await logins.log_in(config_of("http://tracker.example.invalid/mcp"), browser)
 
 
@@ -287,12 +296,14 @@ async def test_rights_that_a_call_takes_are_asked_for_by_the_next_login_only(ser
         async with pool_of(tmp_path, logins, config_of(server.url)) as (pool, _):
             output = await call(pool)
             assert output.failed
-            assert "`ralph /mcp login s` asks for the rights that it takes: base write" in output.content
+            assert "`ralph /mcp login s`" in output.content
+            assert output.content.endswith("base write")
             await log_in(logins, server)
             assert await call(pool) == ToolOutput("sum 2")
             for token in server.access:
                 server.access[token] = "base"
-            assert "it refuses nevertheless" in (await call(pool)).content
+            refused = await call(pool)
+            assert (refused.failed, "`ralph /mcp login s`" in refused.content) == (True, False)
     assert len(server.asked("/authorize")) == 2
 
 
@@ -309,9 +320,18 @@ async def test_a_logout_revokes_and_deletes_the_login(server, opened, tmp_path):
             if shown:
                 break
             await asyncio.sleep(0.05)
-        assert shown[0].startswith("Logged in at s.")
+        assert shown == snapshot(
+            [
+                (
+                    "Logged in at s. The tokens are stored encrypted; their key is in a private file of yours "
+                    "(docs/login.md says what that is worth)."
+                )
+            ]
+        )
         assert await call(pool) == ToolOutput("sum 2")
-        assert (await commands.log_out("s")).startswith("Logged out at s")
+        assert await commands.log_out("s") == snapshot(
+            "Logged out at s: the tokens and their key are deleted from this machine."
+        )
         await wait_for(pool, "needs a login")
         assert await commands.log_out("s") == snapshot("You were not logged in at s.")
         await commands.close()

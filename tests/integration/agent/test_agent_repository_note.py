@@ -41,14 +41,16 @@ async def note(folder):
 async def test_it_says_what_git_knows_and_how_tests_are_run(repo):
     """RA-20: an agent need not ask for what every task needs."""
     head = await asyncio.to_thread(git, repo, "rev-parse", "--short", "HEAD")
-    assert (await note(repo)).split("\n") == [
-        "Git status at the start of this session: clean",
-        "Latest commits at the start:",
-        f"{head} Begin",
-        "Tests of the repository: `python3 -m pytest -q`",
-        "Before you change anything in a folder below, read its instructions: src/core/AGENTS.md",
-        "Files at the start: pyproject.toml src/ tests/",
-    ]
+    assert (await note(repo)).replace(head, "HEAD").split("\n") == snapshot(
+        [
+            "Git status at the start of this session: clean",
+            "Latest commits at the start:",
+            "HEAD Begin",
+            "Tests of the repository: `python3 -m pytest -q`",
+            "Before you change anything in a folder below, read its instructions: src/core/AGENTS.md",
+            "Files at the start: pyproject.toml src/ tests/",
+        ]
+    )
 
 
 async def test_changes_are_named_up_to_a_limit(repo):
@@ -70,9 +72,10 @@ async def test_changes_are_named_up_to_a_limit(repo):
 async def test_in_a_folder_below_the_top_paths_are_as_commands_see_them(repo):
     """RA-20: AGENTS.md of the root and of the folder are in the prompt already."""
     lines = (await note(repo / "src")).split("\n")
-    assert "Before you change anything in a folder below, read its instructions: core/AGENTS.md" in lines
-    assert lines[-1] == snapshot("Files at the start: a.py core/")
-    assert "Tests of the repository: `python3 -m pytest -q`" in lines
+    tests, instructions, files = lines[-3:]
+    assert tests.endswith(": `python3 -m pytest -q`")
+    assert instructions.endswith(": core/AGENTS.md")
+    assert files.endswith(": a.py core/")
 
 
 async def test_the_users_configuration_of_git_changes_nothing(repo):
@@ -118,12 +121,12 @@ async def test_a_link_that_leads_in_a_circle_is_one_of_the_files(folder):
     """RA-21: an ordinary answer."""
     (folder / "a").mkdir()
     (folder / "circle").symlink_to("circle")
-    assert await note(folder) == snapshot("Files at the start: a/ circle")
+    assert (await note(folder)).endswith(": a/ circle")
 
 
 async def test_a_broken_repository_is_described_by_its_files(repo):
     (repo / ".git" / "HEAD").write_text("garbage")
-    assert (await note(repo)) == snapshot("Files at the start: pyproject.toml src/ tests/")
+    assert (await note(repo)).endswith(": pyproject.toml src/ tests/")
 
 
 async def test_a_commit_cannot_write_lines_of_its_own(repo):

@@ -1,6 +1,7 @@
 """Real repositories with their own home, independent of the settings of the machine's user."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.command import run_command
+from support.samples import folder_until_exit
 
 AUTHOR = Signature("Zoë Author", "zoe@example.org")
 COMMITTER = Signature("Carl Committer", "carl@example.org")
@@ -44,14 +46,34 @@ def sh(origin, environ):
     return shell
 
 
+MADE: dict[str, Path] = {}
+"""The repository that each script has made in this process; others get copies."""
+
+
 @pytest.fixture
-async def repo(origin, sh, environ):
+def make(origin, environ, sh):
+    """Make the repository with a script, which runs once in a process, and open it."""
+
+    async def make(script: str):
+        if script not in MADE:
+            sample = folder_until_exit() / "sample"
+            sample.mkdir()
+            await sh(script, cwd=sample)
+            MADE[script] = sample
+        shutil.copytree(MADE[script], origin, symlinks=True, dirs_exist_ok=True)
+        await sh("git update-index -q --refresh")  # the copies are other files
+        return await open_repository(origin, environ=environ)
+
+    return make
+
+
+@pytest.fixture
+async def repo(make):
     """An opened repository with one commit: `a` with three lines, `run_command` executable, `b/c`, `*.log` ignored."""
-    await sh(
+    return await make(
         "git init -q; seq 3 > a; mkdir b; echo c > b/c; echo '*.log' > .gitignore;"
         "echo '#!/bin/sh' > run; chmod +x run; git add .; git commit -qm first"
     )
-    return await open_repository(origin, environ=environ)
 
 
 @pytest.fixture

@@ -33,13 +33,11 @@ def test_without_a_repository_there_is_no_branch(tmp_path):
     assert current_branch(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    "head", ["ref: refs/heads/.invalid", "ref: refs/heads/a b", "ref: refs/heads/a\x1b[2J", "", "x" * 10_000]
-)
-def test_an_invalid_branch_name_is_not_returned(repo, head):
+def test_an_invalid_branch_name_is_not_returned(repo):
     """Text that another program wrote there would reach a model."""
-    (repo / ".git" / "HEAD").write_text(head)
-    assert current_branch(repo) is None
+    for head in ("ref: refs/heads/.invalid", "ref: refs/heads/a b", "ref: refs/heads/a\x1b[2J", "", "x" * 10_000):
+        (repo / ".git" / "HEAD").write_text(head)
+        assert (head, current_branch(repo)) == (head, None)
 
 
 def test_a_special_file_is_not_waited_for(repo):

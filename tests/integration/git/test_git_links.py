@@ -1,7 +1,5 @@
 """Symbolic links to files of the same commit."""
 
-import pytest
-
 from scaffold.git import refs
 from scaffold.git.commits import path_changes
 from scaffold.git.links import follow_links, linked_files, resolved_path
@@ -9,21 +7,10 @@ from scaffold.git.links import follow_links, linked_files, resolved_path
 LINKS = {"a": "b/c", "b": "d", "up/x": "../a", "out": "../x", "root": "/x", "loop": "loop", "deep/y": "../up/x"}
 
 
-@pytest.mark.parametrize(
-    ("path", "leads_to"),
-    [
-        ("plain", "plain"),
-        ("a", "d/c"),
-        ("up/x", "d/c"),
-        ("deep/y", "d/c"),
-        ("b/./e", "d/e"),
-        ("out", None),
-        ("root", None),
-        ("loop", None),
-    ],
-)
-def test_a_path_leads_through_links_as_the_system_would(path, leads_to):
-    assert resolved_path(path, LINKS) == leads_to
+def test_a_path_leads_through_links_as_the_system_would():
+    leads_to = {"plain": "plain", "a": "d/c", "up/x": "d/c", "deep/y": "d/c", "b/./e": "d/e"}
+    leads_to |= dict.fromkeys(("out", "root", "loop"))
+    assert {path: resolved_path(path, LINKS) for path in leads_to} == leads_to
 
 
 async def test_a_link_counts_as_the_file_to_which_it_leads(harness):

@@ -24,16 +24,14 @@ COMMIT = "git -c core.fsmonitor=false commit -q --no-verify --allow-empty -m pla
 
 
 @pytest.fixture
-async def repo(origin, environ, sh, tmp_path):
+async def repo(make):
     """A repository with the submodule `lib`, and with the gitlink `bare` that .gitmodules does not name."""
-    (tmp_path / "inner").mkdir()
-    await sh("git init -q; seq 3 > o; git add .; git commit -qm inner", cwd=tmp_path / "inner")
-    await sh(
-        f"git init -q; echo a > a; {ADD} '{tmp_path}/inner' lib; git add .;"
-        "git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),bare; git commit -qm all; mkdir bare"
+    return await make(
+        "here=$PWD; mkdir ../inner; cd ../inner; git init -q; seq 3 > o; git add .; git commit -qm inner; cd $here;"
+        f"git init -q; echo a > a; {ADD} $here/../inner lib; git add .;"
+        "git update-index --add --cacheinfo 160000,$(git -C lib rev-parse HEAD),bare; git commit -qm all; mkdir bare;"
+        "rm -rf ../inner"
     )
-    await sh(f"rm -rf '{tmp_path}/inner'")
-    return await open_repository(origin, environ=environ)
 
 
 @pytest.fixture

@@ -8,29 +8,22 @@ from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_te
 from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.git.submodule import KEEP_PREFIX, Gitlink, MissingSubmodule, missing_gitlinks
+from scaffold.git.submodule import KEEP_PREFIX, Gitlink, missing_gitlinks
 from scaffold.git.worktree_pool import WorktreePool
 
 ADD = "git -c protocol.file.allow=always submodule --quiet add"
 
 
 @pytest.fixture
-async def repo(origin, environ, sh, tmp_path):
+async def repo(make):
     """A repository with a submodule `lib/ouß` that has a submodule `in ner`; their origins are gone."""
-    for name in ("inner", "outer"):
-        (tmp_path / name).mkdir()
-    await sh("git init -q; echo i > i; git add .; git commit -qm inner", cwd=tmp_path / "inner")
-    await sh(
-        f"git init -q; echo o > o; echo '*.log' > .gitignore; {ADD} '{tmp_path}/inner' 'in ner'; git add .;"
-        "git commit -qm outer",
-        cwd=tmp_path / "outer",
+    return await make(
+        "here=$PWD; mkdir ../inner ../outer; cd ../inner; git init -q; echo i > i; git add .; git commit -qm inner;"
+        f"cd ../outer; git init -q; echo o > o; echo '*.log' > .gitignore; {ADD} $here/../inner 'in ner'; git add .;"
+        f"git commit -qm outer; cd $here; git init -q; echo a > a; {ADD} $here/../outer 'lib/ouß'; git add .;"
+        "git commit -qm all; git -c protocol.file.allow=always submodule --quiet update --init --recursive;"
+        "rm -rf ../inner ../outer"
     )
-    await sh(
-        f"git init -q; echo a > a; {ADD} '{tmp_path}/outer' 'lib/ouß'; git add .; git commit -qm all;"
-        "git -c protocol.file.allow=always submodule --quiet update --init --recursive"
-    )
-    await sh(f"rm -rf '{tmp_path}/inner' '{tmp_path}/outer'")
-    return await open_repository(origin, environ=environ)
 
 
 @pytest.fixture
@@ -155,7 +148,7 @@ async def test_a_pointer_to_nowhere_inside_a_submodule_is_refused(repo, head, po
         f"git update-index --cacheinfo 160000,{'1' * 40},'in ner'; git commit -qm x; rm -r 'in ner'; mkdir 'in ner'",
         cwd=slot.git.cwd / OUTER,
     )
-    with pytest.raises(GitError, match="in ner points to 1111"):
+    with pytest.raises(GitError, match=r"in ner .*1111"):
         await commit_all(slot.git, "work", **people)
 
 
@@ -185,7 +178,7 @@ async def test_a_submodule_that_is_not_available_is_named_and_its_folder_stays_e
     slot = await pool.take("a1", head)
     (missing,) = slot.missing
     assert missing.path == INNER
-    assert "git submodule update --init" in missing.why
+    assert "update --init" in missing.why
     assert not list((slot.git.cwd / INNER).iterdir())
     (slot.git.cwd / "a").write_text("work")
     work = await commit_all(slot.git, "work", **people)
@@ -199,9 +192,8 @@ async def test_a_submodule_whose_commit_is_not_available_is_named(repo, head, po
     )
     later = (await repo.git("rev-parse", "ORIG_HEAD")).line
     slot = await pool.take("a1", later)
-    assert slot.missing == (
-        MissingSubmodule(OUTER, "its commit 111111111111 is missing: run `git submodule update` in your checkout"),
-    )
+    (missing,) = slot.missing
+    assert (missing.path, "1" * 12 in missing.why) == (OUTER, True)
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/evil", "x/../../../y"])

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from scaffold.core.errors import GitError, RepositoryError
+from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git import worktree
 from scaffold.git.commits import changed_paths, commit_all, listed_paths
@@ -231,16 +231,6 @@ async def test_worktrees_of_a_bare_repository_are_supported(repo, sh, open_at, p
     await pool.give_back("a1")
     assert not (await pool.take("a2", head)).fresh
     assert (await walk(linked, place, people, add_a_file))[1]
-
-
-async def test_an_unsafe_repository_of_another_user_is_refused_with_the_fix(repo, environ):
-    if os.geteuid():
-        pytest.skip("only root can give files to another user")
-    os.chown(repo.root, 1234, -1)
-    os.chown(repo.common_dir, 1234, -1)
-    with pytest.raises(RepositoryError, match="belongs to another user") as caught:
-        await open_repository(repo.root, environ=environ)
-    assert "safe.directory" in caught.value.fix
 
 
 @pytest.mark.rotates

@@ -163,15 +163,15 @@ async def test_a_folder_that_is_not_ours_is_never_removed(repo, head, sh, place,
     """BX-3"""
     await sh(stranger.format(place))
     before = sorted(place.rglob("*"))
-    with pytest.raises(GitError, match="exists and is not a worktree"):
+    with pytest.raises(GitError, match=place.name):
         await worktree.add(repo, place, head)
-    with pytest.raises(GitError, match="exists and is not a worktree"):
+    with pytest.raises(GitError, match=place.name):
         await worktree.remove(repo, place)
     assert sorted(place.rglob("*")) == before
 
 
 async def test_the_user_s_own_checkout_is_never_removed(repo):
-    with pytest.raises(GitError, match="exists and is not a worktree"):
+    with pytest.raises(GitError, match=repo.root.name):
         await worktree.remove(repo, repo.root)
     assert (repo.root / "a").exists()
 
@@ -281,7 +281,6 @@ async def test_a_used_worktree_is_reset_to_the_commit(repo, head, sh, place, way
     assert await resolve(git, "theirs~1") == head, "a branch made meanwhile stays where it is"
 
 
-@pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize(
     "told",
     [
@@ -295,15 +294,15 @@ async def test_a_used_worktree_is_reset_to_the_commit(repo, head, sh, place, way
     ],
     ids=["skip", "unchanged", "sparse", "sparse index", "split index", "broken index", "intent to add"],
 )
-async def test_a_used_worktree_is_complete_whatever_flags_its_index_has(repo, head, sh, place, told, version):
+async def test_a_used_worktree_is_complete_whatever_flags_its_index_has(repo, head, sh, place, told):
     """What lands is what passed: later checks must see every file as it is."""
     git = await worktree.add(repo, place, head)
-    await sh(f"git update-index --index-version {version}; {told}", cwd=place, ok=False)
-    await worktree.reset_and_clean(git, head)
-    assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
-    assert (place / "a").read_text() == "1\n2\n3\n"
-    assert (place / "b" / "c").read_text() == "c\n"
-    assert {each[0] for each in (await git("ls-files", "-v", "-z")).records} == {"H"}
+    for version in (2, 4):
+        await sh(f"git update-index --index-version {version}; {told}", cwd=place, ok=False)
+        await worktree.reset_and_clean(git, head)
+        assert sorted(path.name for path in place.iterdir()) == [".git", ".gitignore", "a", "b", "run"]
+        assert ((place / "a").read_text(), (place / "b" / "c").read_text()) == ("1\n2\n3\n", "c\n")
+        assert {each[0] for each in (await git("ls-files", "-v", "-z")).records} == {"H"}
 
 
 async def test_an_ordinary_index_is_reused(repo, head, sh, place):

@@ -256,7 +256,7 @@ async def test_a_folder_that_is_not_ours_is_never_taken(repo, head, pool, folder
     """BX-3"""
     (folder / "a1").mkdir(parents=True)
     (folder / "a1" / "precious").write_text("mine")
-    with pytest.raises(GitError, match="exists and is not a worktree"):
+    with pytest.raises(GitError, match="a1"):
         await pool.take("a1", head)
     assert (folder / "a1" / "precious").exists()
 

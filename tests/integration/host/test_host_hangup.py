@@ -14,7 +14,7 @@ here = pathlib.Path.cwd()
 pid, terminal = pty.fork()
 if pid == 0:
     signal.signal(signal.SIGHUP, lambda *_: (here / "hung-up").touch())
-    script = "trap 'touch harmed' HUP; touch begun; while [ ! -e hung-up ]; do sleep 0.05; done; sleep 0.3; touch done"
+    script = "trap 'touch harmed' HUP; touch begun; while [ ! -e hung-up ]; do sleep 0.05; done; sleep 0.1; touch done"
     containment = Containment() if sys.argv[1] == "contained" else None
     asyncio.run(run_command(["sh", "-c", script], cwd=here, env=os.environ, timeout_s=20, containment=containment))
     os._exit(0)

@@ -2,10 +2,8 @@
 
 import errno
 import os
-import shutil
 import socket
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,12 +14,11 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.host.sandbox.landlock.domain import names_in
-from support.landlock_zone import Zone
+from support.landlock_zone import MAY_RUN_AS_NOBODY, SYSTEM_PYTHON, Zone, run_as_nobody
 
 PROBLEM = landlock.unsupported_reason() or ("" if landlock.has_broker() else "before Linux 5.19 there is no broker")
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 
-SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")
 SERVER = """
 import threading
 def serve(family=socket.AF_INET, host="127.0.0.1", port=0):
@@ -77,12 +74,10 @@ async def printed(zone, code):
     return finished.stdout.decode().split()
 
 
-@pytest.mark.parametrize(
-    ("host", "reached"),
-    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "0.0.0.0"), ("127.0.0.7", "127.0.0.7")],
-)
-async def test_a_command_can_connect_to_its_own_server(zone, host, reached):
-    assert await printed(zone, f"print(ask({reached!r}, serve(host={host!r})))") == ["answer"]
+async def test_a_command_can_connect_to_its_own_server(zone):
+    pairs = [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("0.0.0.0", "0.0.0.0"), ("127.0.0.7", "127.0.0.7")]
+    code = "\n".join(f"attempt(lambda: ask({reached!r}, serve(host={host!r})))" for host, reached in pairs)
+    assert await printed(zone, code) == ["answer"] * 4
 
 
 async def test_a_server_on_all_addresses_is_reached_by_both_families(zone):
@@ -150,10 +145,11 @@ print(urllib.request.urlopen(f'http://127.0.0.1:{port}/README').read())"
     assert finished.stdout == b"b'hello\\n'\n", finished.stderr
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1", "localhost"])
-async def test_a_server_of_the_machine_is_not_reached(zone, foreign, host):
+async def test_a_server_of_the_machine_is_not_reached(zone, foreign):
     """BX-9"""
-    assert await printed(zone, f"attempt(ask, {host!r}, {foreign.getsockname()[1]})") == ["ECONNREFUSED"]
+    port, hosts = foreign.getsockname()[1], ("127.0.0.1", "0.0.0.0", "::ffff:127.0.0.1", "localhost")
+    code = "\n".join(f"attempt(ask, {host!r}, {port})" for host in hosts)
+    assert await printed(zone, code) == ["ECONNREFUSED"] * 4
 
 
 async def test_its_port_on_another_address_does_not_make_a_server_reachable(zone, foreign):
@@ -258,27 +254,27 @@ for _ in range(2):
     assert await printed(zone, code) == ["None", "None"]
 
 
-@pytest.mark.parametrize(
-    ("attack", "answer"),
-    [
-        ("ask('192.0.2.1', 80)", "ENETUNREACH"),
-        ("socket.socket().bind(('192.0.2.1', 0))", "EADDRNOTAVAIL"),
-        ("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", "EPERM"),
-        ("socket.socket(socket.AF_INET, socket.SOCK_RAW)", "EPERM"),
-        ("socket.socket(socket.AF_UNIX)", "EPERM"),
-        ("socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'')", "EPERM"),
-        ("socket.socket().setsockopt(socket.SOL_SOCKET, 62, 0)", "EPERM"),
-        ("socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'eth0')", "EPERM"),
-        ("socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', FOREIGN))", "EPERM"),
-        ("socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', FOREIGN))", "EPERM"),
-        ("socket.socketpair()[0].connect('/run/x')", "EPERM"),
-        ("socket.socketpair()[0].bind('/run/x')", "EPERM"),
-    ],
-)
-async def test_no_call_leads_out_of_the_loopback_network(zone, foreign, attack, answer):
+ATTACKS = {
+    "ask('192.0.2.1', 80)": "ENETUNREACH",
+    "socket.socket().bind(('192.0.2.1', 0))": "EADDRNOTAVAIL",
+    "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)": "EPERM",
+    "socket.socket(socket.AF_INET, socket.SOCK_RAW)": "EPERM",
+    "socket.socket(socket.AF_UNIX)": "EPERM",
+    "socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'')": "EPERM",
+    "socket.socket().setsockopt(socket.SOL_SOCKET, 62, 0)": "EPERM",
+    "socket.socket().setsockopt(socket.SOL_SOCKET, 25, b'eth0')": "EPERM",
+    "socket.socket().sendto(b'x', 0x20000000, ('127.0.0.1', FOREIGN))": "EPERM",
+    "socket.socket().sendmsg([b'x'], [], 0x20000000, ('127.0.0.1', FOREIGN))": "EPERM",
+    "socket.socketpair()[0].connect('/run/x')": "EPERM",
+    "socket.socketpair()[0].bind('/run/x')": "EPERM",
+}
+
+
+async def test_no_call_leads_out_of_the_loopback_network(zone, foreign):
     """BX-9"""
-    attack = attack.replace("FOREIGN", str(foreign.getsockname()[1]))
-    assert await printed(zone, f"attempt(lambda: {attack})") == [answer]
+    code = "\n".join(f"attempt(lambda: {attack})" for attack in ATTACKS)
+    answers = await printed(zone, code.replace("FOREIGN", str(foreign.getsockname()[1])))
+    assert dict(zip(ATTACKS, answers, strict=True)) == ATTACKS
 
 
 async def test_a_listener_without_an_address_is_reachable_from_this_machine_only(zone):
@@ -348,12 +344,13 @@ def foreign_memory():
     path.unlink()
 
 
-@pytest.mark.parametrize("action", ["open(path, 'rb')", "os.open(path, os.O_RDWR | os.O_NOFOLLOW)", "os.unlink(path)"])
-async def test_shared_memory_of_other_programs_is_out_of_reach(zone, foreign_memory, action):
+async def test_shared_memory_of_other_programs_is_out_of_reach(zone, foreign_memory):
     """BX-9"""
     code = f"""
 path = {str(foreign_memory)!r}
-attempt(lambda: {action})
+attempt(lambda: open(path, 'rb'))
+attempt(lambda: os.open(path, os.O_RDWR | os.O_NOFOLLOW))
+attempt(lambda: os.unlink(path))
 attempt(os.link, path, 'src/taken')
 attempt(os.rename, path, 'taken')
 """
@@ -382,9 +379,7 @@ async def test_without_a_broker_there_is_no_network(zone):
     assert b"not permitted" in finished.stderr
 
 
-@needs("setpriv")
-@pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a command as another user")
+@MAY_RUN_AS_NOBODY
 async def test_the_broker_works_for_an_ordinary_user():
     """BX-9"""
     code = """
@@ -394,22 +389,13 @@ with multiprocessing.Pool(2) as pool:
 with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
     print("connected")
 """
-    with tempfile.TemporaryDirectory() as folder:
-        zone = Zone(Path(folder))
-        zone.confinement = structs.replace(zone.confinement, network="loopback")
-        zone.give_to(65534)
-        script = f"echo x > new; cat new; mkdir made; echo y > made/in; cat made/in; {SYSTEM_PYTHON} -c '{code}'"
-        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", SYSTEM_PYTHON]
-        argv += landlock.argv(zone.confinement, ["sh", "-c", script])[1:]
-        finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
-    if b"No module named" in finished.stderr:
-        pytest.skip("the user nobody cannot read this checkout")
+    script = f"echo x > new; cat new; mkdir made; echo y > made/in; cat made/in; {SYSTEM_PYTHON} -c '{code}'"
+    finished = await run_as_nobody(["sh", "-c", script], network="loopback")
     assert finished.stdout.decode().split() == ["x", "y", "[1,", "2]", "connected"], finished.stderr
 
 
-@needs("setpriv", "prlimit")
-@pytest.mark.skipif(SYSTEM_PYTHON is None, reason="there is no python3 in /usr/bin or /usr/local/bin")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a command as another user")
+@needs("prlimit")
+@MAY_RUN_AS_NOBODY
 async def test_the_broker_outlives_a_command_that_uses_up_the_threads():
     """BX-9: each connection that waits for a server needs a thread of the broker, too."""
     code = """
@@ -429,13 +415,6 @@ os.mkdir("made")
 os.write(1, b"made")
 os._exit(3)
 """
-    with tempfile.TemporaryDirectory() as folder:
-        zone = Zone(Path(folder))
-        zone.confinement = structs.replace(zone.confinement, network="loopback")
-        zone.give_to(65534)
-        argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "prlimit", "--nproc=100", SYSTEM_PYTHON]
-        argv += landlock.argv(zone.confinement, [SYSTEM_PYTHON, "-u", "-c", code])[1:]
-        finished = await run_command(argv, cwd=zone.work, env={"PATH": os.environ["PATH"]}, timeout_s=20)
-    if b"No module named" in finished.stderr:
-        pytest.skip("the user nobody cannot read this checkout")
+    command = [SYSTEM_PYTHON, "-u", "-c", code]
+    finished = await run_as_nobody(command, network="loopback", within=["prlimit", "--nproc=100"])
     assert (finished.stdout, finished.exit_code) == (b"True\nmade", 3), finished.stderr

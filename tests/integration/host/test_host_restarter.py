@@ -42,22 +42,15 @@ def restarting(tmp_path, body):
     return [tuple(line.split()) for line in log.read_text().splitlines()]
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "os.kill(os.getpid(), signal.SIGTERM)",
-        "os.kill(os.getpid(), signal.SIGINT)",
-        "os.kill(os.getpid(), signal.SIGHUP)",
-        "os._exit(130)",
-        "os._exit(0)",
-        "tell('ended'); os._exit(1)",
-        "tell('ended'); os._exit(2)",
-        "tell('ended'); os._exit(3)",
-    ],
-)
-def test_a_command_that_ended_as_somebody_wanted_is_not_run_again(tmp_path, how):
+def test_a_command_that_ended_as_somebody_wanted_is_not_run_again(tmp_path):
     """AL-27, OR-10: never after a signal that asks to end, nor after an end that was decided."""
-    assert len(restarting(tmp_path, f"signal.signal(signal.SIGINT, signal.SIG_DFL); tell('progress 1'); {how}")) == 1
+    ends = [f"os.kill(os.getpid(), signal.{name})" for name in ("SIGTERM", "SIGINT", "SIGHUP")]
+    ends += ["os._exit(130)", "os._exit(0)", *(f"tell('ended'); os._exit({code})" for code in (1, 2, 3))]
+    for number, end in enumerate(ends):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        body = f"signal.signal(signal.SIGINT, signal.SIG_DFL); tell('progress 1'); {end}"
+        assert (end, len(restarting(folder, body))) == (end, 1)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 import asyncio
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
-from inline_snapshot import snapshot
 
 from model_server import rendering
 from model_server.client import open_client
@@ -71,7 +70,7 @@ def said_last(heard):
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_dropped_stream_is_retried_whole_and_no_call_is_partial(wire, framing):
     """RA-21, RA-2: its shown text is voided, and the reply is the complete one."""
-    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 29))
+    await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 61))
 
 
 @pytest.mark.rotates
@@ -107,40 +106,33 @@ async def error_of(wire, *turns, stream=True, environ=None, **options):
     return server, caught.value, asked
 
 
-@pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_transient_refusal_is_retried(wire, status, stream):
-    """RA-21."""
-    asked = await reply_after(wire, Turn(status=status), stream=stream)
-    assert 0.5 <= asked.clock.slept_s <= 1.5
-    assert [type(delta) for delta in asked.heard][:1] == [RetryWait]
+async def test_a_transient_refusal_is_retried(wire):
+    """RA-21: which statuses are transient is in `tests/unit/llm/test_llm_provider_errors.py`."""
+    for stream, status in ((True, 429), (False, 500)):
+        asked = await reply_after(wire, Turn(status=status), stream=stream)
+        assert 0.5 <= asked.clock.slept_s <= 1.5
+        assert [type(delta) for delta in asked.heard][:1] == [RetryWait]
 
 
-@pytest.mark.parametrize("status", [429, 529, 503])
-@pytest.mark.parametrize(
-    ("headers", "wait_s"),
-    [
-        ({"Retry-After": "17"}, 17.0),
-        ({"retry-after-ms": "2500"}, 2.5),
-        ({"Retry-After": "Sun, 01 Nov 2026 00:00:21 GMT"}, 21.0),
-        ({"Retry-After": "soon"}, 0.75),
-    ],
-)
-@pytest.mark.parametrize("wire", WIRES)
-async def test_retry_after_is_honoured(wire, status, headers, wait_s):
+async def test_retry_after_is_honoured():
     """RA-21, AL-31."""
-    asked = await reply_after(wire, Turn(status=status, headers=headers), deadlines=Deadlines())
-    assert asked.clock.slept_s == pytest.approx(wait_s, abs=0.3)
+    refusals = [
+        ("anthropic", 529, {"Retry-After": "17"}, 17.0),
+        ("anthropic", 503, {"Retry-After": "Sun, 01 Nov 2026 00:00:21 GMT"}, 21.0),
+        ("chat", 429, {"retry-after-ms": "2500"}, 2.5),
+        ("responses", 429, {"Retry-After": "soon"}, 0.75),
+    ]
+    for wire, status, headers, wait_s in refusals:
+        asked = await reply_after(wire, Turn(status=status, headers=headers), deadlines=Deadlines())
+        assert asked.clock.slept_s == pytest.approx(wait_s, abs=0.3)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_retry_after_beyond_the_minute_is_reported_and_not_waited_for(wire):
+async def test_a_retry_after_beyond_the_minute_is_reported_and_not_waited_for():
     """RA-21."""
-    server, error, asked = await error_of(wire, Turn(status=429, headers={"Retry-After": "3600"}))
-    assert len(server.requests) == 1
-    assert asked.clock.slept_s == 0
-    assert "retry in 3600 s" in error.what
+    server, error, asked = await error_of("chat", Turn(status=429, headers={"Retry-After": "3600"}))
+    assert (len(server.requests), asked.clock.slept_s) == (1, 0)
+    assert "3600 s" in error.what
 
 
 async def test_a_truncated_refusal_is_classified_by_its_status():
@@ -150,43 +142,35 @@ async def test_a_truncated_refusal_is_classified_by_its_status():
     assert "_API_KEY" in error.fix
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_an_endpoint_that_keeps_failing_is_given_up_after_a_minute(wire):
+async def test_an_endpoint_that_keeps_failing_is_given_up_after_a_minute():
     """RA-21."""
-    server, error, asked = await error_of(wire, Turn(status=500, times=100))
+    server, error, asked = await error_of("chat", Turn(status=500, times=100))
     assert asked.clock.slept_s <= 60
     assert 6 <= len(server.requests) <= 9
     assert f"tried {len(server.requests)} times" in error.what
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_wrong_key_is_reported_at_once_with_the_fix_and_never_shown(wire):
-    server, error, _ = await error_of(
-        wire, Turn(status=401, error=("authentication_error", f"Incorrect API key provided: {KEY}"))
-    )
-    assert len(server.requests) == 1
-    assert "_API_KEY" in error.fix
-    assert "--model" in error.fix
-
-
-@pytest.mark.parametrize("wire", WIRES)
-async def test_an_unknown_model_is_reported_at_once(wire):
+async def test_a_wrong_key_or_model_is_reported_at_once_with_the_fix_and_no_key(wire):
+    wrong_key = Turn(status=401, error=("authentication_error", f"Incorrect API key provided: {KEY}"))
+    server, error, _ = await error_of(wire, wrong_key)
+    assert (len(server.requests), "_API_KEY" in error.fix, "--model" in error.fix) == (1, True, True)
     server, error, _ = await error_of(wire, Turn(status=404, error=("not_found_error", "model: nobody")))
-    assert len(server.requests) == 1
-    assert "nobody" in error.what
-    assert "model" in error.fix
+    assert (len(server.requests), "nobody" in error.what, "model" in error.fix) == (1, True, True)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_context_overflow_is_recognised(wire):
-    error = {
-        "anthropic": ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        "chat": ("context_length_exceeded", "This model's maximum context length is 128000 tokens."),
-        "responses": ("context_length_exceeded", "Your input exceeds the context window of this model."),
-    }[wire]
+@pytest.mark.parametrize(
+    ("wire", "error"),
+    [
+        ("anthropic", ("invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum")),
+        ("chat", ("context_length_exceeded", "This model's maximum context length is 128000 tokens.")),
+        ("responses", ("context_length_exceeded", "Your input exceeds the context window of this model.")),
+    ],
+)
+async def test_a_context_overflow_is_recognised(wire, error):
     _, error, _ = await error_of(wire, Turn(status=400, error=error))
     assert isinstance(error, ContextOverflow)
-    assert re.search(r"; the request has about \d+ tokens", error.what)
+    assert re.search(r"about \d+ tokens", error.what)
 
 
 async def test_a_request_that_is_surely_too_long_is_not_sent():
@@ -195,20 +179,17 @@ async def test_a_request_that_is_surely_too_long_is_not_sent():
         with pytest.raises(ContextOverflow) as caught:
             await asked.reply(UserMessage((Text("word " * 400_000),)))
     assert server.requests == []
-    sizes = r"the request has about [\d,]+ tokens, the context window of anthropic:claude-sonnet-4-5 [\d,]+"
-    assert re.fullmatch(f"it does not fit: {sizes}", caught.value.what)
+    assert re.search(r"about [\d,]+ tokens.*anthropic:claude-sonnet-4-5 [\d,]+", caught.value.what)
 
 
-@pytest.mark.parametrize("kind", ["overloaded_error", "api_error", "rate_limit_error", "server_error"])
 @pytest.mark.parametrize(("wire", "stream"), [(wire, True) for wire in WIRES] + [("chat", False), ("responses", False)])
-async def test_an_error_event_within_a_reply_is_retried(wire, stream, kind):
+async def test_an_error_event_within_a_reply_is_retried(wire, stream):
     """RA-1: errors at HTTP 200 are reported; RA-21: and transient ones retried."""
-    asked = await reply_after(wire, Turn(text="I was go", error=(kind, "Sorry.")), stream=stream)
-    if stream:
-        assert [d for d in asked.heard if isinstance(d, TextDelta | StreamReset)][:2] == [
-            TextDelta("I was go"),
-            StreamReset(next(d.reason for d in asked.heard if isinstance(d, StreamReset))),
-        ]
+    for kind in ("overloaded_error", "api_error", "rate_limit_error", "server_error"):
+        asked = await reply_after(wire, Turn(text="I was go", error=(kind, "Sorry.")), stream=stream)
+        if stream:
+            heard = [delta for delta in asked.heard if isinstance(delta, TextDelta | StreamReset)][:2]
+            assert (heard[0], type(heard[1])) == (TextDelta("I was go"), StreamReset)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -218,9 +199,10 @@ async def test_a_permanent_error_event_is_reported_with_its_message(wire):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_unreadable_reply_is_retried(wire):
+    """RA-21."""
+    for garbage in (
         Turn(body="data: {not json}\n\n", content_type="text/event-stream"),
         Turn(body="data: [1, 2]\n\n", content_type="text/event-stream"),
         Turn(body="data: 7\n\n", content_type="text/event-stream"),
@@ -232,25 +214,21 @@ async def test_a_permanent_error_event_is_reported_with_its_message(wire):
         Turn(body="", content_type="text/event-stream"),
         Turn(body="", content_type="application/json"),
         Turn(body="\x00\x01\x02", content_type="text/event-stream"),
-    ],
-)
-@pytest.mark.parametrize("wire", WIRES)
-async def test_an_unreadable_reply_is_retried(wire, garbage):
-    """RA-21."""
-    asked = await reply_after(wire, garbage, deadlines=Deadlines(idle_s=20.0))
-    assert "".join(said_last(asked.heard)) == FINE.text
-    assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
+    ):
+        asked = await reply_after(wire, garbage, deadlines=Deadlines(idle_s=20.0))
+        assert "".join(said_last(asked.heard)) == FINE.text
+        assert len([delta for delta in asked.heard if isinstance(delta, RetryWait)]) == 1
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("content_type", ["text/plain", "application/octet-stream", "application/json"])
-async def test_a_stream_is_read_whatever_the_server_calls_it(wire, content_type):
+async def test_a_stream_is_read_whatever_the_server_calls_it(wire):
     """RA-1: also with status 201, as some gateways answer each POST."""
     body = b"".join(rendering.events(wire, CALL, "m")).decode()
-    turn = Turn(body=body, content_type=content_type, status=201)
-    async with serve(wire, [turn]) as server, open_client(server) as asked:
-        reply = await asked.reply()
-    assert reply.message.tool_calls[0].args == {"cmd": "rm -r b"}
+    for content_type in ("text/plain", "application/octet-stream", "application/json"):
+        turn = Turn(body=body, content_type=content_type, status=201)
+        async with serve(wire, [turn]) as server, open_client(server) as asked:
+            reply = await asked.reply()
+        assert (content_type, reply.message.tool_calls[0].args) == (content_type, {"cmd": "rm -r b"})
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -294,34 +272,46 @@ async def test_a_complete_reply_is_returned_even_if_the_server_keeps_the_connect
     assert reply.message.text == "here I am"
 
 
-@pytest.mark.parametrize("byte", [-1, 0, 60, 400])
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_stalled_stream_is_abandoned_after_the_idle_time(wire, byte):
+async def at_once(ask, *cases):
+    """Ask all cases concurrently: most of the time each of them waits for a deadline."""
+    async with asyncio.TaskGroup() as group:
+        for case in cases:
+            group.create_task(ask(*case))
+
+
+async def test_a_stalled_stream_is_abandoned_after_the_idle_time():
     """RA-21: idle deadline."""
-    async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, open_client(server) as asked:
-        await asked.reply()
-        assert server.open_connections == 1
-    assert len(server.requests) == 2
+
+    async def ask(wire, byte):
+        async with serve(wire, [Turn(text="x" * 400, stall_at=byte), FINE]) as server, open_client(server) as asked:
+            await asked.reply()
+            assert server.open_connections == 1
+        assert len(server.requests) == 2
+
+    await at_once(ask, *product(WIRES, [-1, 0, 60, 400]))
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_slow_stream_that_makes_progress_is_not_cut(wire):
-    async with (
-        serve(wire, [Turn(text="slow but sure, as they say", drip_s=0.05)]) as server,
-        open_client(server, deadlines=Deadlines(idle_s=0.3, total_s=10.0)) as asked,
-    ):
-        reply = await asked.reply()
-    assert reply.message.text == snapshot("slow but sure, as they say")
-    assert len(server.requests) == 1
+async def test_a_slow_stream_that_makes_progress_is_not_cut():
+    slow = Turn(text="slow but sure, as they say", drip_s=0.05)
+
+    async def ask(wire):
+        deadlines = Deadlines(idle_s=0.3, total_s=10.0)
+        async with serve(wire, [slow]) as server, open_client(server, deadlines=deadlines) as asked:
+            reply = await asked.reply()
+        assert (reply.message.text, len(server.requests)) == (slow.text, 1)
+
+    await at_once(ask, *product(WIRES))
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_an_endless_stream_is_ended_by_the_total_deadline(wire):
+async def test_an_endless_stream_is_ended_by_the_total_deadline():
     """RA-21: total deadline."""
-    asked = await reply_after(wire, Turn(text="and so on ", endless=True))
-    reasons = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
-    assert len(reasons) == 1
-    assert "was not complete after 0.6 s" in reasons[0]
+
+    async def ask(wire):
+        asked = await reply_after(wire, Turn(text="and so on ", endless=True))
+        (reason,) = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
+        assert "0.6 s" in reason
+
+    await at_once(ask, *product(WIRES))
 
 
 async def test_an_endless_stream_without_content_is_ended_by_its_size():
@@ -330,15 +320,12 @@ async def test_an_endless_stream_without_content_is_ended_by_its_size():
     assert any("more than 67,108,864 bytes" in delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
 
 
-@pytest.mark.parametrize("wire", WIRES)
-async def test_a_redirect_is_not_followed_because_it_would_carry_the_key(wire):
-    async with serve(wire, [FINE]) as elsewhere:
+async def test_a_redirect_is_not_followed_because_it_would_carry_the_key():
+    async with serve("anthropic", [FINE]) as elsewhere:
         moved = Turn(status=307, headers={"Location": f"{elsewhere.base_url}/v1/messages"})
-        server, error, _ = await error_of(wire, moved)
+        server, error, _ = await error_of("anthropic", moved)
     assert "307" in error.what
-    assert "redirects are not followed" in error.fix
-    assert elsewhere.connections == 0
-    assert len(server.requests) == 1
+    assert (elsewhere.connections, len(server.requests)) == (0, 1)
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -346,10 +333,9 @@ async def test_an_unreachable_server_is_named_without_secrets(wire):
     async with serve(wire, []) as server:
         pass
     async with open_client(server) as asked:
-        with pytest.raises(ModelError, match="cannot be reached: Connection refused") as caught:
+        with pytest.raises(ModelError, match="Connection refused") as caught:
             await asked.reply()
     assert f"127.0.0.1:{server.port}" in caught.value.what
-    assert "tried" in caught.value.what
     assert KEY not in repr(caught.value.__cause__)
     assert asked.clock.slept_s <= 60
 
@@ -370,21 +356,22 @@ KEEP_ALIVES = {
 }
 
 
-@pytest.mark.parametrize("sent", [0, 2])
-@pytest.mark.parametrize("wire", WIRES)
-async def test_keep_alives_alone_end_a_try_after_the_idle_time(wire, sent):
+async def test_keep_alives_alone_end_a_try_after_the_idle_time():
     """RA-21: a server that only shows that it is there is asked again."""
 
-    def stalled_once(received):
-        begun = b"".join(list(rendering.events(wire, FINE, received.json["model"]))[:sent])
-        first = len(server.requests) == 1
-        return Turn(text=FINE.text, stall_at=len(begun) if first else None, keep_alive=KEEP_ALIVES[wire])
+    async def ask(wire, sent):
+        def stalled_once(received):
+            begun = b"".join(list(rendering.events(wire, FINE, received.json["model"]))[:sent])
+            first = len(server.requests) == 1
+            return Turn(text=FINE.text, stall_at=len(begun) if first else None, keep_alive=KEEP_ALIVES[wire])
 
-    async with serve(wire, stalled_once) as server, open_client(server, deadlines=Deadlines(idle_s=0.4)) as asked:
-        reply = await asked.reply()
-    assert reply.message.text == FINE.text
-    (waited,) = (delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
-    assert waited.endswith("sent nothing new for 0.4 s")
+        async with serve(wire, stalled_once) as server, open_client(server, deadlines=Deadlines(idle_s=0.4)) as asked:
+            reply = await asked.reply()
+        assert reply.message.text == FINE.text
+        (waited,) = (delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
+        assert "0.4 s" in waited
+
+    await at_once(ask, *product(WIRES, [0, 2]))
 
 
 async def test_empty_lines_before_a_reply_without_stream_are_keep_alives():

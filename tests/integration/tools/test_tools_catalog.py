@@ -1,4 +1,5 @@
 import os
+from itertools import product
 
 import pytest
 
@@ -58,12 +59,10 @@ def test_read_only_tools_are_marked_as_such(tools):
     assert {tool.name for tool in tools if is_read_only(tool)} == reading
 
 
-@pytest.mark.parametrize("number", range(16))
-async def test_every_tool_documents_its_arguments_and_none_raises_for_unusual_ones(tools, number):
-    tool = tools[number]
-    if tool.schema["required"]:
-        assert f"{tool.name} needs" in (argument_problems(tool, {}) or "")
-    for odd in ("", "\0", "..", "/", "x" * 5000, "\ud800", "a/" * 3000):
+async def test_every_tool_documents_its_arguments_and_none_raises_for_unusual_ones(tools):
+    for tool, odd in product(tools, ("", "\0", "..", "/", "x" * 5000, "\ud800", "a/" * 3000)):
+        if tool.schema["required"]:
+            assert f"{tool.name} needs" in (argument_problems(tool, {}) or "")
         args = {name: odd for name in tool.schema["required"] if tool.schema["properties"][name]["type"] == "string"}
         lists = {name: [] for name in tool.schema["required"] if name not in args}
         if not argument_problems(tool, args | lists):

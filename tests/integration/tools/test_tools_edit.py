@@ -1,6 +1,4 @@
-import codecs
 import os
-import stat
 
 import pytest
 from inline_snapshot import snapshot
@@ -59,25 +57,6 @@ async def test_without_expected_lines_the_file_must_have_been_read(root, edit):
     output = await edit("a", replace(1, "uno"))
     assert output.content == snapshot("a was not read in this conversation: read it first, or give `expected`.")
     assert not (await edit("a", replace(1, "uno"), after_reading=True)).failed
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (codecs.BOM_UTF8 + "ö\r\nb".encode(), codecs.BOM_UTF8 + "ä\r\nb".encode()),
-        (codecs.BOM_UTF16_LE + "ö\nb".encode("utf-16-le"), codecs.BOM_UTF16_LE + "ä\nb".encode("utf-16-le")),
-        (b"\xf6\nb\n", b"\xe4\nb\n"),
-    ],
-)
-async def test_encoding_line_endings_and_mode_are_kept(root, edit, before, after):
-    """RA-4."""
-    (root / "a").write_bytes(before)
-    (root / "a").chmod(0o751)
-    output = await edit("a", replace(1, "ä"), after_reading=True)
-    assert not output.failed, output
-    assert (root / "a").read_bytes() == after
-    assert stat.S_IMODE((root / "a").stat().st_mode) == 0o751
-    assert len(list(root.iterdir())) == 1
 
 
 async def test_long_lines_are_cut_in_the_answer(root, edit):

@@ -20,20 +20,19 @@ def find(tmp_path):
     return find
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path", "found"),
-    [
-        ("*.py", None, ["a.py", "src/b.py"]),
-        ("b.py", None, ["src/b.py"]),
-        ("src/**/*.{ts,tsx}", None, ["src/deep/c.ts", "src/deep/d.tsx"]),
-        ("*", "src/deep", ["src/deep/c.ts", "src/deep/d.tsx"]),
-        ("*.py", "node_modules", ["node_modules/x/f.py"]),
-        ("*.go", None, []),
-    ],
-)
-async def test_files_are_found_by_name_or_by_path(find, pattern, path, found):
+async def test_files_are_found_by_name_or_by_path(find):
     """RA-4: folders of installed packages are searched only if they are named."""
-    assert await find(pattern, **({} if path is None else {"path": path})) == [f"{len(found)} found", *found]
+    expected = {
+        ("*.py", "."): ["a.py", "src/b.py"],
+        ("b.py", "."): ["src/b.py"],
+        ("src/**/*.{ts,tsx}", "."): ["src/deep/c.ts", "src/deep/d.tsx"],
+        ("*", "src/deep"): ["src/deep/c.ts", "src/deep/d.tsx"],
+        ("*.py", "node_modules"): ["node_modules/x/f.py"],
+        ("*.go", "."): [],
+    }
+    found = {(pattern, path): await find(pattern, path=path) for pattern, path in expected}
+    assert found == {case: [f"{len(files)} found", *files] for case, files in expected.items()}
+    assert await find("*.py") == found["*.py", "."]
 
 
 async def test_a_link_that_leads_in_a_circle_hides_nothing(find, tmp_path):

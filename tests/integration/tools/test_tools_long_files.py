@@ -20,12 +20,18 @@ from scaffold.tools.workspace import Workspace
 LINES = MAX_READ_BYTES // 10
 
 
+@pytest.fixture(scope="module")
+def long_content():
+    """More than a million lines, `000000001` and so on."""
+    return "".join(f"{n:09}\n" for n in range(1, LINES + 11)).encode()
+
+
 @pytest.fixture
-def root(tmp_path):
-    """A folder with a file of more than a million lines, `000000001` and so on."""
+def root(tmp_path, long_content):
+    """A folder with a long file."""
     folder = tmp_path / "work"
     folder.mkdir()
-    (folder / "long").write_text("".join(f"{n:09}\n" for n in range(1, LINES + 11)))
+    (folder / "long").write_bytes(long_content)
     yield folder
     for file in folder.iterdir():
         file.unlink()
@@ -215,14 +221,14 @@ async def test_a_file_too_long_to_count_in_time_is_reported_as_such(root, sparse
     head, *lines = (await read.run({"path": "sparse", "start_line": 2, "end_line": 3})).content.splitlines()
     assert (head, lines) == snapshot(("sparse: total_lines more than 11, range 2-3", ["2\tx", "3\tx"]))
     later = await read.run({"path": "sparse", "start_line": 12})
-    assert (later.failed, "timed out after 11 lines" in later.content) == (True, True)
+    assert (later.failed, "11 lines" in later.content) == (True, True)
     said = json.loads((await file_info(Workspace(root, {}), time_limit_s=0.3).run({"path": "sparse"})).content)
     assert (said["encoding"], said["total_lines"]) == ("utf-8", None)
 
 
 async def test_a_file_of_which_nothing_was_read_in_time_is_not_called_empty(root):
     output = await read_file(Workspace(root, {}), time_limit_s=0.0).run({"path": "long"})
-    assert (output.failed, "timed out after 0 lines" in output.content) == (True, True)
+    assert (output.failed, "0 lines" in output.content) == (True, True)
 
 
 @pytest.mark.slow

@@ -63,11 +63,13 @@ def call(root):
 async def test_a_readable_file_can_be_changed_and_keeps_its_format(root, call, before, after):
     """RA-4."""
     (root / "a").write_bytes(before)
+    (root / "a").chmod(0o751)
     assert "2\ttwo" in (await call("read_file", "a")).content
     change = {"operation": "replace", "start_line": 2, "content": "zwölf", "expected": "two"}
     output = await call("apply_delta", "a", operations=[change])
     assert not output.failed, output
-    assert (root / "a").read_bytes() == after
+    assert ((root / "a").read_bytes(), stat.S_IMODE((root / "a").stat().st_mode)) == (after, 0o751)
+    assert len(list(root.iterdir())) == 1
 
 
 async def test_text_is_not_appended_to_half_a_character(root, call):

@@ -51,27 +51,26 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-async def test_no_tool_changes_a_file_that_changed_since_it_was_read(tmp_path, agent, name):
+async def test_no_tool_changes_a_file_that_changed_since_it_was_read(tmp_path, agent):
     """RA-4, RA-14: the user's edit is shown instead, and the next call may build on it."""
-    file = tmp_path / "a"
-    file.write_text("one\ntwo\n")
-    await agent.call("read_file", path="a")
-    file.write_text("one\ntwo\nthe user's\n")
-    refused = await agent.call(name, path="a", **CHANGES[name])
-    assert refused.failed
-    assert file.read_text() == "one\ntwo\nthe user's\n"
-    assert refused.content.splitlines()[-1] == "+3\tthe user's"
-    assert not (await agent.call(name, path="a", **CHANGES[name])).failed
-    assert "mine" in file.read_text()
+    for name, change in CHANGES.items():
+        file = tmp_path / name
+        file.write_text("one\ntwo\n")
+        await agent.call("read_file", path=name)
+        file.write_text("one\ntwo\nthe user's\n")
+        refused = await agent.call(name, path=name, **change)
+        assert (name, refused.failed, file.read_text()) == (name, True, "one\ntwo\nthe user's\n")
+        assert refused.content.splitlines()[-1] == "+3\tthe user's"
+        assert not (await agent.call(name, path=name, **change)).failed
+        assert "mine" in file.read_text()
 
 
-@pytest.mark.parametrize("name", CHANGES)
-async def test_an_agents_own_changes_are_known_to_it(tmp_path, agent, name):
-    (tmp_path / "a").write_text("one\ntwo\n")
-    await agent.call("read_file", path="a")
-    assert not (await agent.call(name, path="a", **CHANGES[name])).failed
-    assert not (await agent.call("append_file", path="a", content="more\n")).failed
+async def test_an_agents_own_changes_are_known_to_it(tmp_path, agent):
+    for name, change in CHANGES.items():
+        (tmp_path / name).write_text("one\ntwo\n")
+        await agent.call("read_file", path=name)
+        assert not (await agent.call(name, path=name, **change)).failed
+        assert not (await agent.call("append_file", path=name, content="more\n")).failed
 
 
 async def test_a_file_with_the_same_content_has_not_changed(tmp_path, agent):
@@ -90,7 +89,6 @@ async def test_a_deleted_file_is_created_only_when_that_is_known(tmp_path, agent
     file.unlink()
     refused = await agent.call("write_file", path="a", content="two\n")
     assert (refused.failed, file.exists()) == (True, False)
-    assert "was deleted since you read it" in refused.content
     assert not (await agent.call("write_file", path="a", content="two\n")).failed
 
 
@@ -106,9 +104,9 @@ async def test_a_file_never_read_is_not_replaced_as_a_whole(tmp_path, agent):
     assert not (await Conversation(tmp_path, replaces_unread=True).call("write_file", path="a", content="3")).failed
 
 
-@pytest.mark.parametrize(
-    ("before", "content", "after"),
-    [
+async def test_a_replaced_file_keeps_its_encoding_and_line_endings(tmp_path, agent):
+    """RA-4."""
+    rows = [
         (b"one\r\ntwo\r\n", "1\n2\n", b"1\r\n2\r\n"),
         (b"one\r\ntwo\r\n", "1\r\n2", b"1\r\n2\r\n"),
         (b"one\n", "1", b"1\n"),
@@ -118,16 +116,14 @@ async def test_a_file_never_read_is_not_replaced_as_a_whole(tmp_path, agent):
         (codecs.BOM_UTF8 + b"one\n", "\ufeff1\n", codecs.BOM_UTF8 + b"1\n"),
         (codecs.BOM_UTF16_LE + "one\n".encode("utf-16-le"), "1\n", codecs.BOM_UTF16_LE + "1\n".encode("utf-16-le")),
         (b"caf\xe9\n", "caf\u00e9s\n", b"caf\xe9s\n"),
-    ],
-)
-async def test_a_replaced_file_keeps_its_encoding_and_line_endings(tmp_path, agent, before, content, after):
-    """RA-4."""
-    (tmp_path / "a").write_bytes(before)
-    (tmp_path / "a").chmod(0o640)
-    await agent.call("read_file", path="a")
-    assert not (await agent.call("write_file", path="a", content=content)).failed
-    assert (tmp_path / "a").read_bytes() == after
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+    ]
+    for before, content, after in rows:
+        (tmp_path / "a").write_bytes(before)
+        (tmp_path / "a").chmod(0o640)
+        await agent.call("read_file", path="a")
+        assert not (await agent.call("write_file", path="a", content=content)).failed
+        assert (before, content, (tmp_path / "a").read_bytes()) == (before, content, after)
+        assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
 async def test_calls_of_one_reply_count_lines_from_before_it(tmp_path, agent):
@@ -153,7 +149,7 @@ async def test_two_edits_of_the_same_line_in_one_reply_are_refused(tmp_path, age
     await agent.call("read_file", path="a")
     first, second = await agent.reply(delta("a", operation(2, "2")), delta("a", operation(2, "zwei")))
     assert (first.failed, second.failed) == (False, True)
-    assert "An earlier call of the same reply changed line 2" in second.content
+    assert "line 2" in second.content
     assert (tmp_path / "a").read_text() == "one\n2\n"
 
 
@@ -177,7 +173,7 @@ async def test_after_a_compaction_lines_are_changed_by_number_only_after_reading
     agent.seen.forget_lines()
     by_number = {"operations": [operation(2, "2")]}
     refused = await agent.call("apply_delta", path="read", **by_number)
-    assert "was not read in this conversation since it was shortened" in refused.content
+    assert "shortened" in refused.content
     assert (await agent.call("apply_delta", path="written", **by_number)).failed
     fine = [
         await agent.call("apply_delta", path="expected", operations=[operation(2, "2", expected="two")]),
@@ -204,8 +200,8 @@ async def test_a_change_from_outside_does_not_bring_lines_back(tmp_path, agent):
     (tmp_path / "a").write_text("one\ntwo\nthe user's\n")
     first = await agent.call("apply_delta", path="a", operations=[operation(2, "2")])
     second = await agent.call("apply_delta", path="a", operations=[operation(2, "2")])
-    assert "was changed since you read it" in first.content
-    assert "since it was shortened" in second.content
+    assert (first.failed, first.content.splitlines()[-1]) == (True, "+3\tthe user's")
+    assert (second.failed, "shortened" in second.content) == (True, True)
 
 
 async def test_a_resumed_conversation_knows_that_lines_are_not_shown(tmp_path, agent):
@@ -241,9 +237,10 @@ async def test_a_resumed_conversation_knows_what_it_has_read(tmp_path, agent):
     written = [await resumed.call("write_file", path=name, content="mine\n") for name in ("read", "written")]
     assert [result.failed for result in written] == [False, False]
     refused = await resumed.call("write_file", path="changed", content="mine\n")
-    assert "changed was changed since you read it" in refused.content
+    unread = await resumed.call("write_file", path="unread", content="mine\n")
+    assert (refused.failed, unread.failed) == (True, True)
     assert refused.content.endswith("Read it again.")
-    assert "was not read" in (await resumed.call("write_file", path="unread", content="mine\n")).content
+    assert "not read" in unread.content
 
 
 async def test_a_resumed_conversation_knows_a_very_long_file_by_its_version(tmp_path, agent):

@@ -4,6 +4,7 @@ import resource
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.host.identity import identify
 from scaffold.tools.command.shell import MAX_COMMAND_BYTES, shell
@@ -28,21 +29,16 @@ async def test_a_command_runs_in_the_workspace_with_its_environment(sh, tmp_path
     assert (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("command", ["cd sub", "cd sub && export A=1", "export A=1; cd sub\n"])
-async def test_a_command_that_only_changes_its_shell_says_that_this_is_lost(sh, tmp_path, command):
-    """RA-4: each call is a new shell."""
+async def test_a_command_that_only_changes_its_shell_says_that_this_is_lost(sh, tmp_path):
+    """RA-4: each call is a new shell; other commands say nothing of it."""
     (tmp_path / "sub").mkdir()
-    again = " && ".join(part.strip() for part in command.replace(";", "&&").split("&&"))
-    last = (await sh(command)).content.splitlines()[-1]
-    assert last == f"--- This lasted for this call only. Put it before the command that needs it: `{again} && COMMAND`"
-
-
-@pytest.mark.parametrize(
-    "command", ["cd sub && pwd", "cd nowhere", "cdx() { :; }; cdx", "true", "cd '" + "./" * 200 + "'"]
-)
-async def test_other_commands_say_nothing_of_it(sh, tmp_path, command):
-    (tmp_path / "sub").mkdir()
-    assert "for this call only" not in (await sh(command)).content
+    assert (await sh("cd sub")).content.splitlines()[-1] == snapshot(
+        "--- This lasted for this call only. Put it before the command that needs it: `cd sub && COMMAND`"
+    )
+    for command, again in (("cd sub && export A=1",) * 2, ("export A=1; cd sub\n", "export A=1 && cd sub")):
+        assert (await sh(command)).content.endswith(f": `{again} && COMMAND`")
+    for command in ("cd sub && pwd", "cd nowhere", "cdx() { :; }; cdx", "true", "cd '" + "./" * 200 + "'"):
+        assert "COMMAND" not in (await sh(command)).content
 
 
 async def test_a_failing_command_is_a_failed_result_with_its_exit_code(sh):
@@ -104,7 +100,7 @@ async def test_output_too_long_to_show_is_stored_whole(kept):
     """RA-4."""
     output, file = await kept("seq 1 100000; echo oops >&2")
     assert "558900 bytes omitted" in output.content
-    assert "\noops\n--- all 588900 bytes of output (search_files finds lines in it) are in " in output.content
+    assert "\noops\n--- all 588900 bytes" in output.content
     assert file is not None
     assert file.read_text().splitlines() == [*(str(n) for n in range(1, 100_001)), "oops"]
     assert len(list(file.parent.iterdir())) == 1

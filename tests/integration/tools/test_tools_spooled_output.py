@@ -17,23 +17,19 @@ def finished(**how):
     return CommandResult(**usual | {"stdout": b"", "stderr": b"", "duration_s": 1.5} | how)
 
 
-@pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        (finished(exit_code=3), "exit code 3 after 1.5 s"),
-        (finished(signal=9), "killed by signal 9 after 1.5 s"),
-        (finished(signal=9, timed_out=True), "stopped at its time limit (ask for more) after 1.5 s"),
-        (finished(signal=9, too_many_processes=True), "stopped: it started more than 1000 processes after 1.5 s"),
-    ],
-)
-def test_the_end_of_a_command_is_described_in_words(how, said):
-    """RA-4."""
-    assert describe_exit(how, "ask for more") == said
-
-
-def test_a_fixed_timeout_is_not_offered_to_be_raised():
-    """RA-4: a user's tool has no timeout_s."""
-    assert describe_exit(finished(signal=9, timed_out=True)) == snapshot("stopped at its time limit after 1.5 s")
+def test_the_end_of_a_command_is_described_in_words():
+    """RA-4: a timeout that is fixed, as that of a user's tool, is not offered to be raised."""
+    late = finished(signal=9, timed_out=True)
+    ends = [finished(exit_code=3), finished(signal=9), late, finished(signal=9, too_many_processes=True)]
+    assert [*(describe_exit(end, "ask for more") for end in ends), describe_exit(late)] == snapshot(
+        [
+            "exit code 3 after 1.5 s",
+            "killed by signal 9 after 1.5 s",
+            "stopped at its time limit (ask for more) after 1.5 s",
+            "stopped: it started more than 1000 processes after 1.5 s",
+            "stopped at its time limit after 1.5 s",
+        ]
+    )
 
 
 def test_a_short_stream_creates_no_file(tmp_path):
@@ -80,16 +76,16 @@ def test_a_file_of_another_user_is_never_written(tmp_path):
     assert (tmp_path / "secret").read_text() == "secret"
 
 
-@pytest.mark.parametrize("total", [10, 11, 12, 1000])
-def test_shortened_output_says_how_much_is_missing(total):
-    data = bytes(65 + n % 26 for n in range(total))
-    text = cut_middle(data, total, 10)
-    head, _, rest = text.partition("\n... ")
-    missing, _, tail = rest.partition(" bytes omitted ...\n")
-    assert len(head) + len(tail) + int(missing or 0) == total
-    assert data.startswith(head.encode())
-    assert data.endswith(tail.encode())
-    assert len(head) + len(tail) <= 10
+def test_shortened_output_says_how_much_is_missing():
+    for total in (10, 11, 12, 1000):
+        data = bytes(65 + n % 26 for n in range(total))
+        text = cut_middle(data, total, 10)
+        head, _, rest = text.partition("\n... ")
+        missing, _, tail = rest.partition(" bytes omitted ...\n")
+        assert len(head) + len(tail) + int(missing or 0) == total
+        assert data.startswith(head.encode())
+        assert data.endswith(tail.encode())
+        assert len(head) + len(tail) <= 10
 
 
 async def test_short_output_is_shown_whole(tmp_path):

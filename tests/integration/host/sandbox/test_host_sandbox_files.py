@@ -4,7 +4,6 @@ import os
 import stat
 from pathlib import Path
 
-import pytest
 from msgspec import structs
 
 from scaffold.host.process.command import Containment, run_command
@@ -18,11 +17,11 @@ async def test_the_workspace_is_writable(inside, workspace):
     assert (workspace / "d" / "b" / "c").read_text() == "hi\n"
 
 
-@pytest.mark.parametrize("place", ["{beside}", "/tmp", "/var/tmp", "/etc", "/run", "/dev", "/", "$HOME", "/proc"])
-async def test_everything_else_is_read_only(said, tmp_path, place, listing):
+async def test_everything_else_is_read_only(said, tmp_path, listing):
     """BX-9"""
-    output = await said(f"touch {place.format(beside=tmp_path)}/planted-{os.getpid()}")
-    assert "touch: cannot touch" in output
+    places = [str(tmp_path), "/tmp", "/var/tmp", "/etc", "/run", "/dev", "/", "$HOME", "/proc"]
+    output = await said(f"for place in {' '.join(places)}; do touch $place/planted-{os.getpid()}; done")
+    assert output.count("touch: cannot touch") == len(places)
     assert f"planted-{os.getpid()}" not in listing(tmp_path)
 
 
@@ -173,18 +172,18 @@ async def test_links_planted_in_the_workspace_do_not_mislead_the_next_command(sa
     await said(f"ln -s {tmp_path}/private p; ln -s /etc e; ln -s /proc/self/root r")
     output = await said("cat p/key; touch e/planted r/etc/planted; cat r/etc/shadow")
     assert "canary" not in output
-    assert output.count("Read-only file system") == 2
+    assert output.count("Read-only") == 2
 
 
-@pytest.mark.parametrize("name", ["with space", "new\nline", "Zoë", "-rf", "$HOME", "a'b\"c"])
-async def test_a_workspace_may_have_any_name(inside, tmp_path, name, listing):
-    odd = tmp_path.resolve() / name
-    odd.mkdir()
-    (odd / ".env").write_text("canary")
-    changes = {"writable": (odd,), "protected": (odd / ".git", odd / ".mcp.json"), "hidden": (odd / ".env",)}
-    finished = await inside("touch made; mkdir .git; cat .env; pwd", changes=changes, cwd=odd)
-    assert finished.stdout.decode() == f"{odd}\n"
-    assert listing(odd) == [".env", "made"]
+async def test_a_workspace_may_have_any_name(inside, tmp_path, listing):
+    for name in ("with space", "new\nline", "Zoë", "-rf", "$HOME", "a'b\"c"):
+        odd = tmp_path.resolve() / name
+        odd.mkdir()
+        (odd / ".env").write_text("canary")
+        changes = {"writable": (odd,), "protected": (odd / ".git", odd / ".mcp.json"), "hidden": (odd / ".env",)}
+        finished = await inside("touch made; mkdir .git; cat .env; pwd", changes=changes, cwd=odd)
+        assert finished.stdout.decode() == f"{odd}\n"
+        assert listing(odd) == [".env", "made"]
 
 
 async def test_a_command_may_start_at_a_link_to_the_workspace(inside, tmp_path, workspace):
