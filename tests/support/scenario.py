@@ -20,6 +20,12 @@ from builders import machine_sandbox
 from support.samples import folder_until_exit, sample_environ
 
 BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+PATIENCE_S = 60.0
+"""The longest wait for what has to happen: it only ends tests that hang, on a machine however busy."""
+COMMAND_S = 240.0
+"""The longest wait for the end of a whole command."""
+TO_END_S = 20.0
+"""How long processes may take to end: shorter than the commands that tests leave to be ended."""
 
 
 def action(key, *, effects, needs=(), check=None, contract=None, files=()):
@@ -75,7 +81,7 @@ def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=PATIENCE_S):
     """Return whether `condition` came true within `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
@@ -227,7 +233,7 @@ class Scenario:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=COMMAND_S,
             check=False,
         )
 
@@ -253,6 +259,12 @@ class Scenario:
     def processes(self) -> list[int]:
         """Return every living process that was started with this scenario's home."""
         return self._marked(f"HOME={self.home}")
+
+    def wait_for_end(self) -> None:
+        """Wait for the end of all its processes; AssertionError if one has to be killed."""
+        gone = wait_until(lambda: not self.processes(), TO_END_S)
+        self.kill_all_but()
+        assert gone, "a process was left behind"
 
     def kill_all_but(self, *folders: Path) -> None:
         """Kill the scenario's processes, except those whose command line names one of these folders."""
