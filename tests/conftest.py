@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scaffold.host.startup import gc_paused
+from support import run_folder
 from support.docker import FakeDocker, free_port
 from support.postgres import private_server
 from support.property_examples import up_to
@@ -23,13 +24,20 @@ settings.register_profile(
 settings.load_profile("untimed")  # how long something takes says nothing of whether it is right
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
     """Activate our virtual environment for commands, and restore the signal handling that background shells change."""
+    run_folder.begin(config)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix  # our programs are on the PATH of commands only if it is activated
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
+    run_folder.end(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
