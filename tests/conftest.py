@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from scaffold.host.startup import gc_paused
+from support import run_folder
 from support.docker import FakeDocker, free_port
 from support.own_coverage import OwnCoverage
 from support.postgres import private_server
@@ -23,8 +24,10 @@ settings.register_profile(
 settings.load_profile("untimed")  # how long something takes says nothing of whether it is right
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Activate our environment, restore the signal handling that background shells change, and load our plugins."""
+    run_folder.begin(config)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix  # our programs are on the PATH of commands only if it is activated
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -36,6 +39,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(SecondTry(config))
     if config.getoption("cov_source", None):
         config.pluginmanager.register(OwnCoverage(config))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave nothing behind."""
+    run_folder.end(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -177,12 +177,12 @@ def test_a_killed_run_leaves_no_hook_and_has_its_hooks_again_when_it_is_resumed(
     scenario.plan(plan_of(x=[action("x", effects=["made"], check="test -f x.txt", files=["x.txt"])]))
     scenario.cassette(x=[shell("git push origin main"), write("x.txt", "made\n")])
     run = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: hook_processes("sleep 77.7"), 30), scenario.said()
+    assert wait_until(lambda: hook_processes("sleep 77.7")), scenario.said()
     for pid in scenario.processes():
         if "sleep 77.7" not in _command_line(Path("/proc", str(pid))):
             os.kill(pid, signal.SIGKILL)
     run.wait()
-    assert wait_until(lambda: not hook_processes("sleep 77.7"), 20)
+    assert wait_until(lambda: not hook_processes("sleep 77.7"))
     script.unlink()
     (scenario.repo / ".claude" / "settings.json").unlink()
     (scenario.repo / ".git" / "gate").touch()

@@ -4,17 +4,9 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, action, wait_until, write
+from support.scenario import action, write
 
 pytestmark = pytest.mark.slow
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), TIMEOUT_S), "a process was left behind"
 
 
 def claim(evidence):

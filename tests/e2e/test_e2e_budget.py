@@ -8,16 +8,7 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, wait_until, write
 
 
 def chain(scenario, *keys, usage, **faults):
@@ -77,11 +68,11 @@ def test_a_worker_that_is_killed_during_a_request_has_used_its_estimate_once(sce
         run = scenario.status()["run"]
         return bool(run) and run["budget"]["reserved_tokens"] == 250
 
-    assert wait_until(reserved, TIMEOUT_S)
+    assert wait_until(reserved)
     rows = json.loads(scenario.scaffold("agents", "--json").stdout)["agents"]
     (worker,) = (row["pid"] for row in rows if row["attempt"] is not None)
     os.kill(worker, signal.SIGKILL)
-    assert owner.wait(TIMEOUT_S) == 0, scenario.said()
+    assert owner.wait(COMMAND_S) == 0, scenario.said()
     budget = scenario.status()["run"]["budget"]
     assert (budget["spent_tokens"], budget["reserved_tokens"]) == (3 * 250, 0)
     assert 0.5 < budget["confidence"] <= 1.0

@@ -3,15 +3,13 @@
 import json
 import os
 import signal
-import time
 
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.cli.approval_answers import MIN_IDLE_S
 from support.crash_points import CrashPoint
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-from support.terminal import ENTER, Screen
+from support.scenario import action, plan_of, shell, wait_until, write
+from support.terminal import ENTER, Screen, reply
 
 pytestmark = pytest.mark.slow
 ARCHITECT = ("--tier", "architect", "--yes")
@@ -20,13 +18,11 @@ LINES = [f"line_{number} = {number}" for number in range(40)]
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure(
+def scenario(scenario):
+    scenario.configure(
         inbox={"wait_s": 0.1}, reviewer={"model": "off"}, tiers={"architect": {"threshold": 0}}, collisions="off"
     )
-    yield made
-    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
+    return scenario
 
 
 def inbox(scenario, *flags):
@@ -118,7 +114,7 @@ def test_words_of_a_rejection_outlive_a_failed_rework_and_a_kill(scenario):
     (item,) = inbox(scenario)
     assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
     owner = scenario.start(scenario.command("resume"))
-    assert wait_until(lambda: len(attempts(scenario, "a")) == 3 and _agent_pids(scenario), 30), scenario.said()
+    assert wait_until(lambda: len(attempts(scenario, "a")) == 3 and _agent_pids(scenario)), scenario.said()
     for pid in _agent_pids(scenario):
         os.kill(pid, signal.SIGKILL)
     assert owner.wait(60) == WAITS, scenario.said()
@@ -212,10 +208,8 @@ def test_the_owner_of_the_terminal_decides_there(scenario):
     env = {**scenario.environ, "TERM": "xterm-256color"}
     screen = Screen(scenario.run_command(*ARCHITECT), cwd=scenario.repo, env=env, rows=60)
     try:
-        screen.wait_for(r"^answer:\Z")
+        reply(screen, "y" + ENTER)
         assert "+one = 1" in screen.text
-        time.sleep(MIN_IDLE_S)
-        screen.send("y" + ENTER)
         assert screen.wait_for_exit() == 0, screen.text
     finally:
         screen.stop()

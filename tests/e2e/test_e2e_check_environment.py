@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from builders import bubblewrap_or_skip
-from support.scenario import Scenario, action, plan_of, shell, write
+from support.scenario import action, plan_of, shell, write
 
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
@@ -23,15 +23,13 @@ sys.meta_path.insert(0, Finder)
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    (made.repo / "src" / "calc").mkdir(parents=True)
-    (made.repo / "src" / "calc" / "__init__.py").write_text(ADD)
-    (made.repo / "pyproject.toml").write_text('[project]\nname = "calc"\nversion = "1"\n')
-    (made.repo / ".gitignore").write_text("/.venv\n/.scaffold\n")
-    made.commit("calc")
-    yield made
-    assert made.processes() == [], "a process was left behind"
+def scenario(scenario):
+    (scenario.repo / "src" / "calc").mkdir(parents=True)
+    (scenario.repo / "src" / "calc" / "__init__.py").write_text(ADD)
+    (scenario.repo / "pyproject.toml").write_text('[project]\nname = "calc"\nversion = "1"\n')
+    (scenario.repo / ".gitignore").write_text("/.venv\n/.scaffold\n")
+    scenario.commit("calc")
+    return scenario
 
 
 def installed(scenario):

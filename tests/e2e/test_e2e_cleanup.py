@@ -8,16 +8,7 @@ import subprocess
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 
 def said(scenario, *args):
@@ -59,10 +50,10 @@ def one_that_is_killed(scenario):
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[write("slow", "s\n"), shell("sleep 50")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: scenario.commands() and [*scenario.cache.glob("runs/*/*/attempts/*/slow")], TIMEOUT_S)
+    assert wait_until(lambda: scenario.commands() and [*scenario.cache.glob("runs/*/*/attempts/*/slow")])
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    assert wait_until(lambda: not scenario.processes())
+    scenario.wait_for_end()
     assert worktrees(scenario) == 1
 
 
@@ -111,7 +102,7 @@ def test_an_active_run_is_left_alone(scenario):
     scenario.plan(plan_of(g=[action("slow", effects=["x"], check="test -f slow")]))
     scenario.cassette(slow=[shell("sleep 50"), write("slow", "s\n")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     (step,) = said(scenario, "cleanup")["steps"]
     assert (step["kind"], step["verdict"]) == ("run", "kept")
     assert str(running.pid) in step["why"]
@@ -120,7 +111,7 @@ def test_an_active_run_is_left_alone(scenario):
         assert refused.returncode == 1
         assert "scaffold stop" in refused.stderr
     assert scenario.scaffold("stop").returncode == 0
-    assert running.wait(TIMEOUT_S) == 130
+    assert running.wait(COMMAND_S) == 130
 
 
 @pytest.mark.slow

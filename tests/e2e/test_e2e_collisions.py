@@ -4,17 +4,15 @@ import json
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until
+from support.scenario import action, plan_of, shell, wait_until
 
 NESTED = {"inner": "src/shop/cart.txt", "outer": "src/", "web": "web/page.txt"}
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure()
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+def scenario(scenario):
+    scenario.configure()
+    return scenario
 
 
 def makes(path):
@@ -55,7 +53,7 @@ def test_actions_on_nested_paths_never_run_at_the_same_time_and_status_says_why(
         **{key: [shell(f"{first[key]}; mkdir -p $(dirname {path}); echo x > {path}")] for key, path in paths.items()}
     )
     run = scenario.start(scenario.run_command("--yes", "--json", "--agents", "3", "--sandbox", "off", "--yolo"))
-    assert wait_until((scenario.out / "inner").exists, 60), scenario.said()
+    assert wait_until((scenario.out / "inner").exists), scenario.said()
     why = {each["key"]: each["held_back"] for each in scenario.status()["actions"]}
     text = "waits for inner: both may change src/shop/cart.txt"
     assert why["outer"] == {"rule": "path", "waits_for": ["inner"], "path": "src/shop/cart.txt", "text": text}

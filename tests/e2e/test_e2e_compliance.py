@@ -11,13 +11,6 @@ from support.scenario import Scenario, calls_entry, create_actions, text_entry, 
 SPEC = "# Greeter\n\n1. hello.txt says hello.\n2. The file bye.txt shall say bye.\n"
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
-
-
 def audit(**verdicts):
     """Return an auditor's answer: for each requirement a verdict, and the place that it cites."""
     said = [

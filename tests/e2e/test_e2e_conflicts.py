@@ -7,7 +7,7 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until
+from support.scenario import action, plan_of, shell, text_entry
 
 SHOP = '"""A shop."""\n\n\ndef price(n):\n    total = n * 2\n    return total\n'
 TESTS = "from shop import price\n\n\ndef test_price():\n    assert price(1) >= 2\n"
@@ -15,19 +15,17 @@ MERGED = SHOP.replace("n * 2", "(n * 2 + n) * 5")
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
+def scenario(scenario):
     for path, text in {
         "shop.py": SHOP,
         "test_shop.py": TESTS,
         "CHANGES.md": "# Changes\n\n- start\n",
         ".gitattributes": "CHANGES.md merge=union\n",
     }.items():
-        (made.repo / path).write_text(text)
-    made.commit("a shop")
-    made.configure(collisions="off")  # they are to meet in the same files
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+        (scenario.repo / path).write_text(text)
+    scenario.commit("a shop")
+    scenario.configure(collisions="off")  # they are to meet in the same files
+    return scenario
 
 
 def note(text):

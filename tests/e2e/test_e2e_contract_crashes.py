@@ -9,7 +9,7 @@ import yaml
 
 from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, text_entry, wait_until, write
+from support.scenario import text_entry, write
 
 LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."
 BARE = {
@@ -20,13 +20,6 @@ BARE = {
 }
 POINTS = {"drafting": 28, "refining": 32}
 """How many points each phase has: its two ends, and each change between."""
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
 
 
 def contract(*commands):

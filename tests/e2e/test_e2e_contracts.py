@@ -6,20 +6,13 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, wait_until, write
+from support.scenario import write
 
 ADDS = "python -c 'from calc import add; assert add(1, 2) == 3'"
 NEGATIVE = "python -c 'from calc import add; assert add(-1, -2) == -3'"
 RIGHT = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return abs(a) + abs(b)\n"
 BARE = {"key": "add", "description": "Write calc.add.\n", "effects": ["adds"], "verification_intent": "it adds"}
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
 
 
 def contract(*commands, **more):

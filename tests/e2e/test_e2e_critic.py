@@ -7,14 +7,7 @@ import yaml
 
 from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import Scenario, action, text_entry, wait_until, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+from support.scenario import action, text_entry, write
 
 
 def criticises(key, *answers, iteration=1):

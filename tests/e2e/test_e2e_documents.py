@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from support.documents import PAGES, ROOT, Block, blocks
-from support.scenario import Scenario, calls_entry, create_actions, text_entry, write
+from support.scenario import COMMAND_S, Scenario, calls_entry, create_actions, text_entry, write
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +108,7 @@ def test_the_commands_of_a_page_work_as_they_are_written(page: str, prepared: Pr
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=100,
+            timeout=COMMAND_S,
             check=False,
         )
         assert done.returncode == 0, f"{block.place} ended with {done.returncode}\n{block.text}\n{done.stdout}"

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from support.scenario import Scenario, action, plan_of, shell
+from support.scenario import action, plan_of, shell
 
 CANARIES = {
     name: f"canary<{number}>"
@@ -20,11 +20,9 @@ NAMED = "NPM_TOKEN"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.environ |= CANARIES | ORDINARY
-    yield made
-    assert made.processes() == [], "a process was left behind"
+def scenario(scenario):
+    scenario.environ |= CANARIES | ORDINARY
+    return scenario
 
 
 def name_one(scenario):

@@ -84,11 +84,11 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
         }
     )
     run = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: all("mcp_sums_add" in journal(scenario, key) for key in KEYS), 60)
+    assert wait_until(lambda: all("mcp_sums_add" in journal(scenario, key) for key in KEYS))
     assert left_of(programs, plugins)
     scenario.kill_all_but(programs, plugins)
     run.wait()
-    assert wait_until(lambda: not left_of(programs, plugins), 20)
+    assert wait_until(lambda: not left_of(programs, plugins))
     resumed = scenario.scaffold("resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     for place, key in enumerate(KEYS):

@@ -9,17 +9,10 @@ from contextlib import closing
 import pytest
 
 from support.planner_cassettes import create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until, write
+from support.scenario import action, plan_of, shell, text_entry, wait_until, write
 
 CHECK = "grep -q good parser.txt"
 APPROVED = '```json\n{"verdict": "approve", "citations": [], "summary": "fine"}\n```'
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
 
 
 def stored(scenario, query):
@@ -30,10 +23,10 @@ def stored(scenario, query):
 def killed_when(scenario, argv, query):
     """Start a command, and kill it without warning once the query finds something."""
     running = scenario.start(argv)
-    assert wait_until(lambda: _found(scenario, query), 60), scenario.said()
+    assert wait_until(lambda: _found(scenario, query)), scenario.said()
     os.kill(running.pid, signal.SIGKILL)
     running.wait(60)
-    assert wait_until(lambda: not scenario.processes(), 60), "what was killed left processes behind"
+    assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
 
 
 def _found(scenario, query):
@@ -145,7 +138,7 @@ def test_a_long_attempt_is_asked_about_and_can_be_killed(scenario):
     opened = "SELECT id FROM inbox WHERE state = 'open'"
     killed_when(scenario, scenario.run_command("--yes"), opened)
     running = scenario.start(scenario.command("resume"))
-    assert wait_until(lambda: len(stored(scenario, "SELECT id FROM inbox")) == 2, 60), scenario.said()
+    assert wait_until(lambda: len(stored(scenario, "SELECT id FROM inbox")) == 2), scenario.said()
     ((item,),) = stored(scenario, opened)
     assert scenario.scaffold("answer", item, "kill").returncode == 0
     assert running.wait(60) == 0, scenario.said()

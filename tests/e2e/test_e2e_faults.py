@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 import psycopg
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 KEYS = ("one", "two", "three", "four", "five", "six")
 
@@ -19,12 +19,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
-    made.cassette(**{key: [shell("sleep 1"), write(f"{key}.txt", "x\n")] for key in KEYS})
-    yield made
-    assert made.processes() == [], "a process was left behind"
+def scenario(scenario):
+    scenario.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
+    scenario.cassette(**{key: [shell("sleep 1"), write(f"{key}.txt", "x\n")] for key in KEYS})
+    return scenario
 
 
 @contextmanager
@@ -76,7 +74,7 @@ def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.said()
+        assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
 
 
@@ -92,7 +90,7 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.said()
+        assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert "lost" in outcomes(scenario)
 
@@ -101,9 +99,9 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
 def test_a_cache_folder_that_is_removed_costs_only_time(scenario):
     """AL-27, BX-23."""
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
-    wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None), 30)
+    wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None))
     shutil.rmtree(scenario.cache, ignore_errors=True)
-    assert running.wait(timeout=100) == 0, scenario.said()
+    assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
 
 
@@ -129,15 +127,15 @@ def test_a_full_disk_costs_only_time(small_disk):
     scenario.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt") for key in KEYS]))
     scenario.cassette(**{key: [shell("sleep 2"), write(f"{key}.txt", "x\n")] for key in KEYS})
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
-    assert wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None), 30)
+    assert wait_until(lambda: next(scenario.cache.glob("runs/*/*/attempts/*/README.md"), None))
     with suppress(OSError), (small_disk / "filling").open("wb", buffering=0) as file:
         while True:
             file.write(b"x" * 65_536)
     time.sleep(8)
     (small_disk / "filling").unlink()
-    assert running.wait(timeout=100) == 0, scenario.said()
+    assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
-    assert scenario.processes() == [], "a process was left behind"
+    scenario.wait_for_end()
 
 
 @pytest.mark.rotates
@@ -145,7 +143,7 @@ def test_objects_collected_in_the_middle_cost_nothing(scenario):
     """AL-27, BX-10: `git gc --prune=now` by the user, all the time."""
     running = scenario.start(scenario.run_command("--yes", "--agents", "3"))
     with meanwhile(lambda: scenario.call(["git", "gc", "--quiet", "--prune=now"])):
-        assert running.wait(timeout=100) == 0, scenario.said()
+        assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
     assert scenario.git("fsck", "--no-dangling") == ""
 
@@ -164,6 +162,6 @@ def test_a_database_that_restarts_costs_only_time(scenario, postgres_url):
 
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
     with meanwhile(trouble):
-        assert running.wait(timeout=100) == 0, scenario.said()
+        assert running.wait(timeout=COMMAND_S) == 0, scenario.said()
     assert [each["status"] for each in scenario.status()["actions"]] == ["completed"] * 6
     assert {len(each["attempts"]) for each in scenario.status()["actions"]} <= {1, 2, 3}

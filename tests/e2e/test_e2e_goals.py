@@ -7,16 +7,7 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, compound, create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), TIMEOUT_S), "a process was left behind"
+from support.scenario import action, plan_of, shell, wait_until, write
 
 
 def supervised(scenario):
@@ -187,7 +178,7 @@ def test_a_kill_at_any_stage_does_not_change_the_outcome(scenario, phase):
     stuck.write_text(yaml.safe_dump(slow))
     started = scenario.start(scenario.command("run", "a shop", "--model", f"cassette:{stuck}", "--yes"))
     try:
-        assert wait_until(lambda: _is_at(scenario, phase), TIMEOUT_S)
+        assert wait_until(lambda: _is_at(scenario, phase))
     finally:
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()

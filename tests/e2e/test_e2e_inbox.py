@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 MAKE = "echo made > made.txt"
 NO_SANDBOX = ("--yes", "--sandbox", "off")
@@ -24,7 +24,7 @@ MOST_STEPS = 8
 def scenario(tmp_path):
     made = waiting_briefly(tmp_path)
     yield made
-    assert made.processes() == [], "a process was left behind"
+    made.wait_for_end()
 
 
 def waiting_briefly(folder):
@@ -146,9 +146,9 @@ def test_a_living_run_continues_automatically(scenario):
     set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario), seconds=20)
+    assert wait_until(lambda: inbox(scenario))
     assert " continues" in decide(scenario, "approve", inbox(scenario)[0]["id"])
-    assert running.wait(timeout=60) == 0
+    assert running.wait(timeout=COMMAND_S) == 0
     assert attempts(scenario) == ["landed"]
 
 
@@ -202,10 +202,10 @@ def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     set_wait_s(scenario, 600)
     one_that_asks(scenario)
     process = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario), 20)
+    assert wait_until(lambda: inbox(scenario))
     process.kill()
     assert process.wait(10) == -signal.SIGKILL
-    assert wait_until(lambda: not scenario.processes(), 10)
+    scenario.wait_for_end()
     expect_landed(scenario, scenario.run(*NO_SANDBOX, "--yolo"), "lost", "landed")
     assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
 
@@ -266,17 +266,17 @@ def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
     set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario), seconds=20)
+    assert wait_until(lambda: inbox(scenario))
     (item,) = inbox(scenario)
     if victim == "run":
         running.kill()
     else:
         os.kill(worker_of(scenario), signal.SIGKILL)
-        assert wait_until(lambda: len(attempts(scenario)) == 2, seconds=20)
+        assert wait_until(lambda: len(attempts(scenario)) == 2)
         assert [each["id"] for each in inbox(scenario)] == [item["id"]]
         running.kill()
     running.wait()
-    assert wait_until(lambda: scenario.processes() == [], seconds=20)
+    scenario.wait_for_end()
     decide(scenario, "approve", item["id"])
     assert scenario.scaffold("resume").returncode == 0
     assert len(inbox(scenario, "--all")) == 1
@@ -321,7 +321,7 @@ def carried_on(scenario, number, **harness):
                 scenario.scaffold("approve", status["inbox"][0]["id"])
             else:
                 scenario.scaffold("resume")
-        assert wait_until(lambda: scenario.processes() == [], seconds=20)
+        scenario.wait_for_end()
     return point.passed()
 
 
@@ -354,7 +354,7 @@ def test_a_kill_at_any_point_on_the_way_to_an_approval_asks_nothing_twice(tmp_pa
         one_that_asks(scenario)
         places = carried_on(scenario, number, CRASH_DISTINCT="after")
         expect_asked_once_and_landed(scenario)
-        assert scenario.processes() == [], "a process was left behind"
+        scenario.wait_for_end()
         return places
 
     try_every_point(share, trial)

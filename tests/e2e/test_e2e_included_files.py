@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell
+from support.scenario import action, plan_of, shell
 
 SECRET = "hunter2-hunter2"
 TEST = """\
@@ -17,22 +17,20 @@ TRICK = "git add --all --force; git -c user.name=a -c user.email=a@example.org c
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure(quality_gates={"test": "python3 -m pytest -q"})
+def scenario(scenario):
+    scenario.configure(quality_gates={"test": "python3 -m pytest -q"})
     for name, text in {
         ".gitignore": ".env\n*.key\nout/\n",
         "test_settings.py": TEST,
         ".worktreeinclude": "# for agents\n.env\n*.key\n",
     }.items():
-        (made.repo / name).write_text(text)
-    made.commit("tests that need settings")
-    (made.repo / ".env").write_text(f"PASSWORD={SECRET}\n")
-    (made.repo / "server.key").write_text("a key\n")
-    made.plan(plan_of(use=[action("use", effects=["used"], check="test -s found.txt && grep -q PASSWORD .env")]))
-    made.cassette(use=[shell(WORK), shell(PEEK), shell(TRICK)])
-    yield made
-    assert made.processes() == [], "a process was left behind"
+        (scenario.repo / name).write_text(text)
+    scenario.commit("tests that need settings")
+    (scenario.repo / ".env").write_text(f"PASSWORD={SECRET}\n")
+    (scenario.repo / "server.key").write_text("a key\n")
+    scenario.plan(plan_of(use=[action("use", effects=["used"], check="test -s found.txt && grep -q PASSWORD .env")]))
+    scenario.cassette(use=[shell(WORK), shell(PEEK), shell(TRICK)])
+    return scenario
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import database_path
 from support.crash_points import CrashPoint
 from support.pdf_files import pdf_of
-from support.scenario import Scenario
+from support.scenario import COMMAND_S, Scenario
 
 pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")
 pytestmark = pytest.mark.slow
@@ -112,7 +112,7 @@ def test_two_processes_store_the_same_file_once(scenario):
         for _ in range(2)
     ]
     for each in both:
-        _, err = each.communicate(timeout=60)
+        _, err = each.communicate(timeout=COMMAND_S)
         assert each.returncode == 0, err
     (stored,) = memory(scenario, "documents")["documents"]
     assert (stored["state"], stored["position"], stored["chunks"]) == ("read", 1_600, 1_600)

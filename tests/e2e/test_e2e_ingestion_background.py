@@ -45,7 +45,7 @@ def test_documents_are_stored_in_the_background_also_after_a_kill(scenario):
     assert "To go on, repeat there: scaffold memory ingest --index=library --no-vectors books" in told
     again = begin(scenario, "--index", "library", "books")
     assert [each["pid"] for each in state(scenario)["background"]] in ([again["pid"]], [])
-    assert wait_until(lambda: not state(scenario)["background"], seconds=60)
+    assert wait_until(lambda: not state(scenario)["background"])
     documents = state(scenario)["documents"]
     assert {each["name"]: each["state"] for each in documents} == {
         f"books/book{number}.txt": "read" for number in range(BOOKS)

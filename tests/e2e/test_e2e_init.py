@@ -12,7 +12,7 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, wait_until
+from support.scenario import COMMAND_S, wait_until
 from support.terminal import ENTER, Screen
 
 PYPROJECT = "[project]\nname = 'calc'\nversion = '1'\n\n[tool.pytest.ini_options]\n\n[tool.mypy]\n"
@@ -26,16 +26,14 @@ WAITING = "import pathlib, time\n\n\ndef test_long():\n    pathlib.Path('out').m
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure()
+def scenario(scenario):
+    scenario.configure()
     for name, text in FILES.items():
-        path = made.repo / name
+        path = scenario.repo / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    made.commit("The project")
-    yield made
-    assert wait_until(lambda: not made.processes(), 20), "a process was left behind"
+    scenario.commit("The project")
+    return scenario
 
 
 def state_of(repo):
@@ -198,8 +196,8 @@ def test_no_worktree_stays_however_it_is_ended(scenario, how):
     """AL-28: the worktree is removed whatever happens, by a process beside it if need be."""
     process = start_waiting(scenario)
     process.send_signal(how)
-    process.wait(timeout=30)
-    assert wait_until(lambda: nothing_left(scenario), 30)
+    process.wait(timeout=COMMAND_S)
+    assert wait_until(lambda: nothing_left(scenario))
 
 
 @pytest.mark.slow
@@ -209,7 +207,7 @@ def test_what_two_killed_processes_leave_is_found_and_removed(scenario):
     for pid in scenario.processes():
         with suppress(ProcessLookupError):  # it ended with the one before it
             os.kill(pid, signal.SIGKILL)
-    process.wait(timeout=30)
+    process.wait(timeout=COMMAND_S)
     shutil.rmtree(next((scenario.cache / "trials").iterdir()), ignore_errors=True)  # as if killed during the removal
     assert not nothing_left(scenario)
     assert "trial" in scenario.scaffold("doctor").stdout
@@ -223,5 +221,5 @@ def start_waiting(scenario):
     scenario.commit("A test that takes long")
     argv = [sys.executable, "-P", "-m", "scaffold", "init", "--yes"]
     process = subprocess.Popen(argv, cwd=scenario.repo, env=scenario.environ, stderr=subprocess.DEVNULL)
-    assert wait_until(lambda: list((scenario.cache / "trials").glob("*/out")), 60), "the test did not start"
+    assert wait_until(lambda: list((scenario.cache / "trials").glob("*/out"))), "the test did not start"
     return process

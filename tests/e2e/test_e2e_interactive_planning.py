@@ -6,17 +6,8 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import Scenario, action, wait_until, write
+from support.scenario import action, wait_until, write
 from support.terminal import ARMED, CTRL_C, CTRL_D, IDLE, Screen
-
-TIMEOUT_S = 30
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), TIMEOUT_S), "a process was left behind"
 
 
 @pytest.fixture
@@ -65,7 +56,7 @@ def test_a_plan_is_refined_accepted_and_executed_while_the_conversation_continue
     screen.answer("y")
     screen.wait_for(r"is running in the background")
     screen.wait_for(r"new conversation")
-    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", TIMEOUT_S)
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed")
     screen.type_line("/goals")
     screen.wait_for(r"greeting: completed")
     screen.type_line("/tasks greeting")
@@ -101,7 +92,7 @@ def test_the_agent_creates_a_goal_itself_which_starts_once_the_user_agrees(scena
     screen.wait_for(ARMED)
     screen.answer("y")
     screen.wait_for(r"is running in the background")
-    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", TIMEOUT_S)
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed")
     screen.send(CTRL_D)
     assert screen.wait_for_exit() == 0
 
@@ -152,7 +143,7 @@ def test_ctrl_c_stops_planning_cleanly_and_leaves_no_owner(scenario, terminal):
     screen = terminal("--model", name)
     screen.wait_for(IDLE)
     screen.type_line("greet somebody")
-    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False))
     screen.send(CTRL_C)
     screen.wait_for(r"stopped; the conversation is kept")
     assert scenario.status()["run"]["status"] == "paused"

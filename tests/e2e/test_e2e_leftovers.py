@@ -11,9 +11,8 @@ import subprocess
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, PATIENCE_S, action, plan_of, shell, wait_until, write
 
-TIMEOUT_S = 60
 ACTIONS = 8
 KEPT = re.compile(
     r"""
@@ -30,12 +29,10 @@ KEPT = re.compile(
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
+def scenario(scenario, tmp_path):
     (tmp_path / "tmp").mkdir()
-    made.environ["TMPDIR"] = str(tmp_path / "tmp")
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+    scenario.environ["TMPDIR"] = str(tmp_path / "tmp")
+    return scenario
 
 
 def files_of(folder):
@@ -71,10 +68,10 @@ def test_a_killed_worker_leaves_nothing(scenario, tmp_path):
     planned(scenario, 1)
     before = files_of(tmp_path)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     (worker,) = workers(scenario)
     os.kill(worker, signal.SIGKILL)
-    assert running.wait(TIMEOUT_S) == 0
+    assert running.wait(COMMAND_S) == 0
     assert len(scenario.status()["actions"][0]["attempts"]) == 2
     expect_nothing_left(tmp_path, before)
 
@@ -99,13 +96,13 @@ def test_nothing_stays_of_a_run_whose_processes_are_killed_at_random(scenario, t
     planned(scenario, ACTIONS)
     before = files_of(tmp_path)
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     kills = 0
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            if running.wait(dice.uniform(0.2, 1.2) if kills < 25 else TIMEOUT_S) == 0:
+            if running.wait(dice.uniform(0.2, 1.2) if kills < 25 else PATIENCE_S) == 0:
                 break
-            assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+            assert wait_until(lambda: not scenario.processes())
             if scenario.status()["run"]["status"] == "completed":  # killed when only its own folders were left
                 assert scenario.scaffold("cleanup").returncode == 0
                 break

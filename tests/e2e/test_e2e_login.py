@@ -14,7 +14,7 @@ import pytest
 
 from model_server.turn import Call, Turn
 from support.login_server import ACCOUNT, EMAIL, USER_CODE, browse, callback_port, serve_logins
-from support.scenario import Scenario, action, plan_of, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, wait_until, write
 
 SUPPORT = Path(__file__).parents[1] / "support"
 STORM = 20
@@ -68,7 +68,7 @@ def page_of(process):
 def log_in(scenario, server):
     """Log in as on a machine without a browser; return what was printed."""
     process = begin(scenario, "login", "--headless")
-    out, err = process.communicate(server.agree(page_of(process)) + "\n", timeout=60)
+    out, err = process.communicate(server.agree(page_of(process)) + "\n", timeout=COMMAND_S)
     assert process.returncode == 0, err
     return out + err
 
@@ -125,7 +125,7 @@ def test_a_login_by_a_code_needs_no_browser_on_this_machine(scenario, server):
     assert page_of(process).endswith("/codex/device")
     assert process.stderr.readline().strip() == USER_CODE
     server.enter(USER_CODE)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=COMMAND_S)
     assert process.returncode == 0, err
     assert EMAIL in out
     assert seen_of(scenario)["logged_in"]
@@ -142,7 +142,7 @@ def test_strangers_at_the_port_change_nothing_and_a_second_login_says_that_it_is
         second = scenario.scaffold("ralph", "login")
         assert (second.returncode, "port 1455" in second.stderr) == (64, True)
         assert browse(there)[0] == 200
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=COMMAND_S)
     assert process.returncode == 0, err
     assert EMAIL in out
 
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_a_login_and_changes_nothing(scenario, server):
         process = begin(scenario, "login")
         page_of(process)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=COMMAND_S)
     assert (process.returncode, "not logged in by this" in err) == (130, True)
     assert "Traceback" not in err
     assert not seen_of(scenario)["logged_in"]
@@ -163,11 +163,11 @@ def test_a_headless_login_checks_what_is_pasted(scenario, server):
     """RA-17: the answer to another login, and none at all."""
     process = begin(scenario, "login", "--headless")
     other = re.sub("state=[^&]*", "state=stolen", server.agree(page_of(process)))
-    _, err = process.communicate(f"{other}\n", timeout=60)
+    _, err = process.communicate(f"{other}\n", timeout=COMMAND_S)
     assert (process.returncode, "not the answer to this login" in err) == (64, True)
     assert server.exchanges == 0
     process = begin(scenario, "login", "--headless")
-    _, err = process.communicate("", timeout=60)
+    _, err = process.communicate("", timeout=COMMAND_S)
     assert (process.returncode, "nothing was pasted" in err) == (64, True)
 
 
@@ -218,7 +218,7 @@ def test_a_process_killed_between_the_answer_and_the_store_loses_at_most_the_log
     server.access.clear()
     server.fault = "slow"
     process = begin(scenario, "hi", "--model", "codex:gpt-5", stdin=subprocess.DEVNULL)
-    assert wait_until(lambda: server.renewals, 30)
+    assert wait_until(lambda: server.renewals)
     process.kill()
     process.communicate()
     server.fault = ""
@@ -228,7 +228,7 @@ def test_a_process_killed_between_the_answer_and_the_store_loses_at_most_the_log
     server.access.clear()
     server.fault = "never"
     process = begin(scenario, "hi", "--model", "codex:gpt-5", stdin=subprocess.DEVNULL)
-    assert wait_until(lambda: _is_renewing(scenario), 30)
+    assert wait_until(lambda: _is_renewing(scenario))
     process.kill()
     process.communicate()
     server.fault = ""

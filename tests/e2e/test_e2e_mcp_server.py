@@ -13,7 +13,7 @@ from mcp_types import ElicitResult, ErrorData
 
 from support.editor import STEP_S, RawEditor
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import Scenario, action, wait_until, write
+from support.scenario import action, wait_until, write
 
 TASKS = "io.modelcontextprotocol/tasks"
 MODERN = "2026-07-28"
@@ -25,13 +25,6 @@ ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}, "extensions": {TASKS: {}}},
 }
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
 
 
 @asynccontextmanager
@@ -321,4 +314,4 @@ async def test_a_client_that_leaves_while_a_run_starts_leaves_a_run_that_goes_on
         params = {"name": "start_run", "arguments": {"request": "greet", "tier": "builder"}, "_meta": ENVELOPE}
         await wire.raw.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
     assert wire.errors == ""
-    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed", 30), scenario.status()["run"]
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "completed"), scenario.status()["run"]

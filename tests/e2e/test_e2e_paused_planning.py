@@ -9,11 +9,10 @@ import pytest
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.planner_cassettes import create_actions_call, create_goal_call
-from support.scenario import Scenario, action
+from support.scenario import COMMAND_S, Scenario, action
 
 MADE = action("one", effects=["one_there"], check="test -f one.txt", files=["one.txt"])
 PLAN = (create_goal_call("files", "one_there"), create_actions_call("files", MADE))
-TIMEOUT_S = 60
 
 
 class Model:
@@ -61,14 +60,14 @@ async def planning(scenario, server):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    async with asyncio.timeout(TIMEOUT_S):
+    async with asyncio.timeout(COMMAND_S):
         while not ((await status(scenario))["run"] or {}).get("planning"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     return process
 
 
 async def ended(process):
-    out, _ = await asyncio.wait_for(process.communicate(), TIMEOUT_S)
+    out, _ = await asyncio.wait_for(process.communicate(), COMMAND_S)
     return process.returncode, out.decode()
 
 

@@ -9,17 +9,9 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import Scenario, action, wait_until, write
+from support.scenario import COMMAND_S, action, wait_until, write
 
-TIMEOUT_S = 30
 SLOW = pytest.mark.slow
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
 
 
 @pytest.fixture
@@ -44,7 +36,7 @@ def given(scenario, words, *args):
         input=words,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=COMMAND_S,
         check=False,
     )
 
@@ -198,8 +190,8 @@ def test_a_request_unknown_to_the_cassette_is_named(scenario):
 def test_a_run_killed_during_planning_is_interrupted_and_planned_again(scenario, model):
     """SC-8, OR-5: an interrupted turn stored nothing; `resume` repeats it."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
-    assert wait_until(lambda: scenario.status()["run"] is not None, TIMEOUT_S)
-    assert wait_until(lambda: scenario.status()["run"]["planning"], TIMEOUT_S)
+    assert wait_until(lambda: scenario.status()["run"] is not None)
+    assert wait_until(lambda: scenario.status()["run"]["planning"])
     os.killpg(started.pid, signal.SIGKILL)
     started.wait()
     status = scenario.status()
@@ -214,7 +206,7 @@ def test_the_same_request_resumes_the_interrupted_run(scenario):
     argv = scenario.command("run", "greet", "--model", hanging(scenario), "--yes")
     for _ in range(2):
         started = scenario.start(argv)
-        assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)
+        assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False))
         first = scenario.status()["run"]["id"]
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
@@ -229,12 +221,12 @@ def test_the_same_request_resumes_the_interrupted_run(scenario):
 def test_planning_is_stopped_cleanly_and_resumed(scenario, model, how):
     """OR-5: Ctrl-C, or `stop` from elsewhere, pauses the run at once; `resume` plans again."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
-    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False))
     if how == "interrupt":
         started.send_signal(signal.SIGINT)
     else:
         assert scenario.scaffold("stop").returncode == 0
-    assert started.wait(TIMEOUT_S) == 130
+    assert started.wait(COMMAND_S) == 130
     assert scenario.status()["run"]["status"] == "paused"
     assert scenario.scaffold("resume", "--model", model).returncode == 0
     expect_landed(scenario, "hello", "world")
@@ -301,13 +293,13 @@ def test_a_detached_run_continues_in_the_background_and_is_attached_to_its_end(s
 def test_attach_reports_a_run_without_an_owner(scenario):
     """SC-18: a dead owner cannot be watched; leaving a live one does not affect it."""
     started = scenario.start(scenario.command("run", "greet", "--model", hanging(scenario), "--yes"))
-    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False), TIMEOUT_S)
+    assert wait_until(lambda: (scenario.status()["run"] or {}).get("planning", False))
     watching = subprocess.Popen(
         scenario.command("attach"), cwd=scenario.repo, env=scenario.environ, stdout=subprocess.PIPE, text=True
     )
     assert "none yet" in watching.stdout.readline()
     watching.send_signal(signal.SIGINT)
-    watching.communicate(timeout=TIMEOUT_S)
+    watching.communicate(timeout=COMMAND_S)
     assert watching.returncode == 0
     assert scenario.status()["run"]["status"] == "planning"
     os.killpg(started.pid, signal.SIGKILL)

@@ -326,7 +326,7 @@ def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, f
     scenario.plan(plan_of(g=[action("a", effects=["has_a"], check="test -f out/a")]))
     scenario.cassette(a=[{"name": "plugin_slow_nap", "args": {}}, write("out/a", "x")])
     run = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario), 30)
+    assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario))
     started = plugin_processes(folder)
     scenario.kill_all_but(folder)
     run.wait()

@@ -4,17 +4,15 @@ import psycopg
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, write
+from support.scenario import action, plan_of, write
 
 pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture
-def scenario(tmp_path, postgres_url):
-    made = Scenario(tmp_path)
-    made.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
-    yield made
-    assert made.processes() == [], "a process was left behind"
+def scenario(scenario, postgres_url):
+    scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
+    return scenario
 
 
 @pytest.mark.slow

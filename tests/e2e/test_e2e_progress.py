@@ -42,7 +42,7 @@ def terminal(scenario):
     yield start
     for each in started:
         each.stop()
-    assert wait_until(lambda: not scenario.processes(), 30), "a process was left behind"
+    scenario.wait_for_end()
 
 
 @pytest.mark.slow
@@ -55,7 +55,7 @@ def test_in_a_pipe_a_line_says_what_runs_and_how_long_it_took_last(scenario, hel
             argv, env = scenario.run_command(*UNCONFINED), scenario.environ
             run = subprocess.Popen(argv, cwd=scenario.repo, env=env, stdin=subprocess.DEVNULL, stdout=printed)
             path = scenario.home / "printed"
-            assert wait_until(lambda path=path: "running  hello#1: check" in path.read_text(), 30)
+            assert wait_until(lambda path=path: "running  hello#1: check" in path.read_text())
             held.touch()
             assert run.wait(60) == 0
             text = path.read_text()

@@ -3,14 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, calls_entry, text_entry, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
+from support.scenario import calls_entry, text_entry, write
 
 
 def command(scenario, *flags):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, wait_until, write
+from support.scenario import COMMAND_S, action, calls_entry, plan_of, shell, text_entry, wait_until, write
 
 TESTS = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -26,12 +26,10 @@ DOUBLE = "def double(a):\n    return 2 * a\n"
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure()
-    made.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{made.environ['PATH']}"  # noqa: PTH120 - a name
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+def scenario(scenario):
+    scenario.configure()
+    scenario.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{scenario.environ['PATH']}"  # noqa: PTH120 - a name
+    return scenario
 
 
 def repository(scenario, files):
@@ -170,10 +168,10 @@ def test_a_run_killed_before_its_baseline_resumes_with_the_current_configuration
     scenario.configure(quality_gates={"test": f"touch '{begun}' && sleep 600"})
     one_action(scenario)
     process = scenario.start(scenario.run_command("--yes", *UNHELD))
-    assert wait_until(begun.exists, 20)
+    assert wait_until(begun.exists)
     process.kill()
     assert process.wait(10) == -signal.SIGKILL
-    assert wait_until(lambda: not scenario.processes(), 10)
+    scenario.wait_for_end()
     scenario.configure(quality_gates={"test": "test -f README.md"})
     done = scenario.run("--yes", *UNHELD)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -209,7 +207,7 @@ def test_a_run_killed_during_its_baseline_starts_again(scenario):
     scenario.configure(quality_gates={"test": f"test -f {go} || sleep 57"})
     one_action(scenario)
     running = scenario.start(scenario.run_command("--yes", *UNHELD))
-    assert wait_until(lambda: asleep(scenario), 20), "no gate was asked"
+    assert wait_until(lambda: asleep(scenario)), "no gate was asked"
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert wait_until(lambda: not asleep(scenario)), "the gate outlived who asked it"
@@ -229,9 +227,9 @@ def test_a_run_interrupted_during_its_baseline_is_paused(scenario, planned):
     one_action(scenario)
     argv = scenario.request_command("double it", "--yes") if planned else scenario.run_command("--yes")
     running = scenario.start(argv)
-    assert wait_until(lambda: asleep(scenario), 20), "no gate was asked"
+    assert wait_until(lambda: asleep(scenario)), "no gate was asked"
     os.kill(running.pid, signal.SIGINT)
-    assert running.wait(timeout=20) == 130
+    assert running.wait(timeout=COMMAND_S) == 130
     assert scenario.status()["run"]["status"] == "paused"
 
 

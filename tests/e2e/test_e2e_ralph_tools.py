@@ -188,12 +188,12 @@ def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     todos = call("TodoWrite", todos=[{"content": "mend the clock"}])
     model = replies(scenario, [todos, shell("touch out/begun; sleep 60")], "ok")
     work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
-    assert wait_until((scenario.out / "begun").exists, 20)
+    assert wait_until((scenario.out / "begun").exists)
     os.kill(work.pid, how)
     work.wait(10)
     _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
-    assert wait_until(lambda: not scenario.processes(), 5)
+    scenario.wait_for_end()
 
 
 @pytest.mark.slow
@@ -209,10 +209,10 @@ def test_a_background_command_works_on_and_ends_with_its_session(scenario, how):
         assert results[2][1].endswith("\n--- output\nbegun")
     else:
         work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
-        assert wait_until((scenario.out / "waits").exists, 20)
+        assert wait_until((scenario.out / "waits").exists)
         os.kill(work.pid, how)
         work.wait(20)
-    assert wait_until(lambda: not scenario.processes(), 5)
+    scenario.wait_for_end()
 
 
 def test_a_command_that_the_sandbox_cut_off_says_what_to_do(scenario):

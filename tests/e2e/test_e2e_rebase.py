@@ -6,7 +6,7 @@ import pytest
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -131,10 +131,10 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py"), needs]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell("sleep 2; echo import model > api.py")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: facts(scenario).get("model_works") == "holds", seconds=20)
+    assert wait_until(lambda: facts(scenario).get("model_works") == "holds")
     held = scenario.home / "held"
     scenario.git("worktree", "add", "-q", str(held), session_branch(scenario))
-    running.wait(timeout=30)
+    running.wait(timeout=COMMAND_S)
     assert [each["action"] for each in json.loads(scenario.scaffold("queue", "--json").stdout)["queue"]] == ["api"]
     scenario.git("worktree", "remove", "--force", str(held))
     move_on(scenario)

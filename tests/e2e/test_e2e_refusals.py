@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import action, plan_of, shell, write
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -22,16 +22,14 @@ WAITS = 3
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.configure(inbox={"wait_s": 0.2})
-    made.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{made.environ['PATH']}"  # noqa: PTH120 - a name
+def scenario(scenario):
+    scenario.configure(inbox={"wait_s": 0.2})
+    scenario.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{scenario.environ['PATH']}"  # noqa: PTH120 - a name
     for path, text in FILES.items():
-        (made.repo / path).write_text(text)
-    made.commit("a calculator")
-    made.plan(plan_of(g=[action("sub", effects=["subtracts"], check=CHECK, files=["calc.py"])]))
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+        (scenario.repo / path).write_text(text)
+    scenario.commit("a calculator")
+    scenario.plan(plan_of(g=[action("sub", effects=["subtracts"], check=CHECK, files=["calc.py"])]))
+    return scenario
 
 
 def request(*paths):

@@ -337,7 +337,7 @@ def test_a_closed_terminal_ends_the_session_and_its_processes(scenario, terminal
     screen.type_line("go")
     assert wait_until((scenario.out / "began").exists)
     screen.close()
-    assert wait_until(lambda: not scenario.processes())
+    scenario.wait_for_end()
     again = terminal("-c")
     again.wait_for("Resuming: go")
 

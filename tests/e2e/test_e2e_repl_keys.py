@@ -35,7 +35,7 @@ def test_escape_stops_the_turn_and_nothing_else(scenario, terminal):
     screen.send(ESCAPE)
     screen.wait_for("stopped; the conversation is kept")
     screen.send(ESCAPE)
-    wait_until(lambda: not screen.read(0.2), seconds=0.7)  # with Enter at once it would be a new line
+    screen.pause()  # with Enter at once it would be a new line
     screen.type_line("")
     screen.wait_for("^went on")
     assert "› one\n  two" in screen.text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.scenario import wait_until, write
+from support.scenario import write
 from support.terminal import record_replies
 
 
@@ -14,7 +14,7 @@ def test_a_dumb_terminal_has_a_repl_too(scenario, terminal):
     screen.wait_for(r"^>$")
     screen.type_line("go")
     screen.wait_for("y yes")
-    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.pause()
     screen.type_line("y")
     screen.wait_for("^done")
     screen.type_line("/quit")
@@ -47,10 +47,10 @@ def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, termi
     screen.wait_for(r"^>$")
     screen.type_line("go")
     screen.wait_for("y yes")
-    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.pause()
     screen.type_line("always look twice")
     screen.wait_for("y yes", times=2)
-    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.pause()
     screen.type_line("no")
     screen.wait_for("^heard")
     assert not (scenario.repo / "made.txt").exists()
@@ -66,7 +66,7 @@ def test_a_reason_of_a_denial_is_a_line(scenario, terminal):
     screen.wait_for(r"^>$")
     screen.type_line("go")
     screen.wait_for(r"no, because \.\.\.")
-    wait_until(lambda: not screen.read(0.2), seconds=0.7)
+    screen.pause()
     screen.type_line("no, because it is not needed")
     screen.wait_for("^heard")
     assert not (scenario.repo / "made.txt").exists()

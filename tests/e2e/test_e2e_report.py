@@ -9,15 +9,8 @@ from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
 from support.html_page import Page
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import action, plan_of, shell, wait_until, write
 from support.terminal import Screen
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 def two_actions(scenario):
@@ -83,7 +76,7 @@ def test_a_run_that_is_ended_from_another_terminal_has_a_page(scenario, command,
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py")]))
     scenario.cassette(model=[shell("sleep 60"), write("model.py", "VALUE = 1\n")])
     owner = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, 30)
+    assert wait_until(scenario.commands)
     if command == "cancel":
         owner.send_signal(signal.SIGKILL)
         owner.wait()

@@ -37,7 +37,7 @@ def test_each_attempt_has_its_own_ports_and_database_and_its_checks_have_the_sam
         shown[:] = [each for each in json.loads(done.stdout)["agents"] if each["ports"]]
         return len(shown) == 2
 
-    assert wait_until(both_work, 30)
+    assert wait_until(both_work)
     path = json.loads(scenario.scaffold("path", "a", "--json").stdout)
     assert running.wait(60) == 0, scenario.said()
     held = {each["action"]: each for each in shown}

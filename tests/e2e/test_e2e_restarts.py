@@ -11,21 +11,9 @@ import time
 import pytest
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
-TIMEOUT_S = 120
 ACTIONS = 8
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    gone = wait_until(lambda: not made.processes(), 10.0)
-    for pid in made.processes():
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    assert gone, "a process was left behind"
 
 
 def started(scenario, *, actions=ACTIONS, width=2):
@@ -67,7 +55,7 @@ def kill_owner(scenario, number=signal.SIGKILL):
 
 
 def wait_for_another_owner(scenario, than):
-    assert wait_until(lambda: processes_of_run(scenario)[0] not in {than, None}, TIMEOUT_S)
+    assert wait_until(lambda: processes_of_run(scenario)[0] not in {than, None})
 
 
 def last_owner(scenario):
@@ -81,7 +69,7 @@ def last_owner(scenario):
 
 
 def wait_for_work(scenario):
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
 
 
 def expect_the_end(scenario, actions=ACTIONS):
@@ -127,7 +115,7 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
         if killed is not None:
             kills += 1
             wait_for_another_owner(scenario, than=killed)
-    assert wait_until(lambda: not scenario.processes(), 300)
+    assert wait_until(lambda: not scenario.processes(), COMMAND_S)
     expect_the_end(scenario, actions=60)
     assert scenario.checkout() == before
 
@@ -150,7 +138,7 @@ def test_a_kill_at_any_persisted_transition_of_a_detached_run_does_not_change_th
             again = scenario.run("--yes")
             assert again.returncode == 0, again.stdout + again.stderr
         expect_the_end(scenario, actions=1)
-        assert wait_until(lambda: not scenario.processes(), 10.0)
+        scenario.wait_for_end()
         return point.passed()
 
     try_every_point(share, trial)
@@ -169,7 +157,7 @@ def test_a_run_that_is_halted_between_two_owners_stays_so(scenario, command, sta
     done = scenario.scaffold(command)
     assert done.returncode == 0, done.stdout + done.stderr
     os.kill(restarter, signal.SIGCONT)
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert wait_until(lambda: not scenario.processes(), COMMAND_S)
     assert scenario.status()["run"]["status"] == status
 
 
@@ -181,7 +169,7 @@ def test_an_owner_that_is_asked_to_end_is_not_replaced(scenario, number):
     started(scenario)
     wait_for_work(scenario)
     kill_owner(scenario, number)
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert wait_until(lambda: not scenario.processes(), COMMAND_S)
     assert scenario.status()["run"]["status"] == "paused"
     assert scenario.scaffold("resume").returncode == 0
     expect_the_end(scenario)
@@ -199,7 +187,7 @@ def test_a_user_who_resumes_meanwhile_keeps_the_run(scenario):
     resumed = scenario.start(scenario.command("resume", scenario.status()["run"]["id"]))
     wait_for_another_owner(scenario, than=killed)
     os.kill(restarter, signal.SIGCONT)
-    assert resumed.wait(TIMEOUT_S) == 0
+    assert resumed.wait(COMMAND_S) == 0
     expect_the_end(scenario)
     assert last_owner(scenario) == resumed.pid
 
@@ -215,7 +203,7 @@ def test_without_its_restarter_a_run_goes_on_and_can_be_resumed(scenario):
     assert wait_until(lambda: restarter not in scenario.processes())
     assert owner in scenario.processes()
     kill_owner(scenario)
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert wait_until(lambda: not scenario.processes(), COMMAND_S)
     assert scenario.status()["run"]["status"] == "interrupted"
     watched = scenario.scaffold("attach")
     assert watched.returncode == 1

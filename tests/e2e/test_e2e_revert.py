@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
 from support.landed_run import checkout_bytes, landed_run, session_branch
-from support.scenario import Scenario, action, plan_of, shell, wait_until
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -97,12 +97,12 @@ def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
     scenario.plan(plan_of(both=[action("quick", effects=["quick_done"], check="test -f quick"), slow]))
     scenario.cassette(quick=[shell("touch quick; echo > quick")], slow=[shell("sleep 30; echo > slow")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: facts(scenario).get("quick_done") == "holds", seconds=20)
+    assert wait_until(lambda: facts(scenario).get("quick_done") == "holds")
     for command in (("revert", "quick"), ("land",)):
         done = scenario.scaffold(*command)
         assert (done.returncode, "is executing run" in done.stderr) == (1, True)
     assert scenario.scaffold("stop").returncode == 0
-    running.wait(timeout=20)
+    running.wait(timeout=COMMAND_S)
     assert scenario.scaffold("revert", "quick").returncode == 0
 
 

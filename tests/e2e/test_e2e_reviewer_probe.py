@@ -6,7 +6,7 @@ import re
 import pytest
 
 from support.crash_points import CrashPoint
-from support.scenario import Scenario, action, plan_of, text_entry, wait_until, write
+from support.scenario import action, plan_of, text_entry, write
 
 pytestmark = pytest.mark.slow
 CODE = """\
@@ -39,16 +39,14 @@ READS = [
 
 
 @pytest.fixture
-def scenario(tmp_path):
+def scenario(scenario):
     """A repository with a landed change, whose second reviewer is a cassette of its own."""
-    made = Scenario(tmp_path)
-    made.configure(reviewer={"model": f"cassette:{made.home / 'reviewer.yaml'}"})
-    made.environ["SCAFFOLD_MODEL"] = f"cassette:{made.home / 'cassette.yaml'}"
-    made.plan(plan_of(g=[action("bank", effects=["bank_there"], check="python -m py_compile bank.py")]))
-    made.cassette(bank=[write("bank.py", CODE)])
-    assert made.run("--yes").returncode == 0
-    yield made
-    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
+    scenario.configure(reviewer={"model": f"cassette:{scenario.home / 'reviewer.yaml'}"})
+    scenario.environ["SCAFFOLD_MODEL"] = f"cassette:{scenario.home / 'cassette.yaml'}"
+    scenario.plan(plan_of(g=[action("bank", effects=["bank_there"], check="python -m py_compile bank.py")]))
+    scenario.cassette(bank=[write("bank.py", CODE)])
+    assert scenario.run("--yes").returncode == 0
+    return scenario
 
 
 def probe(scenario, replies, *flags):

@@ -6,14 +6,7 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, shell, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
+from support.scenario import action, plan_of, shell, write
 
 
 def two_goals(scenario):

@@ -7,7 +7,7 @@ import yaml
 from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
-from support.scenario import Scenario, action, plan_of, text_entry, wait_until, write
+from support.scenario import action, plan_of, text_entry, write
 
 CALC = "def half(number):\n    return number // 2\n"
 EXACT = "def half(number):\n    return number / 2\n"
@@ -23,16 +23,14 @@ WAITS = 3
 
 
 @pytest.fixture
-def scenario(tmp_path):
+def scenario(scenario):
     """A repository with a test of behaviour that the only action is to change; the test goes with it."""
-    made = Scenario(tmp_path)
-    made.configure()
-    (made.repo / "calc.py").write_text(CALC)
-    (made.repo / "test_calc.py").write_text(TESTS)
-    made.commit("halves")
-    made.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py", "test_calc.py"])]))
-    yield made
-    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
+    scenario.configure()
+    (scenario.repo / "calc.py").write_text(CALC)
+    (scenario.repo / "test_calc.py").write_text(TESTS)
+    scenario.commit("halves")
+    scenario.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py", "test_calc.py"])]))
+    return scenario
 
 
 def verdict(word="approve", *, file="test_calc.py", line=9, before=True, summary="Halves were to be exact."):
@@ -187,7 +185,7 @@ def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
         done = scenario.run(*BUILDER)
     if victim == "run":
         assert done.returncode != 0
-        assert wait_until(lambda: scenario.processes() == [], 20)
+        scenario.wait_for_end()
         done = scenario.scaffold("resume")
     assert done.returncode == 0, done.stdout + done.stderr
     assert outcomes(scenario) == ["lost", "landed"]

@@ -9,16 +9,7 @@ import subprocess
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes(), 10), "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 
 def test_without_an_interrupted_run_nothing_is_started(scenario):
@@ -43,7 +34,7 @@ def test_the_unit_is_valid_and_names_no_secret(scenario, tmp_path):
         env={"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=COMMAND_S,
         check=False,
     )
     assert unit.name not in judged.stdout + judged.stderr, judged.stderr
@@ -69,13 +60,13 @@ def test_the_command_of_the_unit_continues_what_was_interrupted_and_nothing_else
     scenario.plan(plan_of(shop=[action("a", effects=["done"], check="test -f a")]))
     scenario.cassette(a=[shell("sleep 2"), write("a", "1\n")])
     paused = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     paused.send_signal(signal.SIGINT)
-    assert paused.wait(TIMEOUT_S) == 130
+    assert paused.wait(COMMAND_S) == 130
     interrupted = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     interrupted.kill()
-    interrupted.wait(TIMEOUT_S)
+    interrupted.wait(COMMAND_S)
     unit = plistlib.loads(scenario.scaffold("service", "--for", "launchd").stdout.encode())
     done = subprocess.run(
         unit["ProgramArguments"],
@@ -83,7 +74,7 @@ def test_the_command_of_the_unit_continues_what_was_interrupted_and_nothing_else
         env={"HOME": str(scenario.home), **unit["EnvironmentVariables"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=COMMAND_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -5,14 +5,7 @@ import subprocess
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, write
 
 
 @pytest.mark.slow
@@ -31,7 +24,7 @@ def test_a_worker_imports_no_module_from_the_repository(scenario, name):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=COMMAND_S,
         check=False,
     )
     assert done.stdout.splitlines()[-1:] == snapshot(["landed 1 actions, 1 facts with evidence"]), done

@@ -8,18 +8,11 @@ import pytest
 
 from model_server.server import serve
 from model_server.turn import Call, Turn, Used
-from support.scenario import Scenario, action, plan_of
+from support.scenario import action, plan_of
 
 pytestmark = pytest.mark.slow
 TOO_LONG = Turn(status=400, error=("context_length_exceeded", "This model's maximum context length is exceeded."))
 LINES = "".join(f"line {n} of a long file, which fills the window\n" for n in range(400))
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 class SmallWindow:

@@ -7,16 +7,7 @@ import subprocess
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
-
-TIMEOUT_S = 60
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 
 def planned(scenario, *, check="test -f a", pause="0.3"):
@@ -39,7 +30,7 @@ def started(scenario, *flags):
 
 def ended(process):
     """Wait for a started run; return its exit code, and the run in its last line."""
-    out, err = process.communicate(timeout=TIMEOUT_S)
+    out, err = process.communicate(timeout=COMMAND_S)
     lines = [json.loads(line) for line in out.splitlines()]
     assert lines, err
     assert lines[-1]["type"] == "result"
@@ -56,9 +47,7 @@ def expect_one_run(scenario, *processes):
     assert len(set(ids)) == 1, "each process followed a run of its own"
     assert len(set(codes)) == 1, codes
     # One that runs in the background may still be about to make it.
-    assert wait_until(lambda: session_branches(scenario) == [f"session-{ids[0]}"], TIMEOUT_S), session_branches(
-        scenario
-    )
+    assert wait_until(lambda: session_branches(scenario) == [f"session-{ids[0]}"]), session_branches(scenario)
     return codes[0]
 
 
@@ -101,7 +90,7 @@ def test_whoever_follows_continues_a_run_whose_owner_is_killed(scenario):
     """SC-16, AL-27: it would have resumed the interrupted run, had it come later."""
     planned(scenario, pause="1.5")
     first = started(scenario)
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     second = started(scenario)
     assert "follows it" in second.stderr.readline()
     os.kill(first.pid, signal.SIGKILL)
@@ -115,12 +104,12 @@ def test_whoever_follows_continues_a_run_whose_owner_is_killed(scenario):
 def test_interrupting_the_one_that_follows_leaves_the_run_alone(scenario):
     planned(scenario, pause="2")
     first = started(scenario)
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     second = started(scenario)
     assert "follows it" in second.stderr.readline()
-    assert wait_until(second.stdout.readline, TIMEOUT_S)
+    assert wait_until(second.stdout.readline)
     second.send_signal(signal.SIGINT)
-    _, err = second.communicate(timeout=TIMEOUT_S)
+    _, err = second.communicate(timeout=COMMAND_S)
     assert second.returncode == 130
     assert "the run continues" in err
     assert ended(first)[0] == 0
@@ -132,7 +121,7 @@ def test_other_settings_are_another_run(scenario, flags):
     """What was asked for is not dropped in favour of what runs already."""
     planned(scenario, pause="1")
     first = started(scenario)
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     second = started(scenario, *flags)
     (code, run), (other_code, other) = ended(first), ended(second)
     assert (code, other_code) == (0, 0)
@@ -143,7 +132,7 @@ def test_other_settings_are_another_run(scenario, flags):
 def test_another_commit_is_another_run(scenario):
     planned(scenario, pause="1")
     first = started(scenario)
-    assert wait_until(scenario.commands, TIMEOUT_S)
+    assert wait_until(scenario.commands)
     (scenario.repo / "more").write_text("x\n")
     scenario.commit("more")
     second = started(scenario)

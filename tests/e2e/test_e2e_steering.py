@@ -7,16 +7,9 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 TOLD = "mind the gap"
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 LONG = 60
@@ -32,8 +25,8 @@ def long():
 def under_way(scenario, *keys):
     """Start the run and wait until the commands of these actions are running."""
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: {action["key"] for action in working(scenario)} >= set(keys), 30), scenario.status()
-    assert wait_until(lambda: len(scenario.commands()) >= len(keys), 30)
+    assert wait_until(lambda: {action["key"] for action in working(scenario)} >= set(keys)), scenario.status()
+    assert wait_until(lambda: len(scenario.commands()) >= len(keys))
     return running
 
 
@@ -74,7 +67,7 @@ def test_a_message_to_a_running_agent_reaches_it_before_its_next_request(scenari
         "make#1 reads the message before its next request\n"
     )
     Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
-    assert running.wait(timeout=60) == 0
+    assert running.wait(timeout=COMMAND_S) == 0
     assert scenario.git("show", f"{scenario.status()['run']['session_branch']}:made.txt") == "told\n"
     news = [json.loads(line) for line in scenario.journal("g", "make").splitlines() if '"news"' in line]
     assert TOLD in news[0]["text"]
@@ -90,11 +83,11 @@ def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scen
     assert (worker["alive"], worker["agent_state"], worker["phase"]) == (True, "running", "executing")
     assert worker["last_act"]["text"].startswith("shell: echo begun > begun")
     folder = said(scenario.scaffold("path", "make")).strip()
-    assert wait_until(lambda: Path(folder, "begun").exists(), 10)
+    assert wait_until(lambda: Path(folder, "begun").exists())
     supervisor = scenario.status()["goals"][0]["supervisor"]
     assert (supervisor["alive"], supervisor["turn"]) == (True, None)
     assert said(scenario.scaffold("stop")).startswith("run ")
-    assert running.wait(timeout=30) == 130
+    assert running.wait(timeout=COMMAND_S) == 130
     assert scenario.scaffold("path", "make").returncode == 1
     assert json.loads(said(scenario.scaffold("agents", "--json")))["agents"] == []
 
@@ -121,7 +114,7 @@ def test_a_pause_and_a_resume_are_about_the_run_that_is_executed(scenario):
     assert said(scenario.scaffold("resume")).startswith(f"run {run} goes on: its pause was withdrawn; ")
     said(scenario.scaffold("pause"))
     Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
-    assert running.wait(timeout=60) == 3
+    assert running.wait(timeout=COMMAND_S) == 3
     assert statuses(scenario) == {"make": "completed", "next": "pending"}
     resumed = scenario.scaffold("resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -140,7 +133,7 @@ def test_one_action_is_stopped_and_the_rest_of_the_run_lands(scenario):
     scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
     running = under_way(scenario, "long")
     assert said(scenario.scaffold("stop", "long")).startswith("action long is cancelled; ")
-    assert running.wait(timeout=60) == 1, "the goal cannot be reached without it"
+    assert running.wait(timeout=COMMAND_S) == 1, "the goal cannot be reached without it"
     assert statuses(scenario) == {"long": "cancelled", "quick": "completed"}
     (attempt,) = scenario.status()["actions"][0]["attempts"]
     assert (attempt["outcome"], attempt["error"]) == snapshot(("cancelled", "cancelled by the user"))
@@ -159,7 +152,7 @@ def test_a_goal_is_cancelled_and_the_run_completes_with_the_others(scenario):
     scenario.cassette(long=[long()], quick=[write("quick.txt", "x\n")])
     running = under_way(scenario, "long")
     assert said(scenario.scaffold("cancel", "g")).startswith("goal g is cancelled; ")
-    assert running.wait(timeout=60) == 0
+    assert running.wait(timeout=COMMAND_S) == 0
     assert scenario.status()["run"]["status"] == "completed"
     assert [goal["status"] for goal in scenario.status()["goals"]] == ["cancelled", "completed"]
 
@@ -182,7 +175,7 @@ def test_a_stopped_goal_stays_stopped_on_resume_and_lands_once_it_is_resumed(sce
     )
     running = under_way(scenario, "late")
     assert said(scenario.scaffold("stop", "g")).startswith("goal g is paused: set aside by the user; ")
-    assert running.wait(timeout=60) == 3
+    assert running.wait(timeout=COMMAND_S) == 3
     assert statuses(scenario) == {"late": "pending", "quick": "completed"}
     assert scenario.scaffold("resume").returncode == 3, "it is still set aside"
     assert said(scenario.scaffold("resume", "g")).splitlines()[0].startswith("goal g is ")
@@ -239,7 +232,7 @@ def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
     running = under_way(scenario, "make")
     running.kill()
     running.wait()
-    assert wait_until(lambda: scenario.processes() == [])
+    scenario.wait_for_end()
     left = scenario.status()["run"]["id"]
     scenario.cassette(name="other.yaml", make=[write("made.txt", "x\n")])
     other = ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", f"cassette:{scenario.home}/other.yaml")
@@ -255,8 +248,8 @@ def test_merged_logs_follow_a_run_to_its_end(scenario):
     scenario.plan(plan_of(g=[action("one", effects=["a"], check="true"), action("two", effects=["b"], check="true")]))
     scenario.cassette(one=[write("one.txt", "x\n")], two=[shell("sleep 1"), write("two.txt", "x\n")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: scenario.status()["run"] is not None, 20)
+    assert wait_until(lambda: scenario.status()["run"] is not None)
     lines = said(scenario.scaffold("logs", "-f")).splitlines()
-    assert running.wait(timeout=30) == 0
+    assert running.wait(timeout=COMMAND_S) == 0
     assert any(" one#1 done with one" in line for line in lines)
     assert any(" two#1 done with two" in line for line in lines)

@@ -6,7 +6,6 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.plan.story.step_type import STEP_TYPES
-from support.scenario import Scenario
 
 PRD = {
     "project": "Lists",
@@ -25,13 +24,6 @@ EDITS = [
         "reason": "a cycle of its own",
     }
 ]
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 def prd(scenario, given):

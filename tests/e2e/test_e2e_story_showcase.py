@@ -17,19 +17,11 @@ from support.prd_scenario import (
     until_landed,
     without_markers,
 )
-from support.scenario import Scenario
 
 PRD = {
     "project": "Lists",
     "userStories": [story(1), story(2), story(3, 1), story(4, 2, 3), story(5, priority=9)],
 }
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 def expect_result(scenario):

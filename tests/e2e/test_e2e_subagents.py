@@ -254,7 +254,7 @@ def sleeping(scenario):
         turn(2, wait()),
     )
     parent = scenario.start(scenario.command("ralph", "-p", "do it", "--model", model, "--yolo"))
-    assert wait_until((scenario.out / "running").exists, 20)
+    assert wait_until((scenario.out / "running").exists)
     assert len(scenario.processes()) >= 3
     return parent
 
@@ -265,7 +265,7 @@ def test_a_killed_parent_takes_its_subagents_with_it_and_learns_it_on_resume(sce
     parent = sleeping(scenario)
     parent.kill()
     parent.wait()
-    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    scenario.wait_for_end(), scenario.processes()
     assert statuses(scenario) == [("running",)]
     done = scenario.scaffold("ralph", "-c", "go on")
     assert done.stdout == snapshot("I see that it was interrupted\n"), done
@@ -279,7 +279,7 @@ def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
     parent = sleeping(scenario)
     parent.send_signal(number)
     assert parent.wait(5) == 130
-    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    scenario.wait_for_end(), scenario.processes()
     assert statuses(scenario) == [("cancelled",)]
     assert scenario.scaffold("ralph", "-c", "go on").stdout == snapshot("I see that it was cancelled\n")
 
@@ -290,7 +290,7 @@ def test_a_killed_subagent_is_reported_to_its_parent(scenario):
     ((process,),) = rows(scenario, "SELECT process FROM subagent")
     os.kill(json.loads(process)["pid"], signal.SIGKILL)
     assert wait_until(lambda: statuses(scenario) == [("failure",)], 2)
-    assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+    scenario.wait_for_end(), scenario.processes()
     assert parent.wait(5) == 1  # the cassette has nothing to say about that
     assert "was killed by signal 9" in news(scenario)
 
@@ -349,7 +349,7 @@ def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(sce
         wait_until(lambda: False, delay_ms / 1_000)
         parent.kill()
         parent.wait()
-        assert wait_until(lambda: not scenario.processes(), 5), scenario.processes()
+        scenario.wait_for_end(), scenario.processes()
         done = scenario.scaffold("ralph", "-c", "go on", "--model", model)
         sessions += done.returncode == 0
         ended = rows(scenario, "SELECT id FROM subagent WHERE status <> 'running'")

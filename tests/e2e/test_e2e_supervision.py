@@ -11,20 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from support.scenario import Scenario, calls_entry, create_actions, shell, text_entry, wait_until, write
+from support.scenario import COMMAND_S, calls_entry, create_actions, shell, text_entry, wait_until, write
 
 TASK = "Build a shop, with docs"
-TIMEOUT_S = 90
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    gone = wait_until(lambda: not made.processes(), 5.0)
-    for pid in made.processes():
-        _kill(pid)
-    assert gone, "a process was left behind"
 
 
 def compound(key, *effects, needs=()):
@@ -179,7 +168,7 @@ def workers(scenario):
 
 def until_it_runs(scenario, process):
     """Wait until a worker runs."""
-    assert wait_until(lambda: process.poll() is not None or _begun(scenario), TIMEOUT_S)
+    assert wait_until(lambda: process.poll() is not None or _begun(scenario))
 
 
 def _begun(scenario):
@@ -196,8 +185,8 @@ def test_a_killed_supervisor_is_replaced_and_the_run_ends_as_usual(scenario):
     until_it_runs(scenario, process)
     (killed,) = set(supervisors(scenario))
     os.kill(killed, signal.SIGKILL)
-    assert wait_until(lambda: len(set(supervisors(scenario)) - {killed}) == 2, TIMEOUT_S)
-    assert process.wait(TIMEOUT_S) == 0
+    assert wait_until(lambda: len(set(supervisors(scenario)) - {killed}) == 2)
+    assert process.wait(COMMAND_S) == 0
     expect_the_end(scenario)
 
 
@@ -210,7 +199,7 @@ def test_a_stopped_supervisor_is_replaced(scenario):
     until_it_runs(scenario, process)
     stopped = supervisors(scenario)[0]
     os.kill(stopped, signal.SIGSTOP)
-    assert process.wait(TIMEOUT_S) == 0
+    assert process.wait(COMMAND_S) == 0
     assert stopped not in scenario.processes()
     expect_the_end(scenario)
 
@@ -223,8 +212,8 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
     process.send_signal(signal.SIGKILL)
-    process.wait(TIMEOUT_S)
-    assert wait_until(lambda: not scenario.processes(), 5.0), "an orphan lived on"
+    process.wait(COMMAND_S)
+    scenario.wait_for_end()
     status = scenario.status()
     assert status["run"]["status"] == "interrupted"
     assert [each["supervisor"]["alive"] for each in status["goals"]] == [False, False]
@@ -245,7 +234,7 @@ def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(sce
     assert done.returncode == 0, done.stdout + done.stderr
     expect_the_end(scenario)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(TIMEOUT_S) != 0
+    assert process.wait(COMMAND_S) != 0
     expect_the_end(scenario)
 
 
@@ -271,7 +260,7 @@ def expect_the_same_end(scenario, seed, kills):
             process = scenario.start(scenario.request_command(TASK, "--yes"))
         if process.poll() == 0:
             break
-    if process.wait(TIMEOUT_S) != 0:
+    if process.wait(COMMAND_S) != 0:
         done = scenario.request(TASK, "--yes")
         assert done.returncode == 0, done.stdout + done.stderr
     expect_the_end(scenario)

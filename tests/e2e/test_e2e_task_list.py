@@ -4,15 +4,7 @@ import json
 
 import pytest
 
-from support.scenario import Scenario, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
-
+from support.scenario import write
 
 SPEC_KIT = """# Tasks
 

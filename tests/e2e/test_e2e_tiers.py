@@ -7,16 +7,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import machine_sandbox
-from support.scenario import Scenario, action, calls_entry, create_actions, plan_of, text_entry, wait_until, write
+from support.scenario import action, calls_entry, create_actions, plan_of, text_entry, write
 
 SIZES = ("small", "medium", "large")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert wait_until(lambda: made.processes() == [], 20), "a process was left behind"
 
 
 def dry_run(scenario, *args):

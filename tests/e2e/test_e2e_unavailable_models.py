@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.harness import poll_until
-from support.scenario import Scenario, action, plan_of
+from support.scenario import action, plan_of
 
 KEYS = ("one", "two", "three", "four")
 LIMITED = Turn(status=429, error=("rate_limit_error", "too many"), headers={"Retry-After": "4"})
@@ -30,11 +30,11 @@ NO_KEY = Turn(status=401, error=("authentication_error", "invalid x-api-key"))
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    made.plan(plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt", files=[f"{key}.txt"]) for key in KEYS]))
-    yield made
-    assert made.processes() == [], "a process was left behind"
+def scenario(scenario):
+    scenario.plan(
+        plan_of(g=[action(key, effects=[key], check=f"test -f {key}.txt", files=[f"{key}.txt"]) for key in KEYS])
+    )
+    return scenario
 
 
 def work(received):

@@ -9,8 +9,6 @@ import pytest
 from support.scenario import action, plan_of, shell, wait_until, write
 from support.terminal import record_replies
 
-TIMEOUT_S = 30
-
 
 @pytest.fixture
 def temporary(scenario):
@@ -50,7 +48,7 @@ def test_a_background_run_logs_to_its_own_file(scenario, temporary):
     planned(scenario, "test -f hello.txt")
     sent = scenario.run("--yes", "-v", "--detach")
     assert sent.returncode == 0
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert wait_until(lambda: not scenario.processes())
     assert scenario.status()["run"]["status"] == "completed"
     (path,) = scenario.cache.glob("runs/*/*/logs/background.txt")
     log = path.read_text()
@@ -66,10 +64,10 @@ def test_the_file_of_a_killed_command_is_removed_by_the_next_owner(scenario, tem
     go = scenario.out / "go"
     planned(scenario, f"until test -e {go}; do sleep 0.05; done; test -f hello.txt || test -e {go}")
     running = scenario.start(scenario.run_command("--yes", "-v", "--sandbox", "off", "--yolo"))
-    assert wait_until(lambda: "until test -e" in scenario.said() and scenario.commands(), TIMEOUT_S)
+    assert wait_until(lambda: "until test -e" in scenario.said() and scenario.commands())
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    assert wait_until(lambda: not scenario.processes())
     assert list(temporary.glob("scaffold-log*"))
     go.touch()
     assert scenario.scaffold("resume").returncode == 0

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from support.crash_points import SAMPLE, CrashPoint, try_every_point
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import Scenario, action, plan_of, shell, write
 
 MOST_STEPS = 8
 KEYS = ("left", "right")
@@ -37,7 +37,7 @@ def carried_on(scenario, number):
                 for item in scenario.status()["inbox"]:
                     scenario.scaffold("approve", item["id"])
                 time.sleep(0.1)
-        assert wait_until(lambda: scenario.processes() == [], seconds=20)
+        scenario.wait_for_end()
     return point.passed()
 
 
@@ -60,7 +60,7 @@ def test_a_kill_at_any_point_while_workers_wait_and_go_on_loses_nothing(tmp_path
         items = json.loads(scenario.scaffold("inbox", "--all", "--json").stdout)["inbox"]
         assert {item["state"] for item in items} == {"approved"}
         assert len(items) <= len(KEYS)
-        assert scenario.processes() == [], "a process was left behind"
+        scenario.wait_for_end()
         return places
 
     try_every_point(share, trial)

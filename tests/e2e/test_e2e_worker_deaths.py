@@ -9,10 +9,9 @@ import sys
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
-TIMEOUT_S = 60
 KILL_OWN_WORKER = """
 import json, os, signal, sqlite3, sys
 attempt = os.environ["SCAFFOLD_ATTEMPT"].rpartition("/")[2]
@@ -22,23 +21,21 @@ os.kill(json.loads(worker)["pid"], signal.SIGKILL)
 
 
 @pytest.fixture
-def scenario(tmp_path):
+def scenario(scenario):
     """A goal whose worker is killed by its own command until a file says otherwise, and a goal that is honest."""
-    made = Scenario(tmp_path)
-    (made.home / "kill.py").write_text(KILL_OWN_WORKER)
-    killing = f"{sys.executable} {made.home}/kill.py {made.repo}/.git/scaffold/state.db"
-    made.plan(
+    (scenario.home / "kill.py").write_text(KILL_OWN_WORKER)
+    killing = f"{sys.executable} {scenario.home}/kill.py {scenario.repo}/.git/scaffold/state.db"
+    scenario.plan(
         plan_of(
             bad=[action("a", effects=["a_done"], check="test -f a")],
             good=[action(f"g{n}", effects=[f"g{n}_done"], check=f"test -f g{n}") for n in range(3)],
         )
     )
-    made.cassette(
-        a=[shell(f"test -e {made.home}/mended || {killing}"), write("a", "1\n")],
+    scenario.cassette(
+        a=[shell(f"test -e {scenario.home}/mended || {killing}"), write("a", "1\n")],
         **{f"g{n}": [write(f"g{n}", "1\n")] for n in range(3)},
     )
-    yield made
-    assert wait_until(lambda: not made.processes()), "a process was left behind"
+    return scenario
 
 
 def goal_named(scenario, name):
@@ -62,7 +59,7 @@ def skip_the_rest(scenario):
 
 def start_and_wait(scenario, reason_words):
     running = scenario.start(scenario.run_command("--yes", "--sandbox", "off", "--yolo"))
-    assert wait_until(lambda: scenario.status()["goals"] and reason_words in reason(scenario), TIMEOUT_S)
+    assert wait_until(lambda: scenario.status()["goals"] and reason_words in reason(scenario))
     return running
 
 
@@ -71,11 +68,11 @@ def test_a_goal_whose_workers_die_waits_visibly_until_a_human_lets_it_go_on(scen
     """SC-16, SC-20, BX-17: after three deaths; the other goal is complete meanwhile; `retry` goes on at once."""
     running = start_and_wait(scenario, "waits: 3 workers died in a row; it is tried again at")
     assert attempts(scenario) == ["lost"] * 3
-    assert wait_until(lambda: goal_named(scenario, "good")["status"] == "completed", TIMEOUT_S)
+    assert wait_until(lambda: goal_named(scenario, "good")["status"] == "completed")
     assert "waits: 3 workers died in a row" in scenario.scaffold("status").stdout
     (scenario.home / "mended").write_text("")
     assert scenario.scaffold("retry", "bad").returncode == 0
-    assert running.wait(TIMEOUT_S) == 0
+    assert running.wait(COMMAND_S) == 0
     assert attempts(scenario) == ["lost"] * 3 + ["landed"]
 
 
@@ -84,15 +81,15 @@ def test_the_wait_survives_a_kill_of_the_owner(scenario):
     """SC-16, AL-27: it is in the store; a resumed run neither forgets the deaths nor adds to them."""
     running = start_and_wait(scenario, "3 workers died")
     os.kill(running.pid, signal.SIGKILL)
-    running.wait(TIMEOUT_S)
-    assert wait_until(lambda: not scenario.processes(), TIMEOUT_S)
+    running.wait(COMMAND_S)
+    assert wait_until(lambda: not scenario.processes())
     before = reason(scenario)
     resumed = scenario.start(scenario.command("resume"))
-    assert wait_until(lambda: scenario.status()["run"]["status"] == "active", TIMEOUT_S)
+    assert wait_until(lambda: scenario.status()["run"]["status"] == "active")
     assert reason(scenario) == before
     (scenario.home / "mended").write_text("")
     assert scenario.scaffold("retry", "a").returncode == 0
-    assert resumed.wait(TIMEOUT_S) == 0
+    assert resumed.wait(COMMAND_S) == 0
 
 
 @pytest.mark.rotates

@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.plan.story.step_type import STEP_TYPES
 from support.crash_points import CrashPoint
-from support.scenario import Scenario, write
+from support.scenario import write
 
 DONE = "done\n\nSUMMARY\nlooked\nat\nit"
 SPEC_KIT = "# Tasks\r\n\r\n- [ ] T001 [P] one\r\n- [ ] T002 [P] two\r\n- [ ] T003 three\r\n"
@@ -37,13 +37,6 @@ LISTS = {
     "prd": ("prd.json", PRD, ("US-001",), "US-002", PRD.replace("false", "true")),
 }  # fmt: skip
 """By format: a file, its text, the tasks that land, the one that fails, and the text afterwards."""
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    made = Scenario(tmp_path)
-    yield made
-    assert made.processes() == [], "a process was left behind"
 
 
 def place(scenario, path, text):

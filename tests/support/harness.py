@@ -45,6 +45,7 @@ from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady
 from support.samples import folder_until_exit, place_empty_store
+from support.scenario import PATIENCE_S
 
 DEAD_PROCESS = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""
@@ -329,7 +330,7 @@ def raise_error(error: Exception) -> None:
     raise error
 
 
-async def poll_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+async def poll_until(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     """Return once `condition` holds; TimeoutError if it does not within `seconds`."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what other processes do rings no bell here

@@ -236,7 +236,7 @@ def serve_logins() -> Iterator[LoginServer]:
 def callback_port() -> Iterator[None]:
     """Have the port that browsers come back to for this test alone; others run meanwhile, also of other users."""
     with socket.socket() as turn:
-        assert wait_until(partial(_is_bound, turn), seconds=100)
+        assert wait_until(partial(_is_bound, turn))
         yield
 
 

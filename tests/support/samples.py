@@ -18,7 +18,7 @@ def folder_until_exit() -> Path:
 
     def remove() -> None:
         if os.getpid() == owner:
-            shutil.rmtree(folder)  # noqa: TID251
+            shutil.rmtree(folder, ignore_errors=True)  # noqa: TID251 - with that of the test run, it may be gone
 
     atexit.register(remove)
     return folder

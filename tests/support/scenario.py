@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,9 +18,16 @@ from pathlib import Path
 import yaml
 
 from builders import machine_sandbox
+from support.run_folder import processes_with
 from support.samples import folder_until_exit, sample_environ
 
 BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
+PATIENCE_S = 60.0
+"""The longest wait for what has to happen: it only ends tests that hang, on a machine however busy."""
+COMMAND_S = 240.0
+"""The longest wait for the end of a whole command."""
+TO_END_S = 20.0
+"""How long processes may take to end: shorter than the commands that tests leave to be ended."""
 
 
 def action(key, *, effects, needs=(), check=None, contract=None, files=()):
@@ -75,7 +83,7 @@ def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
 
 
-def wait_until(condition, seconds=5.0):
+def wait_until(condition, seconds=PATIENCE_S):
     """Return whether `condition` came true within `seconds`."""
     end = time.monotonic() + seconds
     while not condition():
@@ -125,6 +133,7 @@ class Scenario:
             "SCAFFOLD_HOME": str(self.home / "scaffold"),
             "GIT_CONFIG_NOSYSTEM": "1",
             "LANG": "C.UTF-8",
+            "TMPDIR": tempfile.gettempdir(),
         }
         shutil.copytree(_sample(), self.repo, symlinks=True)
         self.git("update-index", "--refresh", "-q")
@@ -227,7 +236,7 @@ class Scenario:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=90,
+            timeout=COMMAND_S,
             check=False,
         )
 
@@ -252,7 +261,13 @@ class Scenario:
 
     def processes(self) -> list[int]:
         """Return every living process that was started with this scenario's home."""
-        return self._marked(f"HOME={self.home}")
+        return processes_with(f"HOME={self.home}")
+
+    def wait_for_end(self) -> None:
+        """Wait for the end of all its processes; AssertionError if one has to be killed."""
+        gone = wait_until(lambda: not self.processes(), TO_END_S)
+        self.kill_all_but()
+        assert gone, "a process was left behind"
 
     def kill_all_but(self, *folders: Path) -> None:
         """Kill the scenario's processes, except those whose command line names one of these folders."""
@@ -264,18 +279,4 @@ class Scenario:
 
     def commands(self) -> list[int]:
         """Return the living commands that agents of this scenario started."""
-        return [pid for pid in self._marked("SCAFFOLD_ATTEMPT=") if pid in self.processes()]
-
-    def _marked(self, mark: str) -> list[int]:
-        return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _has(entry, mark)]
-
-
-def _has(entry: Path, mark: str) -> bool:
-    """Return whether a process is alive and has a variable that starts with `mark`."""
-    try:
-        alive = entry.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        return alive and any(
-            each.startswith(mark.encode()) for each in entry.joinpath("environ").read_bytes().split(b"\0")
-        )
-    except OSError:
-        return False
+        return [pid for pid in processes_with("SCAFFOLD_ATTEMPT=") if pid in self.processes()]

@@ -11,15 +11,18 @@ import pexpect
 import pyte
 import yaml
 
-from support.scenario import wait_until
+from scaffold.cli.approval_answers import MIN_IDLE_S
+from support.scenario import PATIENCE_S, wait_until
 
 ARMED = r"^y yes "
 """The row of answers once a key counts."""
 
+PROMPT = r"^answer:\Z"
+"""The prompt of a run's question as the last line of the screen, with nothing typed."""
+
 IDLE = r"/help$"
 """The end of the status line while the user may type."""
 
-TIMEOUT_S = 15
 ENTER, ESCAPE, CTRL_C, CTRL_D, ALT_ENTER = "\r", "\x1b", "\x03", "\x04", "\x1b\r"
 
 
@@ -51,7 +54,7 @@ class Screen:
             dimensions=(rows, columns),
             encoding="utf-8",
             echo=True,
-            timeout=TIMEOUT_S,
+            timeout=PATIENCE_S,
         )
 
     def send(self, keys):
@@ -73,6 +76,16 @@ class Screen:
         self._stream.feed(data)
         return True
 
+    def read_for(self, seconds):
+        """Read all output of at least so many seconds."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.read():
+            pass
+
+    def pause(self):
+        """Press no key for longer than the REPL needs to take the next one for an answer, even if it is slow."""
+        self.read_for(4 * MIN_IDLE_S)
+
     @property
     def text(self):
         """All lines, including those that scrolled away."""
@@ -81,7 +94,7 @@ class Screen:
         ]
         return "\n".join([*gone, *(line.rstrip() for line in self._screen.display)]).rstrip()
 
-    def wait_for(self, pattern, *, times=1, seconds=TIMEOUT_S):
+    def wait_for(self, pattern, *, times=1, seconds=PATIENCE_S):
         """Wait until a regular expression is found this many times; return the text."""
         end = time.monotonic() + seconds
         while len(re.findall(pattern, self.text, re.MULTILINE)) < times:
@@ -96,7 +109,7 @@ class Screen:
         self.read()  # a row that is not whole yet looks the same
         self.wait_for(ARMED)
         self.send(key)
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while re.search(r"^y yes ", self.text, re.MULTILINE) and time.monotonic() < end:
             self.read()
             if not re.search(ARMED, self.text, re.MULTILINE):
@@ -104,10 +117,10 @@ class Screen:
 
     def wait_for_exit(self):
         """Wait for the command's end and return its exit code, or minus the signal it died of."""
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + PATIENCE_S
         while self.read() and time.monotonic() < end:
             pass
-        assert wait_until(lambda: not self.child.isalive(), TIMEOUT_S), f"it did not end:\n{self.text}"
+        assert wait_until(lambda: not self.child.isalive()), f"it did not end:\n{self.text}"
         return self.child.exitstatus if self.child.signalstatus is None else -self.child.signalstatus
 
     def close(self):
@@ -120,6 +133,23 @@ class Screen:
             self.child.kill(signal.SIGKILL)
             self.child.wait()
         self.close()
+
+
+def reply(screen, words):
+    """Answer a run's question; again and again, as an answer that follows the question too soon does not count."""
+    screen.wait_for(PROMPT)
+    asked, echoed = screen.text, {*words.split(ENTER), ""}
+
+    def is_taken():
+        screen.read()
+        lines = screen.text.removeprefix(asked).split("\n")
+        return any(line.replace("answer:", "").strip() not in echoed for line in lines)
+
+    def is_taken_when_sent():
+        screen.send(words)
+        return wait_until(is_taken, 2 * MIN_IDLE_S)
+
+    assert wait_until(is_taken_when_sent), screen.text
 
 
 def printed_lines(args, *, cwd, columns, **environ):
