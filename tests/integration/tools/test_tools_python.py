@@ -7,13 +7,6 @@ from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "wörk"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def py(root, tmp_path):
     tool = python(Workspace(root, {"PATH": os.environ["PATH"], "LC_ALL": "C"}), packages=tmp_path / "packages")
     return lambda code, **args: tool.run({"code": code, **args})
