@@ -19,11 +19,6 @@ from scaffold.store.user_store import SESSIONS
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "home" / "user.db"
-
-
-@pytest.fixture
 def parent(path):
     with parent_session(path, clock=FakeClock()) as parent:
         begin(parent.store, "ben", owner=own_identity())

@@ -311,15 +311,6 @@ async def test_an_unreachable_server_is_named_without_secrets(wire):
     assert asked.clock.slept_s <= 60
 
 
-async def test_errors_of_one_conversation_do_not_affect_the_next_request():
-    refusal = Turn(status=400, error=("invalid_request_error", "no"))
-    async with serve("anthropic", [refusal, FINE]) as server, open_client(server) as asked:
-        with pytest.raises(ModelError):
-            await asked.reply()
-        reply = await asked.reply()
-    assert reply.message.text == "here I am"
-
-
 KEEP_ALIVES = {
     "anthropic": 'event: ping\ndata: {"type": "ping"}\n\n',
     "chat": ": PROCESSING\n\n",
