@@ -170,7 +170,9 @@ async def test_a_command_cancelled_during_its_start_never_begins(sh, tmp_path):
     assert not (tmp_path / "begun").exists()
 
 
-@EITHER_WAY
+@pytest.mark.parametrize(
+    "containment", [pytest.param(None, marks=pytest.mark.slow), Containment()], ids=["free", "contained"]
+)
 async def test_a_process_that_keeps_the_output_open_does_not_block_us(sh, tmp_path, process_in, containment):
     finished = await sh("sleep 600 & echo $! > it.pid; echo done", containment=containment, timeout_s=300)
     assert (finished.exit_code, finished.timed_out, finished.stdout) == (0, False, b"done\n")

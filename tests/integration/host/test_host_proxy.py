@@ -184,18 +184,13 @@ async def test_fifty_connections_are_served_at_once(proxied):
         assert [await reader.read(-1) for reader, _ in pairs] == [b"nr %d" % number for number in range(50)]
 
 
-async def test_leaving_the_block_ends_everything(proxied):
-    async with proxied() as way:
-        pass
-    assert not way.path.exists()
-
-
-async def test_leaving_the_block_ends_open_tunnels(tmp_path, echo):
+async def test_leaving_the_block_ends_open_tunnels_and_removes_the_socket(tmp_path, echo):
     hosts = [f"named.test:{echo}"]
     async with serve_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as path:
         way = Way(path, echo, [])
         reader, _ = await way.tunnel()
     assert await reader.read(-1) == b""
+    assert not path.exists()
     await way.leave()
 
 
