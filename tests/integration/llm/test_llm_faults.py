@@ -243,11 +243,11 @@ async def test_a_complete_reply_is_returned_even_if_the_server_keeps_the_connect
     assert reply.message.text == "here I am"
 
 
-async def at_once(ask, *cases):
-    """Ask all cases concurrently: most of the time each of them waits for a deadline."""
+async def at_once(*asking):
+    """Await all of them concurrently: most of the time each of them waits for a deadline."""
     async with asyncio.TaskGroup() as group:
-        for case in cases:
-            group.create_task(ask(*case))
+        for each in asking:
+            group.create_task(each)
 
 
 async def test_a_stalled_stream_is_abandoned_after_the_idle_time():
@@ -259,7 +259,7 @@ async def test_a_stalled_stream_is_abandoned_after_the_idle_time():
             assert server.open_connections == 1
         assert len(server.requests) == 2
 
-    await at_once(ask, *product(WIRES, [-1, 0, 60, 400]))
+    await at_once(*(ask(wire, byte) for wire, byte in product(WIRES, [-1, 0, 60, 400])))
 
 
 async def test_a_slow_stream_that_makes_progress_is_not_cut():
@@ -271,7 +271,7 @@ async def test_a_slow_stream_that_makes_progress_is_not_cut():
             reply = await asked.reply()
         assert (reply.message.text, len(server.requests)) == (slow.text, 1)
 
-    await at_once(ask, *product(WIRES))
+    await at_once(*map(ask, WIRES))
 
 
 async def test_an_endless_stream_is_ended_by_the_total_deadline():
@@ -282,7 +282,7 @@ async def test_an_endless_stream_is_ended_by_the_total_deadline():
         (reason,) = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
         assert "0.6 s" in reason
 
-    await at_once(ask, *product(WIRES))
+    await at_once(*map(ask, WIRES))
 
 
 async def test_an_endless_stream_without_content_is_ended_by_its_size():
@@ -333,11 +333,9 @@ async def test_keep_alives_alone_end_a_try_after_the_idle_time():
         (waited,) = (delta.reason for delta in asked.heard if isinstance(delta, RetryWait))
         assert "0.4 s" in waited
 
-    await at_once(ask, *product(WIRES, [0, 2]))
+    async def ask_for_a_whole_reply():
+        stalled = Turn(text="x", stall_at=0, keep_alive="\n")
+        asked = await reply_after("chat", stalled, stream=False, deadlines=Deadlines(idle_s=0.4))
+        assert sum(isinstance(delta, RetryWait) for delta in asked.heard) == 1
 
-
-async def test_empty_lines_before_a_reply_without_stream_are_keep_alives():
-    """RA-21."""
-    stalled = Turn(text="x", stall_at=0, keep_alive="\n")
-    asked = await reply_after("chat", stalled, stream=False, deadlines=Deadlines(idle_s=0.4))
-    assert sum(isinstance(delta, RetryWait) for delta in asked.heard) == 1
+    await at_once(*(ask(wire, sent) for wire, sent in product(WIRES, [0, 2])), ask_for_a_whole_reply())
