@@ -220,9 +220,8 @@ async def test_a_path_that_is_no_folder_inside_is_not_listed(root, call):
 async def test_a_folder_like_one_that_does_not_exist_is_proposed(root, call):
     (root / "source").mkdir()
     (root / "source" / "a").touch()
-    assert (await call("list_dir", path="sources")).content == snapshot(
-        "There is no folder sources. Did you mean source?"
-    )
+    answer = await call("list_dir", path="sources")
+    assert (answer.failed, answer.content.endswith(" source?")) == (True, True)
 
 
 async def test_the_workspace_itself_is_not_a_file(root, call):
