@@ -3,6 +3,7 @@
 import asyncio
 import os
 from contextlib import contextmanager
+from datetime import timedelta
 
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.peers import Peers
@@ -53,6 +54,15 @@ class ScriptedSubagents:
 
     def _log(self, subagent):
         return self._folder / "logs" / f"{subagent.name}.log"
+
+
+class ShiftedClock(SystemClock):
+    """The system clock, moved by `by`."""
+
+    by = timedelta()
+
+    def now(self):
+        return super().now() + self.by
 
 
 async def deny_all(agent, request):

@@ -29,11 +29,6 @@ ASKS = PolicyDecision("ask", "shell", "it is not known")
 SUB = f"{ME}/sub-1"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "home" / "user.db"
-
-
 class ObservedClock(SystemClock):
     """A clock that says when it is read."""
 

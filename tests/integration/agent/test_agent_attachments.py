@@ -100,22 +100,20 @@ def test_a_missing_file_is_reported(folder):
     )
 
 
-@pytest.mark.parametrize(
-    ("data", "media_type"),
-    [
-        (PNG, "image/png"),
-        (b"\xff\xd8\xff\xe0rest", "image/jpeg"),
-        (b"GIF87a rest", "image/gif"),
-        (b"GIF89a rest", "image/gif"),
-        (b"RIFF\x01\x02\x03\x04WEBPrest", "image/webp"),
-    ],
-)
-def test_an_image_is_recognised_by_its_bytes_and_not_by_its_name(folder, data, media_type):
+def test_an_image_is_recognised_by_its_bytes_and_not_by_its_name(folder):
     """RA-20."""
-    (folder / "shot").write_bytes(data)
-    found = attached(folder, "what is @shot")
-    assert found.parts[1:] == (Text("Attached: shot"), Image(media_type, data))
-    assert found.notices == ()
+    images = {
+        PNG: "image/png",
+        b"\xff\xd8\xff\xe0rest": "image/jpeg",
+        b"GIF87a rest": "image/gif",
+        b"GIF89a rest": "image/gif",
+        b"RIFF\x01\x02\x03\x04WEBPrest": "image/webp",
+    }
+    for data, media_type in images.items():
+        (folder / "shot").write_bytes(data)
+        found = attached(folder, "what is @shot")
+        assert found.parts[1:] == (Text("Attached: shot"), Image(media_type, data))
+        assert found.notices == ()
 
 
 def test_an_image_that_is_unsupported_or_too_large_is_not_attached(folder):

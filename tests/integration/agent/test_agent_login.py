@@ -19,7 +19,6 @@ from scaffold.agent.login.state import LoginEnded
 from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
-from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http import Transport
 from scaffold.llm.transport.login import LoginClient
 from scaffold.llm.transport.ports import Deadlines, HttpRequest
@@ -30,16 +29,6 @@ from support.scenario import wait_until
 NO_KEYRING = NoKeyring()
 NAMES = ("localhost", "127.0.0.1", *(["[::1]"] if Path("/proc/net/if_inet6").exists() else []))
 QUICK = Deadlines(connect_s=2.0, idle_s=0.3, total_s=2.0)
-
-
-class ShiftedClock(SystemClock):
-    """The system clock, moved by `by`."""
-
-    def __init__(self):
-        self.by = timedelta()
-
-    def now(self):
-        return super().now() + self.by
 
 
 class HastyDevice(DeviceAuthorization):
@@ -53,11 +42,6 @@ class HastyDevice(DeviceAuthorization):
 def server():
     with serve_logins() as server:
         yield server
-
-
-@pytest.fixture
-def clock():
-    return ShiftedClock()
 
 
 @pytest.fixture

@@ -19,11 +19,6 @@ from scaffold.store.user_store import SESSIONS
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "home" / "user.db"
-
-
-@pytest.fixture
 def parent(path):
     with parent_session(path, clock=FakeClock()) as parent:
         begin(parent.store, "ben", owner=own_identity())
@@ -192,9 +187,8 @@ async def test_a_long_silent_session_is_still_listed(parent):
 
 async def test_an_abbreviated_recipient_is_named_in_full(parent):
     """RA-12: a sender who used the prefix of an id learns who received the message."""
-    assert (await parent.call("send_message", recipient_id="be", content="hi")).content == snapshot(
-        "Sent to ben as message 1."
-    )
+    said = await parent.call("send_message", recipient_id="be", content="hi")
+    assert (said.failed, " ben " in said.content) == (False, True)
 
 
 async def test_an_unpaired_surrogate_in_a_message_is_sent_as_an_escape(parent):

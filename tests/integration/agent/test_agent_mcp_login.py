@@ -21,7 +21,6 @@ from scaffold.extensions.mcp.config import read_servers
 from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http import Transport
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
@@ -30,24 +29,10 @@ from support.mcp_login_server import agree, serve_oauth
 from support.mcp_web import serve_mcp
 
 
-class ShiftedClock(SystemClock):
-    """The system clock, moved by `by`."""
-
-    by = timedelta()
-
-    def now(self):
-        return super().now() + self.by
-
-
 @pytest.fixture
 def server():
     with serve_oauth() as server:
         yield server
-
-
-@pytest.fixture
-def clock():
-    return ShiftedClock()
 
 
 @pytest.fixture

@@ -24,11 +24,6 @@ REPORTED = {"outcome": "success", "result": "all is well", "error": None}
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "home" / "user.db"
-
-
-@pytest.fixture
 async def parent(path):
     with parent_session(path, most=2) as parent:
         await parent.peers.open()

@@ -31,6 +31,8 @@ async def test_a_detached_head_is_on_no_branch(repo, sh):
 
 def test_without_a_repository_there_is_no_branch(tmp_path):
     assert current_branch(tmp_path) is None
+    (tmp_path / ".git").write_text("gitdir: nowhere")
+    assert current_branch(tmp_path) is None
 
 
 def test_an_invalid_branch_name_is_not_returned(repo):
@@ -44,8 +46,3 @@ def test_a_special_file_is_not_waited_for(repo):
     (repo / ".git" / "HEAD").unlink()
     os.mkfifo(repo / ".git" / "HEAD")
     assert current_branch(repo) is None
-
-
-def test_a_dangling_git_file_is_no_repository(tmp_path):
-    (tmp_path / ".git").write_text("gitdir: nowhere")
-    assert current_branch(tmp_path) is None

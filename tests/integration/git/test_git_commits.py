@@ -130,11 +130,6 @@ async def test_an_ignored_nested_repository_does_not_matter(place, sh, people):
     assert await commit_all(place, "fine", **people)
 
 
-async def test_locks_of_a_killed_git_do_not_prevent_a_commit(place, sh, people):
-    await sh('echo 4 >> a; touch "$(git rev-parse --git-path index.lock)"', cwd=place.cwd)
-    assert await commit_all(place, "ours", **people)
-
-
 async def test_signing_and_other_encodings_are_not_used(place, sh, people):
     await sh("git config commit.gpgSign true; git config i18n.commitEncoding ISO-8859-1; echo ü >> a", cwd=place.cwd)
     commit = await commit_all(place, "Grün", **people)

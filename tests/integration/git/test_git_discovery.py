@@ -26,19 +26,14 @@ def test_a_linked_worktree_shares_the_identity_of_its_repository(shop, tmp_path)
     assert locate_checkout(tmp_path / "wt") == CheckoutLocation(tmp_path / "wt", shop / ".git")
 
 
-def test_a_folder_outside_any_repository_has_its_own_identity(tmp_path):
+def test_what_is_no_ordinary_checkout_has_its_own_identity(tmp_path, shop):
+    """A plain folder, one with an invalid git directory, a bare repository, and one whose git directory is away."""
     (tmp_path / "plain").mkdir()
-    assert locate_checkout(tmp_path / "plain") == CheckoutLocation(tmp_path / "plain", tmp_path / "plain")
-
-
-def test_a_folder_with_an_invalid_git_directory_has_its_own_identity(tmp_path):
-    (tmp_path / "plain" / ".git").mkdir(parents=True)
-    assert locate_checkout(tmp_path / "plain").common_dir == tmp_path / "plain"
-
-
-def test_a_bare_repository_has_its_own_identity(tmp_path, shop):
+    (tmp_path / "invalid" / ".git").mkdir(parents=True)
     git(tmp_path, "clone", "--quiet", "--bare", str(shop), "bare.git")
-    assert locate_checkout(tmp_path / "bare.git").common_dir == tmp_path / "bare.git"
+    git(tmp_path, "init", "--quiet", "--separate-git-dir", str(tmp_path / "away.git"), "here")
+    folders = [tmp_path / name for name in ("plain", "invalid", "bare.git", "here")]
+    assert [locate_checkout(folder) for folder in folders] == [CheckoutLocation(each, each) for each in folders]
 
 
 def test_a_moved_or_copied_repository_has_another_identity(shop, tmp_path):
@@ -62,11 +57,6 @@ def test_a_folder_that_only_claims_to_belong_to_a_repository_has_its_own_identit
     else:
         (stranger / ".git").write_text(f"gitdir: {registration if claim == 'registration' else shop / '.git'}\n")
     assert locate_checkout(stranger) == CheckoutLocation(stranger, stranger)
-
-
-def test_a_submodule_and_a_separate_git_directory_have_their_own_identity(shop, tmp_path):
-    git(tmp_path, "init", "--quiet", "--separate-git-dir", str(tmp_path / "away.git"), "here")
-    assert locate_checkout(tmp_path / "here") == CheckoutLocation(tmp_path / "here", tmp_path / "here")
 
 
 def test_a_missing_folder_is_an_error(tmp_path):

@@ -56,15 +56,6 @@ async def test_a_worktree_is_detached_and_clean(repo, head, place):
     assert added == worktree.Worktree(path=place, head=head, branch=None, locked=False)
 
 
-async def test_eight_worktrees_are_added_concurrently(repo, head, tmp_path):
-    """AL-12"""
-    async with asyncio.TaskGroup() as group:
-        for n in range(8):
-            group.create_task(worktree.add(repo, tmp_path / f"w{n}", head))
-    assert all((tmp_path / f"w{n}" / "b" / "c").exists() for n in range(8))
-    assert len(await worktree.list_worktrees(repo)) == 9
-
-
 async def test_several_processes_add_worktrees_concurrently(repo, environ, tmp_path):
     """AL-12"""
     env = child_environment(environ, {"GIT_CONFIG_GLOBAL": environ["GIT_CONFIG_GLOBAL"]})

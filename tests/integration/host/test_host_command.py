@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.identity import is_alive
-from scaffold.host.process.child import start_child
 from scaffold.host.process.command import Containment, OutputCapture, run_command
 from scaffold.host.process.pipes import ReaperPipe
 
@@ -171,7 +170,9 @@ async def test_a_command_cancelled_during_its_start_never_begins(sh, tmp_path):
     assert not (tmp_path / "begun").exists()
 
 
-@EITHER_WAY
+@pytest.mark.parametrize(
+    "containment", [pytest.param(None, marks=pytest.mark.slow), Containment()], ids=["free", "contained"]
+)
 async def test_a_process_that_keeps_the_output_open_does_not_block_us(sh, tmp_path, process_in, containment):
     finished = await sh("sleep 600 & echo $! > it.pid; echo done", containment=containment, timeout_s=300)
     assert (finished.exit_code, finished.timed_out, finished.stdout) == (0, False, b"done\n")
@@ -205,41 +206,6 @@ async def test_many_generations_end_with_their_contained_command(sh):
         "for i in 1 2 3 4 5 6 7 8 9; do (sh -c 'sleep 61.25 & setsid sleep 61.25 &' &); done", containment=Containment()
     )
     assert (await sh("ps -eo args | grep -c '^slee[p] 61.25'")).stdout == b"0\n"
-
-
-ORCHESTRATOR = """
-import asyncio, os, pathlib
-from scaffold.host.process.command import Containment, run_command
-asyncio.run(run_command(["sh", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
-                        containment=Containment()))
-"""
-
-
-@LINUX
-async def test_everything_contained_ends_when_we_are_killed(tmp_path, env, process_in, eventually):
-    """BX-17"""
-    script = DAEMON + "echo $$ > it.pid; exec sleep 60"
-    us = await start_child(
-        [sys.executable, "-c", ORCHESTRATOR], cwd=tmp_path, env=env | {"SCRIPT": script}, log=tmp_path / "log"
-    )
-    command, daemon = await process_in(tmp_path / "it.pid"), await process_in(tmp_path / "daemon.pid")
-    assert is_alive(command)
-    assert is_alive(daemon)
-    us.kill()
-    assert await us.wait() == -signal.SIGKILL
-    await eventually(lambda: not is_alive(command) and not is_alive(daemon))
-
-
-@LINUX
-async def test_a_terminated_reaper_ends_its_command(sh, tmp_path, process_in):
-    task = asyncio.create_task(
-        sh("echo $PPID > keeper.pid; " + DAEMON + UNTIL_THERE + "sleep 60", containment=Containment())
-    )
-    keeper, daemon = await process_in(tmp_path / "keeper.pid"), await process_in(tmp_path / "daemon.pid")
-    await sh(f"kill -TERM {keeper.pid}")
-    finished = await task
-    assert (finished.exit_code, finished.signal, finished.timed_out) == (None, signal.SIGKILL, False)
-    assert not is_alive(daemon)
 
 
 async def test_a_killed_reaper_counts_as_its_command_and_ends_it(sh, tmp_path, process_in, eventually):

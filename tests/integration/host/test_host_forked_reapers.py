@@ -21,7 +21,8 @@ OURS = f"""
 import asyncio, os
 from pathlib import Path
 from scaffold.host.process.command import Containment, run_command
-script = "echo $PPID > keeper; {PARENT_OF_REAPER} > server; echo $$ > command; exec sleep 60"
+daemon = "(setsid sh -c 'echo $$ > daemon; exec sleep 60' </dev/null >/dev/null 2>&1 &)"
+script = "echo $PPID > keeper; {PARENT_OF_REAPER} > server; echo $$ > command; " + daemon + "; exec sleep 60"
 asyncio.run(run_command(
     ["sh", "-c", script], cwd=Path.cwd(), env=dict(os.environ), timeout_s=60, containment=Containment()
 ))
@@ -117,11 +118,11 @@ async def test_a_missing_working_directory_is_reported_as_such(contained, tmp_pa
 
 
 async def test_nothing_is_left_when_we_are_killed(tmp_path, env, process_in, eventually):
-    """BX-17: the server ends with its socket, the reaper and its command with their pipe."""
+    """BX-17: the server ends with its socket, the reaper, its command and a daemon of that with their pipe."""
     ours = await asyncio.create_subprocess_exec(  # noqa: TID251 - the one who is to be killed
         sys.executable, "-c", OURS, cwd=tmp_path, env=env
     )
-    left = [await process_in(tmp_path / name) for name in ("command", "keeper", "server")]
+    left = [await process_in(tmp_path / name) for name in ("command", "daemon", "keeper", "server")]
     assert all(map(is_alive, left))
     ours.kill()
     await ours.wait()

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from builders import bubblewrap_or_skip
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox import relay
@@ -184,18 +183,13 @@ async def test_fifty_connections_are_served_at_once(proxied):
         assert [await reader.read(-1) for reader, _ in pairs] == [b"nr %d" % number for number in range(50)]
 
 
-async def test_leaving_the_block_ends_everything(proxied):
-    async with proxied() as way:
-        pass
-    assert not way.path.exists()
-
-
-async def test_leaving_the_block_ends_open_tunnels(tmp_path, echo):
+async def test_leaving_the_block_ends_open_tunnels_and_removes_the_socket(tmp_path, echo):
     hosts = [f"named.test:{echo}"]
     async with serve_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as path:
         way = Way(path, echo, [])
         reader, _ = await way.tunnel()
     assert await reader.read(-1) == b""
+    assert not path.exists()
     await way.leave()
 
 
@@ -261,15 +255,3 @@ async def test_without_a_proxy_the_relay_closes_connections(proxied):
         finished = await relayed(way, sys.executable, "-I", "-c", FETCH, "http://named.test/")
         assert finished.stdout in (b"RemoteDisconnected\n", b"URLError\n", b"ConnectionResetError\n")
         way.path.touch()
-
-
-async def test_only_allowed_hosts_are_reached_from_a_sandbox(proxied, echo):
-    """BX-9"""
-    wrapper = (await bubblewrap_or_skip()).program
-    inside = (wrapper, "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "--die-with-parent")
-    async with proxied() as way:
-        urls = [f"http://{place}:{echo}/big" for place in ("named.test", "other.test", "127.0.0.1")]
-        finished = await relayed(way, sys.executable, "-I", "-c", FETCH, *urls, inside=inside)
-        assert finished.stdout.split() == [b"%d" % len(BODY), b"403", b"URLError"]
-        direct = f"import socket; socket.create_connection(('127.0.0.1', {echo}), 5)"
-        assert b"ConnectionRefusedError" in (await relayed(way, sys.executable, "-c", direct, inside=inside)).stderr

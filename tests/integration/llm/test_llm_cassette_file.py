@@ -4,9 +4,7 @@ from textwrap import dedent
 
 import pytest
 
-from scaffold.core.conversation import Caller, Request
 from scaffold.core.errors import ModelError
-from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette.file import load_cassette
 from scaffold.llm.cassette.model import (
     CassetteEntry,
@@ -16,7 +14,7 @@ from scaffold.llm.cassette.model import (
     CassetteUsage,
     RequestMatcher,
 )
-from scaffold.llm.model_factory import cassette_digest, open_model
+from scaffold.llm.model_factory import cassette_digest
 
 
 def written(folder, text, name="tape.yaml"):
@@ -133,17 +131,3 @@ def assert_refused(path, *said):
         load_cassette(path)
     assert [words for words in said if words not in caught.value.what] == []
     assert not caught.value.transient
-
-
-class NoJitter:
-    """Always the longest wait."""
-
-    def uniform(self, a, b, /):
-        return b
-
-
-async def test_a_model_string_opens_a_cassette_that_answers(tmp_path):
-    path = written(tmp_path, "{version: 1, replies: [{text: hello}]}")
-    model = open_model(f"cassette:{path}", clock=FakeClock(), rng=NoJitter())
-    reply = await model.reply(Request(caller=Caller(role="agent"), system="", messages=()))
-    assert reply.message.text == "hello"

@@ -33,9 +33,9 @@ async def error_at(url, **deadlines):
     return caught.value
 
 
-async def test_an_unresolvable_name_is_a_transient_error():
-    error = await error_at("http://nowhere.invalid:1/v1/x")
-    assert "http://nowhere.invalid:1/v1/x" in error.what
+async def test_an_unresolvable_name_is_a_transient_error_without_credentials_and_query():
+    error = await error_at("http://user:pw@nowhere.invalid:1/v1/x?key=k")
+    assert "http://nowhere.invalid:1/v1/x " in error.what
     assert error.transient
 
 
@@ -84,11 +84,6 @@ async def test_a_silent_server_is_abandoned_after_the_idle_time():
         error = await error_at(f"{server.base_url}/chat/completions", idle_s=0.1)
     assert (f"{server.base_url}/chat/completions " in error.what, "0.1 s" in error.what) == (True, True)
     assert error.transient
-
-
-async def test_a_url_is_shown_without_credentials_and_query():
-    error = await error_at("http://user:pw@127.0.0.1:1/v1?key=k")
-    assert "http://127.0.0.1:1/v1 " in error.what
 
 
 async def test_cancelling_closes_the_connection():
@@ -327,7 +322,7 @@ async def test_a_url_that_is_none_is_refused_for_good(url):
 @pytest.mark.parametrize("proxy", ["socks5h://me:pw@127.0.0.1:1080", "http://:8080", "http://p:many"])
 async def test_a_proxy_that_cannot_be_used_is_named_as_the_cause(proxy):
     async with Transport({"ALL_PROXY": proxy}) as wire:
-        with pytest.raises(ModelAccessDenied, match=r"proxy for https://models\.example/v1 ") as caught:
+        with pytest.raises(ModelAccessDenied, match=r"proxy .*https://models\.example/v1 ") as caught:
             async with wire.post(post("https://models.example/v1")):
                 pass
     assert "pw" not in caught.value.what
@@ -336,7 +331,7 @@ async def test_a_proxy_that_cannot_be_used_is_named_as_the_cause(proxy):
 async def test_an_unreachable_proxy_is_reported_as_such():
     environ = {"http_proxy": "http://127.0.0.1:1"}
     async with Transport(environ) as wire:
-        with pytest.raises(ModelError, match=r"proxy for http://models\.example/v1 "):
+        with pytest.raises(ModelError, match=r"proxy .*http://models\.example/v1 "):
             async with wire.post(post("http://models.example/v1")):
                 pass
 

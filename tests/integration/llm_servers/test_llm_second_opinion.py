@@ -110,7 +110,7 @@ async def test_text_is_streamed(wire_name: str, mock: str, line: LiveContext) ->
     heard: list[Delta] = []
     reply = await opened(wire_name, mock, line).reply(asked(user("Say hello.")), heard.append)
     pieces = [delta.text for delta in heard if isinstance(delta, TextDelta)]
-    assert "".join(pieces) == reply.message.text == "Hello! How can I help you today?"
+    assert "".join(pieces) == reply.message.text
     assert len(pieces) > 1
 
 

@@ -9,13 +9,6 @@ from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def append(root):
     return lambda path, content: append_file(Workspace(root, {})).run({"path": path, "content": content})
 
@@ -28,12 +21,12 @@ async def test_text_is_appended_and_the_rest_is_unchanged(root, append):
     assert output.content == "a appended: 11 bytes, 2 lines; it has 20 bytes now."
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-16"])
-async def test_line_endings_are_those_of_the_file(root, append, codec):
+async def test_line_endings_and_encoding_are_those_of_the_file(root, append):
     """RA-4: a model is shown no carriage returns, so it sends none."""
-    (root / "a").write_bytes("one\r\n".encode(codec))
-    await append("a", "two\nthree\r\n")
-    assert (root / "a").read_bytes() == "one\r\ntwo\r\nthree\r\n".encode(codec)
+    for mark, codec in ((b"", "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        (root / "a").write_bytes(mark + "öl\r\n".encode(codec))
+        await append("a", "€\nthree\r\n")
+        assert (root / "a").read_bytes() == mark + "öl\r\n€\r\nthree\r\n".encode(codec)
 
 
 async def test_a_missing_file_is_created_with_its_folders(root, append):
@@ -57,14 +50,6 @@ async def test_the_file_keeps_its_inode_mode_and_hard_links(root, append):
     await append("a", "two\n")
     assert (root / "b").read_text() == "one\ntwo\n"
     assert (root / "a").stat().st_mode & 0o777 == 0o750
-
-
-@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
-async def test_appended_text_uses_the_encoding_of_the_file(root, append, codec):
-    mark = codecs.BOM_UTF16_LE if codec == "utf-16-le" else codecs.BOM_UTF16_BE
-    (root / "a").write_bytes(mark + "öl\n".encode(codec))
-    await append("a", "€\n")
-    assert (root / "a").read_bytes() == mark + "öl\n€\n".encode(codec)
 
 
 async def test_a_character_cut_by_the_sniffing_limit_does_not_make_the_file_latin_1(root, append):

@@ -10,11 +10,6 @@ from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    return tmp_path
-
-
-@pytest.fixture
 def edit(root):
     """Edit a file with operations that match the schema."""
     workspace = Workspace(root, {})

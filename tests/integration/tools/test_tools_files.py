@@ -1,6 +1,5 @@
 import codecs
 import os
-import stat
 import sys
 from pathlib import Path
 
@@ -11,11 +10,6 @@ from scaffold.policy.path.containment import Refusal
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.file.read_write import MAX_ENTRIES, MAX_LINES, decode_file
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ReadablePath, Workspace, resolve_writable
-
-
-@pytest.fixture
-def root(tmp_path):
-    return tmp_path
 
 
 @pytest.fixture
@@ -154,18 +148,6 @@ async def test_a_file_is_created_with_its_folders_and_the_umask_mode(root, call)
     assert written.stat().st_mode == (root / "plain").stat().st_mode
 
 
-async def test_a_replaced_file_keeps_its_mode_and_leaves_no_temporary_file(root, call):
-    script = root / "run.sh"
-    script.write_text("old")
-    script.chmod(0o755)
-    await call("read_file", path="run.sh")
-    output = await call("write_file", path="run.sh", content="new")
-    assert "replaced" in output.content
-    assert script.read_text() == "new"
-    assert stat.S_IMODE(script.stat().st_mode) == 0o755
-    assert list(root.iterdir()) == [script]
-
-
 async def test_writing_through_a_link_changes_its_target(root, call):
     (root / "real").write_text("old")
     (root / "link").symlink_to("real")
@@ -238,9 +220,8 @@ async def test_a_path_that_is_no_folder_inside_is_not_listed(root, call):
 async def test_a_folder_like_one_that_does_not_exist_is_proposed(root, call):
     (root / "source").mkdir()
     (root / "source" / "a").touch()
-    assert (await call("list_dir", path="sources")).content == snapshot(
-        "There is no folder sources. Did you mean source?"
-    )
+    answer = await call("list_dir", path="sources")
+    assert (answer.failed, answer.content.endswith(" source?")) == (True, True)
 
 
 async def test_the_workspace_itself_is_not_a_file(root, call):

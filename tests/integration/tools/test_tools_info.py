@@ -9,13 +9,6 @@ from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def info(root):
     async def info(path):
         output = await file_info(Workspace(root, {})).run({"path": path})

@@ -27,13 +27,11 @@ def long_content():
 
 
 @pytest.fixture
-def root(tmp_path, long_content):
+def root(root, long_content):
     """A folder with a long file."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    (folder / "long").write_bytes(long_content)
-    yield folder
-    for file in folder.iterdir():
+    (root / "long").write_bytes(long_content)
+    yield root
+    for file in root.iterdir():
         file.unlink()
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 
 import pytest
 
@@ -17,6 +18,7 @@ from scaffold.tools.command.shell import shell
 from scaffold.tools.file.read_write import write_file
 from scaffold.tools.nested_repositories import NestedRepositories, move_aside
 from scaffold.tools.workspace import Workspace
+from support.samples import folder_until_exit
 
 CANARY = "git config core.fsmonitor 'touch {ran}; true'; git config filter.x.clean 'touch {ran}; cat'"
 
@@ -32,7 +34,17 @@ async def git(folder, *args):
 @pytest.fixture
 async def checkout(tmp_path):
     """A checkout with the submodule `lib`, the user's own clone `vendor/own`, and the gitlink `bare`."""
-    top, inner = tmp_path / "work", tmp_path / "inner"
+    if not SAMPLES:
+        SAMPLES.append(await make_sample(folder_until_exit()))
+    return shutil.copytree(SAMPLES[0], tmp_path / "work", symlinks=True)
+
+
+SAMPLES = []
+"""The checkout of this process that tests get copies of."""
+
+
+async def make_sample(folder):
+    top, inner = folder / "work", folder / "inner"
     for folder in (top, inner):
         folder.mkdir()
         await git(folder, "init", "-q")

@@ -28,13 +28,6 @@ CHANGING = ("write_file", "append_file", "apply_delta")
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def call(root):
     """Run a tool by name on a path; the other arguments have defaults."""
 

@@ -72,11 +72,8 @@ async def test_only_names_and_versions_reach_pip(tools, tmp_path):
     for name in (*urls, "-e .", "./alpha", "a/b", "x.whl", "x; os_name", "", "a b"):
         output = await tools["pip_install"].run({"packages": ["alpha_pure", name]})
         assert (name, output.failed, repr(name) in output.content) == (name, True, True)
-    assert not (tmp_path / "data").exists()
-
-
-async def test_an_empty_request_is_refused(tools):
     assert (await tools["pip_install"].run({"packages": []})).failed
+    assert not (tmp_path / "data").exists()
 
 
 async def test_packages_of_our_own_python_are_listed_too(tools):

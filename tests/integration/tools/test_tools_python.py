@@ -7,13 +7,6 @@ from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "wörk"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def py(root, tmp_path):
     tool = python(Workspace(root, {"PATH": os.environ["PATH"], "LC_ALL": "C"}), packages=tmp_path / "packages")
     return lambda code, **args: tool.run({"code": code, **args})
@@ -29,18 +22,11 @@ async def test_code_runs_in_the_workspace_and_its_output_is_returned(py, root):
 
 
 async def test_an_error_is_reported_with_its_line(py):
-    output = await py("def f():\n    return 1 / 0\nf()\n")
-    assert output.failed
-    assert "    return 1 / 0" in output.content
-    assert 'File "<python>", line 2, in f' in output.content
-    assert "ZeroDivisionError" in output.content
-
-
-async def test_a_syntax_error_is_reported_with_its_line(py):
-    output = await py("x = 1\nif x\n")
-    assert output.failed
-    assert "line 2" in output.content
-    assert "SyntaxError" in output.content
+    raised = ("    return 1 / 0", 'File "<python>", line 2, in f', "ZeroDivisionError")
+    for code, named in (("def f():\n    return 1 / 0\nf()\n", raised), ("x = 1\nif x\n", ("line 2", "SyntaxError"))):
+        output = await py(code)
+        assert output.failed
+        assert [each for each in named if each not in output.content] == []
 
 
 async def test_modules_of_the_workspace_are_imported_only_on_request(py, root):

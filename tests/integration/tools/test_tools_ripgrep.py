@@ -57,14 +57,13 @@ PATTERNS = [
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "wörk"
+def root(root):
     for path, data in TREE.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    (folder / "link.py").symlink_to("a.py")
-    os.mkfifo(folder / "pipe")
-    return folder
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    (root / "link.py").symlink_to("a.py")
+    os.mkfifo(root / "pipe")
+    return root
 
 
 @pytest.fixture

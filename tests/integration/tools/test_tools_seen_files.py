@@ -124,6 +124,7 @@ async def test_a_replaced_file_keeps_its_encoding_and_line_endings(tmp_path, age
         assert not (await agent.call("write_file", path="a", content=content)).failed
         assert (before, content, (tmp_path / "a").read_bytes()) == (before, content, after)
         assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 async def test_calls_of_one_reply_count_lines_from_before_it(tmp_path, agent):

@@ -41,23 +41,15 @@ async def test_a_command_that_only_changes_its_shell_says_that_this_is_lost(sh, 
         assert "COMMAND" not in (await sh(command)).content
 
 
-async def test_a_failing_command_is_a_failed_result_with_its_exit_code(sh):
-    output = await sh("exit 3")
-    assert output.failed
-    assert output.content.startswith("exit code 3 after ")
-
-
-async def test_a_command_ended_by_a_signal_says_which(sh):
-    output = await sh("kill -9 $$")
-    assert output.failed
-    assert output.content.startswith("killed by signal 9 after ")
-
-
-async def test_a_command_that_exceeds_the_file_size_limit_is_reported(sh):
-    """RA-4: the number of a signal would not help."""
-    output = await sh("ulimit -f 1; exec cat /dev/zero > long")
-    assert output.failed
-    assert output.content.startswith("stopped: it exceeded the file size limit after ")
+async def test_a_command_that_fails_says_how_it_ended(sh):
+    """RA-4: where a file became too long, the number of a signal would not help."""
+    for command, end in {
+        "exit 3": "exit code 3 after ",
+        "kill -9 $$": "killed by signal 9 after ",
+        "ulimit -f 1; exec cat /dev/zero > long": "stopped: it exceeded the file size limit after ",
+    }.items():
+        output = await sh(command)
+        assert (command, output.failed, output.content.startswith(end)) == (command, True, True)
 
 
 async def test_a_command_is_stopped_at_its_timeout_with_its_output_so_far(sh):

@@ -12,13 +12,6 @@ from scaffold.tools.workspace import Workspace
 
 
 @pytest.fixture
-def root(tmp_path):
-    folder = tmp_path / "work"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def folder(tmp_path):
     folder = tmp_path / "töols"
     folder.mkdir()
