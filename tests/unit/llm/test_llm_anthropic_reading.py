@@ -286,3 +286,8 @@ def test_a_body_without_a_message_is_a_transient_error():
     rows = [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": [{"type": "text", "text": 7}]}', body(stop_reason=None)]
     errors = [(data, raised(ModelError, AnthropicCodec().whole, data, TARGET)) for data in rows]
     assert [data for data, error in errors if error is None or not error.transient] == []
+
+
+def test_an_error_with_status_200_is_reported():
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    assert raised(ModelError, AnthropicCodec().whole, json.dumps(error).encode(), TARGET).limited

@@ -36,8 +36,8 @@ class Flaky:
     endpoint = "flaky http://127.0.0.1"
     window_tokens = 1_000
 
-    def __init__(self, clock, failures, *, error=BUSY, hangs=False, says=()):
-        self._clock = clock
+    def __init__(self, failures, *, clock=None, error=BUSY, hangs=False, says=()):
+        self.clock = clock or FakeClock()
         self._failures = failures
         self._error = error
         self._hangs = hangs
@@ -49,14 +49,14 @@ class Flaky:
         return Usage(input_tokens=7, cost_usd=None)
 
     async def attempt(self, request, try_number, on_delta, *, silence_s):
-        self.tries.append((try_number, self._clock.monotonic()))
+        self.tries.append((try_number, self.clock.monotonic()))
         self.silences.append(silence_s)
         for word in self._says:
             on_delta(TextDelta(word))
         if try_number > self._failures:
             return Reply(message=AssistantMessage((Text("here"),)), usage=Usage(), stop="end")
         if self._hangs:
-            await self._clock.sleep(silence_s)
+            await self.clock.sleep(silence_s)
         raise self._error
 
 
@@ -69,16 +69,16 @@ async def settle(asking, clock):
     return await asking
 
 
-def retrying(flaky, clock, jitter=None, throttle=None, **limits):
+def retrying(flaky, jitter=None, throttle=None, **limits):
     jitter = jitter or NoJitter()
-    throttle = throttle or LocalThrottle(clock=clock, rng=jitter)
-    return RetryingModel(flaky, clock=clock, rng=jitter, throttle=throttle, **limits)
+    throttle = throttle or LocalThrottle(clock=flaky.clock, rng=jitter)
+    return RetryingModel(flaky, clock=flaky.clock, rng=jitter, throttle=throttle, **limits)
 
 
-async def ask(flaky, clock, jitter=None, heard=None, **limits):
-    model = retrying(flaky, clock, jitter, **limits)
+async def ask(flaky, jitter=None, heard=None, **limits):
+    model = retrying(flaky, jitter, **limits)
     heard = [] if heard is None else heard
-    return await settle(asyncio.create_task(model.reply(REQUEST, heard.append)), clock)
+    return await settle(asyncio.create_task(model.reply(REQUEST, heard.append)), flaky.clock)
 
 
 def waits(flaky):
@@ -87,74 +87,66 @@ def waits(flaky):
 
 async def test_waits_double_from_one_second():
     """RA-21."""
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=4)
-    reply = await ask(flaky, clock)
+    flaky = Flaky(failures=4)
+    reply = await ask(flaky)
     assert reply.message.text == "here"
     assert waits(flaky) == pytest.approx([1, 2, 4, 8], abs=0.3)
     assert [number for number, _ in flaky.tries] == [1, 2, 3, 4, 5]
 
 
 async def test_jitter_takes_up_to_half_of_a_wait():
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=3)
-    await ask(flaky, clock, AllJitter())
+    flaky = Flaky(failures=3)
+    await ask(flaky, AllJitter())
     assert flaky.tries[-1][1] == pytest.approx(0.5 + 1 + 2, abs=0.5)
 
 
 async def test_no_wait_is_longer_than_half_a_minute():
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=8)
-    await ask(flaky, clock, patience=Patience(1_000.0))
+    flaky = Flaky(failures=8)
+    await ask(flaky, patience=Patience(1_000.0))
     assert waits(flaky)[-1] == pytest.approx(30, abs=0.3)
 
 
 @pytest.mark.parametrize(("jitter", "tries"), [(NoJitter(), 6), (AllJitter(), 8)])
 async def test_all_tries_of_one_request_begin_within_a_minute(jitter, tries):
     """RA-21."""
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=10_000)
+    flaky = Flaky(failures=10_000)
     with pytest.raises(ModelError, match=rf"Overloaded\. \(tried {tries} times\)"):
-        await ask(flaky, clock, jitter)
-    assert clock.monotonic() <= 60.25
+        await ask(flaky, jitter)
+    assert flaky.clock.monotonic() <= 60.25
 
 
 async def test_the_minute_begins_with_the_first_failure():
     """RA-21: a first reply may take long; what is cut off afterwards is still repeated."""
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=1, hangs=True)
-    await ask(flaky, clock, idle_s=300.0)
+    flaky = Flaky(failures=1, hangs=True)
+    await ask(flaky, idle_s=300.0)
     assert [at for _, at in flaky.tries] == pytest.approx([0, 301], abs=0.5)
 
 
 async def test_permanent_errors_are_not_retried():
     for error in (ModelError("Refused.", "Change it."), ContextOverflow("Too long.", "Shorten it.")):
-        clock = FakeClock()
-        flaky = Flaky(clock, failures=1, error=error)
+        flaky = Flaky(failures=1, error=error)
         with pytest.raises(ModelError) as caught:
-            await ask(flaky, clock)
+            await ask(flaky)
         assert (type(caught.value), caught.value.what, len(flaky.tries)) == (type(error), error.what, 1)
 
 
 async def test_a_try_may_be_silent_no_longer_than_the_rest_of_the_minute():
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=10, hangs=True)
+    flaky = Flaky(failures=10, hangs=True)
     with pytest.raises(ModelError):
-        await ask(flaky, clock, idle_s=40.0)
+        await ask(flaky, idle_s=40.0)
     assert flaky.silences == pytest.approx([40, 40, 15], abs=0.5)
-    assert clock.monotonic() == pytest.approx(100, abs=0.5)
+    assert flaky.clock.monotonic() == pytest.approx(100, abs=0.5)
 
 
 @pytest.mark.parametrize("limited", [True, False])
 async def test_a_retry_after_beyond_the_minute_fails_at_once_with_the_time(limited):
     """RA-21."""
-    clock = FakeClock()
     error = ModelError("Later.", "Wait.", transient=True, limited=limited, retry_after_s=120.0)
-    flaky = Flaky(clock, failures=1, error=error)
+    flaky = Flaky(failures=1, error=error)
     with pytest.raises(ModelError, match=r"Later\. \(tried once, retry in 120 s\)") as caught:
-        await ask(flaky, clock)
+        await ask(flaky)
     assert caught.value.retry_after_s == pytest.approx(120, abs=0.5)
-    assert clock.monotonic() < 1.0
+    assert flaky.clock.monotonic() < 1.0
 
 
 async def test_one_overload_response_starts_a_cooldown_for_the_others():
@@ -162,11 +154,11 @@ async def test_one_overload_response_starts_a_cooldown_for_the_others():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     error = ModelError("Too many.", "Wait.", transient=True, limited=True, retry_after_s=9.0)
-    limited, other = Flaky(clock, failures=1, error=error), Flaky(clock, failures=0)
-    asking = asyncio.create_task(retrying(limited, clock, throttle=throttle).reply(REQUEST))
+    limited, other = Flaky(failures=1, error=error, clock=clock), Flaky(failures=0, clock=clock)
+    asking = asyncio.create_task(retrying(limited, throttle=throttle).reply(REQUEST))
     for _ in range(5):
         await asyncio.sleep(0)
-    late = asyncio.create_task(retrying(other, clock, throttle=throttle).reply(REQUEST))
+    late = asyncio.create_task(retrying(other, throttle=throttle).reply(REQUEST))
     await settle(asking, clock)
     await settle(late, clock)
     assert limited.tries[1][1] == pytest.approx(9, abs=0.5)
@@ -190,7 +182,7 @@ async def test_a_request_refused_for_overload_queues_with_the_others():
     """AL-31: it is the throttle that lets them back, one after the other."""
     clock = FakeClock()
     throttle = Watched(clock)
-    await ask(Flaky(clock, failures=1, error=LIMITED), clock, throttle=throttle)
+    await ask(Flaky(failures=1, error=LIMITED, clock=clock), throttle=throttle)
     assert throttle.entered == [0.0, 0.0]
 
 
@@ -216,9 +208,9 @@ class Crowded(LocalThrottle):
 async def test_no_try_begins_after_a_minute_in_the_queue():
     """RA-21: retries of one request end within 60 s, and its place is free for others."""
     clock = FakeClock()
-    flaky, throttle = Flaky(clock, failures=1), Crowded(clock, 61.0)
+    flaky, throttle = Flaky(failures=1, clock=clock), Crowded(clock, 61.0)
     with pytest.raises(ModelError, match=r"^Overloaded\. \(tried once\)$"):
-        await ask(flaky, clock, throttle=throttle)
+        await ask(flaky, throttle=throttle)
     assert len(flaky.tries) == 1
     assert throttle.left == ["unavailable", "failed"]
 
@@ -228,7 +220,8 @@ async def test_an_exhausted_quota_starts_no_cooldown():
     throttle = Watched(clock)
     with pytest.raises(ModelError):
         await ask(
-            Flaky(clock, failures=1, error=ModelError("No credit.", "Pay.", limited=True)), clock, throttle=throttle
+            Flaky(failures=1, error=ModelError("No credit.", "Pay.", limited=True), clock=clock),
+            throttle=throttle,
         )
     assert throttle.wait_s(Flaky.endpoint) == 0
 
@@ -237,17 +230,16 @@ async def test_an_endpoint_with_too_long_a_cooldown_is_not_asked():
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     throttle.leave(await throttle.enter(Flaky.endpoint, timeout_s=0.0), "limited", retry_after_s=61.0)
-    flaky = Flaky(clock, failures=0)
+    flaky = Flaky(failures=0, clock=clock)
     with pytest.raises(ModelError, match="retry in 61 s"):
-        await retrying(flaky, clock, throttle=throttle).reply(REQUEST)
+        await retrying(flaky, throttle=throttle).reply(REQUEST)
     assert flaky.tries == []
 
 
 async def test_a_failed_try_is_marked_as_void_before_its_text_is_repeated():
     """RA-21: a dropped stream is repeated whole."""
-    clock = FakeClock()
     heard = []
-    await ask(Flaky(clock, failures=1, says=("he", "re")), clock, heard=heard)
+    await ask(Flaky(failures=1, says=("he", "re")), heard=heard)
     assert heard == [
         TextDelta("he"),
         TextDelta("re"),
@@ -259,17 +251,15 @@ async def test_a_failed_try_is_marked_as_void_before_its_text_is_repeated():
 
 
 async def test_a_silent_failure_needs_no_mark_and_waits_are_reported():
-    clock = FakeClock()
     heard = []
-    await ask(Flaky(clock, failures=2, error=LIMITED), clock, heard=heard)
+    await ask(Flaky(failures=2, error=LIMITED), heard=heard)
     assert [type(delta) for delta in heard] == [RetryWait, RetryWait]
     assert [delta.seconds for delta in heard] == pytest.approx([1, 2], abs=0.3)
 
 
 async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_place():
-    clock = FakeClock()
-    flaky = Flaky(clock, failures=5)
-    asking = asyncio.create_task(retrying(flaky, clock).reply(REQUEST))
+    flaky = Flaky(failures=5)
+    asking = asyncio.create_task(retrying(flaky).reply(REQUEST))
     for _ in range(3):
         await asyncio.sleep(0)
     asking.cancel()
@@ -279,7 +269,7 @@ async def test_cancelling_ends_the_wait_between_two_tries_and_frees_the_place():
 
 
 async def test_attributes_of_the_inner_model_are_passed_on():
-    model = retrying(Flaky(FakeClock(), failures=0), FakeClock())
+    model = retrying(Flaky(failures=0))
     assert model.window_tokens == 1_000
     assert model.estimate(REQUEST).input_tokens == 7
 
@@ -292,35 +282,34 @@ async def test_a_local_server_that_is_not_there_is_given_up_within_three_seconds
     clock = FakeClock()
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     for _ in range(3):
-        flaky, began = Flaky(clock, 99, error=NOBODY), clock.monotonic()
+        flaky, began = Flaky(99, error=NOBODY, clock=clock), clock.monotonic()
         with pytest.raises(ModelError, match="Connection refused"):
-            await ask(flaky, clock, AllJitter(), throttle=throttle, patience=IMPATIENT)
+            await ask(flaky, AllJitter(), throttle=throttle, patience=IMPATIENT)
         assert clock.monotonic() - began <= 3.0
         assert len(flaky.tries) > 1
 
 
 async def test_a_run_waits_for_a_local_server_as_for_any_other():
     """SC-12."""
-    clock = FakeClock()
-    flaky = Flaky(clock, 12, error=NOBODY)
-    assert (await ask(flaky, clock, patience=Patience(1_000.0))).message.text == "here"
+    flaky = Flaky(12, error=NOBODY)
+    assert (await ask(flaky, patience=Patience(1_000.0))).message.text == "here"
 
 
 @pytest.mark.parametrize(("says", "billable"), [((), [0, 1]), (("half a reply",), [2])])
 async def test_what_may_be_billed_is_told_before_each_wait_and_each_try(says, billable):
     """BX-11: a process that is killed while its request waits has sent nothing but what broke off."""
-    clock, told = FakeClock(), []
+    told = []
     listener = DeltaListener(lambda _: None, told.append)
-    flaky = Flaky(clock, failures=1, says=says)
-    model = retrying(flaky, clock)
-    await settle(asyncio.create_task(model.reply(REQUEST, listener)), clock)
+    flaky = Flaky(failures=1, says=says)
+    model = retrying(flaky)
+    await settle(asyncio.create_task(model.reply(REQUEST, listener)), flaky.clock)
     assert told == billable
 
 
 async def test_a_request_that_is_sent_at_once_is_not_told():
     """BX-11: each word costs a transaction."""
-    clock, told = FakeClock(), []
-    await retrying(Flaky(clock, failures=0), clock).reply(REQUEST, DeltaListener(lambda _: None, told.append))
+    told = []
+    await retrying(Flaky(failures=0)).reply(REQUEST, DeltaListener(lambda _: None, told.append))
     assert told == []
 
 
@@ -330,7 +319,7 @@ async def test_a_request_waits_unsent_for_an_endpoint_that_is_parked_or_full():
     throttle = LocalThrottle(clock=clock, rng=NoJitter())
     first = await throttle.enter(Flaky.endpoint, timeout_s=1.0)
     throttle.leave(first, "limited", retry_after_s=5.0)
-    model = retrying(Flaky(clock, failures=0), clock, throttle=throttle, patience=Patience(60.0))
+    model = retrying(Flaky(failures=0, clock=clock), throttle=throttle, patience=Patience(60.0))
     asking = asyncio.create_task(model.reply(REQUEST, DeltaListener(lambda _: None, told.append)))
     for _ in range(3):
         await asyncio.sleep(0)

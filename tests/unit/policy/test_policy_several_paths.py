@@ -65,10 +65,6 @@ def test_one_file_that_may_not_be_written_decides_the_whole_patch():
             assert decided(*lines, yolo=expected[0] == "deny", allow=()) == expected, last
 
 
-def test_modes_without_changes_deny_patches():
-    assert decided(*TWO, mode="plan", yolo=True) == ("deny", "mode:plan")
-
-
 def test_an_answer_for_ever_holds_for_the_same_patch_alone():
     """RA-13: one that deletes the same files is another one."""
     always = frozenset({request(*TWO).identity})
