@@ -86,7 +86,7 @@ def protected_entry(path: str) -> str | None:
     names = normalized_segments(path)
     for entry, pattern in _PATTERNS:
         for start in range(len(names) - len(pattern) + 1):
-            if all(match(name) for name, match in zip(names[start:], pattern, strict=False)):
+            if all(match(name) for name, match in zip(names[start : start + len(pattern)], pattern, strict=True)):
                 if entry == ENV_FILES and names[start] in ENV_TEMPLATES:
                     continue
                 return entry
