@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 from inline_snapshot import snapshot
 
+from builders import an_action, an_attempt
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.core.model import Attempt, InboxItem, Usage
+from scaffold.core.model import InboxItem
 from scaffold.landing.evidence import approvals_of, describe_gate, evidence_of
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -20,16 +21,20 @@ def gate(verdict, **fields):
 
 def agreed(base="b", **detail):
     return InboxItem(
-        id="i1", run_id="r", action_id="a", kind="approval", text="a changes protected paths: auth.py",
-        detail={"base": base, "protected": ["auth.py"], **detail}, state="approved", answer="I looked",
-        created_at=THEN, decided_at=LATER,
-    )  # fmt: skip
+        id="i1",
+        run_id=ATTEMPT.run_id,
+        action_id=ATTEMPT.action_id,
+        kind="approval",
+        text="a changes protected paths: auth.py",
+        detail={"base": base, "protected": ["auth.py"], **detail},
+        state="approved",
+        answer="I looked",
+        created_at=THEN,
+        decided_at=LATER,
+    )
 
 
-ATTEMPT = Attempt(
-    id="attempt-1", run_id="r", action_id="a", number=1, fence=1, status="claimed", phase="landing", base_sha="b",
-    usage=Usage(), queued_at=THEN,
-)  # fmt: skip
+ATTEMPT = an_attempt(an_action("a"), base_sha="b")
 
 
 def test_only_passed_checks_are_evidence():

@@ -1,15 +1,14 @@
 """The prompts of a worker and its critic."""
 
-from datetime import UTC, datetime
-
 import msgspec
 import pytest
 from inline_snapshot import snapshot
 
+import builders
+from builders import a_goal, an_attempt
 from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
-from scaffold.core.states import Active, Pending
+from scaffold.core.model import Fact
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import safe_file_name
 from scaffold.run.failure_summary import clip
@@ -17,24 +16,11 @@ from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_pr
 from scaffold.worker.critique import Critique
 from scaffold.worker.prompts import failure_prompt, task_prompt
 
-THEN = datetime(2030, 1, 1, tzinfo=UTC)
-GOAL = Goal(
-    id="g",
-    run_id="r",
-    name="shop",
-    description="A shop that sells.",
-    desired=(),
-    state=Active(),
-    created_at=THEN,
-    updated_at=THEN,
-)
+GOAL = a_goal(description="A shop that sells.")
 
 
 def an_action(key, **fields):
-    given = {"description": f"Build the {key}.", "preconditions": (), "effects": (), "files": (), "contract": None}
-    ids = {"id": key, "run_id": "r", "goal_id": "g", "parent_id": None, "position": 0, "unmet": 0}
-    kinds = {"kind": "primitive", "method": "single", "role": "implementation", "state": Pending()}
-    return Action(key=key, created_at=THEN, updated_at=THEN, **(ids | kinds | given | fields))
+    return builders.an_action(key, **({"description": f"Build the {key}."} | fields))
 
 
 def a_fact(assertion, **fields):
@@ -42,16 +28,9 @@ def a_fact(assertion, **fields):
     return Fact(goal_id="g", assertion=assertion, **(given | fields))
 
 
-def an_attempt(action_id, briefing=""):
-    return Attempt(
-        id="t", run_id="r", action_id=action_id, number=1, fence=1, status="queued", phase="workspace",
-        base_sha="b" * 40, briefing=briefing, usage=Usage(), queued_at=THEN,
-    )  # fmt: skip
-
-
 def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
     """Return the prompt of an action's worker, with the results of earlier actions."""
-    attempt = an_attempt(action.id, briefing)
+    attempt = an_attempt(action, briefing=briefing)
     return task_prompt(
         Assignment(
             run=None, goal=goal, action=action, attempt=attempt, prerequisites=before, facts=facts, parent=parent
@@ -176,7 +155,8 @@ def test_a_premature_request_to_end_is_answered_with_the_reason():
 
 def test_a_drafted_contract_is_shown_like_a_given_one():
     """AL-7: the agent knows the checks of its work."""
-    assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
+    action = an_action("api")
+    assignment = Assignment(run=None, goal=GOAL, action=action, attempt=an_attempt(action))
     assert "counts as done" not in task_prompt(assignment)
     drafted = Contract(commands=(Check(command="make test"),))
     assert "`make test`" in task_prompt(assignment, drafted)
