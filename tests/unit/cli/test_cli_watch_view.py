@@ -206,13 +206,10 @@ def test_what_the_run_waits_for_is_wrapped_and_not_cut():
     assert " ".join(" ".join(lines[start : start + 2]).split()) == f"■ waits for {why}"
 
 
-def test_rows_that_do_not_fit_are_counted():
+def test_rows_and_goals_that_do_not_fit_are_counted():
     lines = frame_lines(run_view(*map(worker, range(20))), 80, 10)
     assert len(lines) == 10
     assert lines[-1] == "  and 13 more"
-
-
-def test_many_goals_are_counted_too():
     goals = tuple(GoalProgress(f"g{n}", "active", 0, 1, {"pending": 1}) for n in range(9))
     assert "    and 5 more goals: `scaffold goals`" in frame_lines(run_view(goals=goals), 80, 24)
 

@@ -111,19 +111,11 @@ def test_attempts_with_another_approach_have_another_model_only_if_one_is_named(
     assert {each.soft_timeout for _, each in found} == {0.8}
 
 
-def test_a_run_without_a_planner_has_no_second_reviewer():
-    """AL-23: a plan that is run as it is makes requests for its actions only."""
+def test_a_recorded_run_is_reviewed_by_its_cassette_and_a_run_without_planner_by_nobody():
+    """AL-23: whatever models are configured, a plan that is run as it is makes requests for its actions only."""
     assert with_tier(make_settings(planner=False), with_user(tier="architect")).planning.reviewer is None
-
-
-def test_the_share_of_reviewed_changes_is_stored_with_the_run():
-    """AL-23."""
     settings = with_user(reviewer__share=0.25)
     assert with_tier(make_settings(planner=True), settings).planning.reviewer.share == 0.25
-
-
-def test_a_cassette_is_reviewed_by_the_cassette():
-    """AL-23: whatever models are configured, a recorded run calls none of them."""
     run = make_settings(planner=True)
     reviewer = with_tier(run, with_user(models__large="anthropic:claude-opus-4-1")).planning.reviewer
     assert reviewer.model == run.model

@@ -89,16 +89,9 @@ def test_an_error_inside_a_list_has_its_position():
     assert [(entries, argument_problems(LIST, {"entries": entries, "anything": None})) for entries, _ in rows] == rows
 
 
-def test_all_errors_are_reported_at_once():
-    problem = argument_problems(TOOL, {"lines": 0, "file": "b"})
-    assert problem is not None
-    assert problem.count(";") == 2
-
-
-def test_a_long_invalid_value_is_shortened():
-    problem = argument_problems(TOOL, {"path": ["x" * 500]})
-    assert problem is not None
-    assert len(problem) < 120
+def test_all_errors_are_reported_at_once_and_a_long_invalid_value_is_shortened():
+    assert (argument_problems(TOOL, {"lines": 0, "file": "b"}) or "").count(";") == 2
+    assert len(argument_problems(TOOL, {"path": ["x" * 500]}) or "") in range(1, 120)
 
 
 def test_arguments_are_read_as_they_are_meant():

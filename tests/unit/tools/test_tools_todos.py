@@ -122,6 +122,7 @@ async def test_a_list_without_an_action_replaces_the_whole_list(say):
     assert await say({"todos": [first, second]}) == "[>] 1. Read (high)\n[ ] 2. Write"
     done = [first | {"status": "completed"}, second | {"status": "in_progress"}, {"content": "Test"}]
     assert await say({"todos": done}) == "[x] 1. Read (high)\n[>] 2. Write\n[ ] 3. Test"
+    assert await say({"todos": []}) == snapshot("The list is empty.")
 
 
 async def test_entries_with_only_an_id_are_updates(say):
@@ -137,11 +138,6 @@ async def test_an_entry_set_again_keeps_its_id_and_omitted_fields(say):
         {"action": "set", "todos": [{"id": 2}, {"id": 1, "status": "completed"}, {"id": 1, "content": "c"}]}
     )
     assert said == "[ ] 2. b\n[x] 1. a (high)\n[ ] 3. c"
-
-
-async def test_an_empty_list_clears_it(say):
-    await say({"todos": [{"content": "a"}]})
-    assert await say({"todos": []}) == snapshot("The list is empty.")
 
 
 async def test_an_invalid_number_matches_no_entry(todos, say):

@@ -14,7 +14,7 @@ from scaffold.run.context import safe_file_name
 from scaffold.run.failure_summary import clip
 from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.critique import Critique
-from scaffold.worker.prompts import failure_prompt, task_prompt
+from scaffold.worker.prompts import task_prompt
 
 GOAL = a_goal(description="A shop that sells.")
 
@@ -61,14 +61,10 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     )
 
 
-def test_a_goal_is_described_in_two_sentences():
-    """OR-9: what else is said of it is for those who plan."""
+def test_a_goal_is_described_in_two_sentences_and_a_summary_beside_them():
+    """OR-9, SC-13: a summary is a model's, and two workers once took "all done" for their goal."""
     long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
     assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
-
-
-def test_a_summary_of_a_goal_stands_beside_its_description():
-    """OR-9, SC-13: it is a model's, and two workers once took "all done" for their goal."""
     summed = msgspec.structs.replace(GOAL, description="It sells.", summary="All done, I say.")
     assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nIt sells.\nSo far: All done, I say.\n\n")
 
@@ -97,15 +93,15 @@ def test_a_prompt_has_the_results_of_its_providers():
     assert "log" not in text
 
 
-@pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
-def test_a_verifying_action_gets_full_results_paths_and_commits(role):
+def test_a_verifying_action_gets_full_results_paths_and_commits():
     """SC-13, SC-7: the results, the paths that changed, and the commits."""
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
-    text = prompt(an_action("look", role=role), store, facts=facts)
-    assert "\n- c0ffee12: stored, listed\n\n" in text
-    assert "\n- a.py\n- b.py\n\n" in text
-    assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
+    for role in ("code_review", "reviewer", "testing"):
+        text = prompt(an_action("look", role=role), store, facts=facts)
+        assert "\n- c0ffee12: stored, listed\n\n" in text
+        assert "\n- a.py\n- b.py\n\n" in text
+        assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
 
 
 def test_another_approach_comes_before_the_failures():
@@ -142,15 +138,6 @@ def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
         assert number == 10 or "more actions" in text
     assert max(sizes) < (13_000 if role == "implementation" else 22_000)
     assert sizes[2] < 1.2 * sizes[1]
-
-
-def test_a_premature_request_to_end_is_answered_with_the_reason():
-    """AL-5."""
-    failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
-    assert failure_prompt(failed).splitlines()[0] == snapshot("The work was checked and does not pass yet.")
-    assert failure_prompt(failed, asked_for_end=True).splitlines()[0] == snapshot(
-        "You asked to stop, but the work does not pass. The work was checked and does not pass yet."
-    )
 
 
 def test_a_drafted_contract_is_shown_like_a_given_one():
