@@ -64,16 +64,19 @@ def test_a_run_without_a_baseline_continues_with_the_current_configuration():
     )
 
 
-@pytest.mark.parametrize(
-    ("tier", "planner", "wanted"),
-    [("architect", True, (True, True, 8)), ("quick", True, (False, False, 0)), ("architect", False, (False, False, 8))],
-)
-def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, wanted):
+def test_another_tier_changes_the_threshold_of_a_resumed_run():
     """AL-5: `resume --tier` overrides all settings of the tier, its critic too; a run without a planner has none."""
-    settings = with_user(tier=tier)
-    found = with_tier(make_settings(planner=planner), settings)
-    assert (found.tier.name, (found.planning.drafter, found.planning.critic, found.tier.threshold)) == (tier, wanted)
-    assert found.tier == settings.tier()
+    rows = [
+        ("architect", True, (True, True, 8)),
+        ("quick", True, (False, False, 0)),
+        ("architect", False, (False, False, 8)),
+    ]
+    for tier, planner, wanted in rows:
+        settings = with_user(tier=tier)
+        found = with_tier(make_settings(planner=planner), settings)
+        planning = found.planning
+        assert (found.tier.name, (planning.drafter, planning.critic, found.tier.threshold)) == (tier, wanted)
+        assert found.tier == settings.tier()
 
 
 def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(keys):

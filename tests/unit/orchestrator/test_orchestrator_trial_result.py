@@ -1,7 +1,5 @@
 """What one try of a gate says about it: whether it can judge here, and what is missing if not."""
 
-import pytest
-
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.orchestrator.trial.result import judged
@@ -16,9 +14,9 @@ def tried(kind="test", runner="pytest", **found):
     return judged(GateRun(gate=gate, commit=COMMIT, environment="", **found))
 
 
-@pytest.mark.parametrize(
-    ("result", "summary", "judges"),
-    [
+def test_a_gate_passes_fails_ran_nothing_or_cannot_judge_here_and_says_why():
+    """AL-28: `init` and `doctor` say of each gate whether a run could use it here."""
+    rows = [
         (tried(outcomes={"a": "passed", "b": "skipped", "c": "passed"}), "passes: 2 passed, 1 skipped", True),
         (tried("lint", "findings"), "passes: no findings", True),
         (tried("build", "exit", outcomes={"exit": "passed"}), "passes: exit code 0", True),
@@ -65,8 +63,5 @@ def tried(kind="test", runner="pytest", **found):
             "cannot judge here: it needs the network: it asks for files.example.org",
             False,
         ),
-    ],
-)
-def test_a_gate_passes_fails_ran_nothing_or_cannot_judge_here_and_says_why(result, summary, judges):
-    """AL-28: `init` and `doctor` say of each gate whether a run could use it here."""
-    assert (result.summary, result.judges) == (summary, judges)
+    ]
+    assert [(result, result.summary, result.judges) for result, *_ in rows] == rows

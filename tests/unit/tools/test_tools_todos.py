@@ -70,9 +70,8 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
     assert await read(status="in_progress") == []
 
 
-@pytest.mark.parametrize(
-    ("action", "change", "reason"),
-    [
+async def test_a_change_with_one_error_changes_nothing(todos, write):
+    rows = [
         ("create", {"status": "pending"}, "needs `content`"),
         ("create", {"content": " "}, "empty"),
         ("create", {"content": "x" * (MAX_CHARS + 1)}, "longer"),
@@ -80,15 +79,14 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
         ("update", {"content": "x"}, "not None"),
         ("update", {"id": 1, "content": ""}, "empty"),
         ("delete", {"id": 2}, "Todo 2"),
-    ],
-)
-async def test_a_change_with_one_error_changes_nothing(todos, write, action, change, reason):
+    ]
     await write("create", {"content": "keep"})
-    fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
-    output = await write(action, fine, change)
-    assert output.failed
-    assert reason in output.content
-    assert todos.render() == "[ ] 1. keep"
+    for action, change, reason in rows:
+        fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
+        output = await write(action, fine, change)
+        assert output.failed, change
+        assert reason in output.content, change
+        assert todos.render() == "[ ] 1. keep", change
 
 
 async def test_an_unpaired_surrogate_does_not_reach_the_context(todos, write, read):
