@@ -2,6 +2,7 @@ import asyncio
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import (
     CALLER,
@@ -322,8 +323,9 @@ async def test_repeatedly_truncated_replies_end_the_turn():
         ScriptedModel(cut, cut, text_reply(ToolCall("1", "echo", {"text": "a"}), stop="tool_calls"), cut, cut, cut)
     )
     worker = agent(model, ECHO)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as caught:
         await worker.turn("go")
+    assert caught.value.what == snapshot("3 replies in a row were cut off at the model's length limit")
     assert len(model.requests) == 6
     assert worker.conversation.kept[-1] == UserMessage((Text(CUT_OFF),))
 

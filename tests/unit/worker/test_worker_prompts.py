@@ -80,9 +80,12 @@ def test_a_child_action_names_its_parent():
 def test_a_prompt_lists_the_facts_and_their_commits():
     """SC-13: of its preconditions, and of what the goal desires."""
     text = prompt(an_action("api"), facts=(a_fact("store_works"),))
-    assert [line for line in text.splitlines() if "store_works" in line] == snapshot(
-        ["- store_works (shown at c0ffee12)"]
-    )
+    assert text.partition("Build the api.")[2] == snapshot("""\
+
+
+# What already holds
+- store_works (shown at c0ffee12)\
+""")
 
 
 def test_a_prompt_has_the_results_of_its_providers():
@@ -101,6 +104,14 @@ def test_a_verifying_action_gets_full_results_paths_and_commits():
         text = prompt(an_action("look", role=role), store, facts=facts)
         assert "\n- c0ffee12: stored, listed\n\n" in text
         assert "\n- a.py\n- b.py\n\n" in text
+        assert [line for line in text.splitlines() if line.startswith("# ")][2:] == snapshot(
+            [
+                "# What already holds",
+                "# Commits of the work that you verify (see `git show COMMIT`)",
+                "# Paths it changed",
+                "# What its agents reported",
+            ]
+        )
         assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
 
 
