@@ -86,7 +86,6 @@ async def test_successful_calls_draw_no_note(failing):
 
 async def test_a_call_that_reaches_no_tool_is_counted_too():
     """BX-12: an unknown tool, an argument of the wrong type."""
-    calls = [("nothing", "a"), ("run", ["make"])]
-    for call in calls:
+    for call in (("nothing", "a"), ("run", ["make"])):
         agent = Agent()
         assert [await agent.reply(call) for _ in range(4)] == [[0], [0], [3], [4]]

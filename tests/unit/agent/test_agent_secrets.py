@@ -60,8 +60,7 @@ async def test_a_secret_longer_than_the_limit_is_redacted_before_the_text_is_cut
 
 async def test_a_redaction_mark_cannot_be_written_to_a_file():
     """BX-9: it would replace the secret; the model is told what to do instead."""
-    categories = ["file_write", "shell", "python"]
-    for category in categories:
+    for category in ("file_write", "shell", "python"):
         pages = Pages(category)
         result = await pages.call("a = '[redacted:MY_TOKEN]'")
         assert result.failed

@@ -222,8 +222,7 @@ def test_a_model_reads_the_dropped_messages_as_text_within_the_limit():
 
 
 def test_a_summary_of_the_asked_length_fits_into_its_share():
-    limits = [-5, 0, 1_000, 20_000, 400_000, 10_000_000]
-    for limit in limits:
+    for limit in (-5, 0, 1_000, 20_000, 400_000, 10_000_000):
         assert 15 < written_words(limit) < 1_200, limit
         text = dropped_text("s" * 9_000, [UserMessage((Text("x" * 30_000),))] * 40, limit)
         assert text_size(text) <= max(limit, 2_000), limit

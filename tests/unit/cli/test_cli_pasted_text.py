@@ -16,8 +16,7 @@ def test_a_long_paste_is_a_mark_in_the_line_and_sent_whole():
 
 
 def test_a_short_paste_stays_as_it_is_but_for_line_ends_of_terminals():
-    texts = ["short", "two\nlines", "[pasted text, 9 lines]"]
-    for text in texts:
+    for text in ("short", "two\nlines", "[pasted text, 9 lines]"):
         pasted = PastedTexts()
         assert pasted.collapse(text) == text
         assert pasted.expand(text) == text

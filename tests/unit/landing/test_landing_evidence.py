@@ -52,8 +52,7 @@ def test_only_passed_checks_are_evidence():
 
 def test_an_allowing_gate_is_evidence_with_its_test_counts():
     """BX-1, AL-9: the command, its exit code, and the test results."""
-    verdicts = ["pass", "pre_existing", "fixed", "flaky"]
-    for verdict in verdicts:
+    for verdict in ("pass", "pre_existing", "fixed", "flaky"):
         result = gate(verdict, counts={"pass": 12, "flaky": 1}, focused=True)
         found = Verification(commit="m", results=(), gates=(result,))
         (evidence,) = evidence_of(found, "attempt-1", "c" * 40, THEN)
