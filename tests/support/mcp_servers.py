@@ -83,8 +83,3 @@ def configure_servers(scenario, **servers):
     folder.mkdir(parents=True, exist_ok=True)
     named = {name.replace("_", "-"): server for name, server in servers.items()}
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": named}))
-
-
-def calls_of(file: Path):
-    """Return the lines that a server has written to a file beside it."""
-    return file.read_text().splitlines() if file.exists() else []

@@ -14,20 +14,15 @@ def test_there_are_five_modes_and_each_but_the_default_has_its_own_prompt():
     assert all(text.startswith(f"You are in {mode} mode: ") for mode, text in words.items())
 
 
-async def test_an_agent_can_change_its_mode():
+async def test_an_agent_can_change_its_mode_which_is_stored_once():
     """RA-5."""
     kept = []
     modes = CurrentMode("plan", kept.append)
     tool = switch_mode_tool(modes)
     output = await tool.run({"mode": "debug"})
     assert (output.content, output.failed) == snapshot(("The mode is now debug (it was plan).", False))
+    assert not (await tool.run({"mode": "debug"})).failed
     assert (modes.current, kept, tool.category) == ("debug", ["debug"], "memory")
-
-
-async def test_switching_to_the_current_mode_stores_nothing():
-    kept = []
-    assert not (await switch_mode_tool(CurrentMode("debug", kept.append)).run({"mode": "debug"})).failed
-    assert kept == []
 
 
 def test_mode_names_are_matched_in_any_spelling():

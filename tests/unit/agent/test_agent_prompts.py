@@ -135,6 +135,7 @@ def test_a_role_name_cannot_lead_out_of_the_folder(folder):
 
 def test_planners_do_not_get_the_rules_of_workers_and_can_be_overridden(folder):
     """SC-6: planner and supervisor are overridden the same way; an action of that role is a worker like any other."""
+    assert len(NON_WORKER_ROLES) > 1
     for role in NON_WORKER_ROLES:
         assert GROUND not in system_prompt(role)
         (folder / f"{role}.md").write_text("Lead well.")

@@ -1,6 +1,5 @@
 """Secrets are hidden from a model, which cannot write in their place."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from fakes import tool
@@ -59,14 +58,14 @@ async def test_a_secret_longer_than_the_limit_is_redacted_before_the_text_is_cut
     assert "[redacted:MY_TOKEN]"[:5] in shown
 
 
-@pytest.mark.parametrize("category", ["file_write", "shell", "python"])
-async def test_a_redaction_mark_cannot_be_written_to_a_file(category):
+async def test_a_redaction_mark_cannot_be_written_to_a_file():
     """BX-9: it would replace the secret; the model is told what to do instead."""
-    pages = Pages(category)
-    result = await pages.call("a = '[redacted:MY_TOKEN]'")
-    assert result.failed
-    assert result.content.startswith("Not run: [redacted:MY_TOKEN] is a placeholder for a secret you cannot see")
-    assert pages.written == []
+    for category in ("file_write", "shell", "python"):
+        pages = Pages(category)
+        result = await pages.call("a = '[redacted:MY_TOKEN]'")
+        assert result.failed
+        assert result.content.startswith("Not run: [redacted:MY_TOKEN] is a placeholder for a secret you cannot see")
+        assert pages.written == []
 
 
 async def test_a_mark_may_be_searched_for_and_foreign_marks_may_be_written():

@@ -122,24 +122,22 @@ async def test_a_summary_is_counted_even_if_no_reply_follows():
     assert own.usage == Usage(input_tokens=700, requests=1)
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
+async def test_code_writes_what_the_model_does_not():
+    """RA-10: a compaction never fails because of its summary."""
+    rows = [
         (ModelError("the server is down", "wait"), "the server is down"),
         (ContextOverflow("it is too long", "shorten it"), "it is too long"),
         (text_reply(Text("  \n")), "it gave none"),
         (text_reply(Thinking("hm")), "it gave none"),
         (text_reply(Text("I will not."), stop="refused"), "it gave none"),
-    ],
-)
-async def test_code_writes_what_the_model_does_not(reply, why):
-    """RA-10: a compaction never fails because of its summary."""
-    worker, _, journal = started(reply, text_reply(Text("Done.")))
-    assert (await worker.turn("go")).text == "Done."
-    notes = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
-    assert notes[0].endswith(why)
-    assert notes[1].endswith("replaced by a summary that code wrote")
-    assert "- summary:" not in worker.conversation.summary
+    ]
+    for reply, why in rows:
+        worker, _, journal = started(reply, text_reply(Text("Done.")))
+        assert (await worker.turn("go")).text == "Done."
+        notes = [entry["text"] for entry in journal.entries if entry["type"] == "notice"]
+        assert notes[0].endswith(why)
+        assert notes[1].endswith("replaced by a summary that code wrote")
+        assert "- summary:" not in worker.conversation.summary
 
 
 async def test_a_budget_without_room_for_a_summary_leaves_it_to_code():
@@ -224,8 +222,7 @@ def test_a_model_reads_the_dropped_messages_as_text_within_the_limit():
 
 
 def test_a_summary_of_the_asked_length_fits_into_its_share():
-    limits = [-5, 0, 1_000, 20_000, 400_000, 10_000_000]
-    for limit in limits:
+    for limit in (-5, 0, 1_000, 20_000, 400_000, 10_000_000):
         assert 15 < written_words(limit) < 1_200, limit
         text = dropped_text("s" * 9_000, [UserMessage((Text("x" * 30_000),))] * 40, limit)
         assert text_size(text) <= max(limit, 2_000), limit

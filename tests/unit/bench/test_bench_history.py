@@ -102,10 +102,11 @@ def test_a_table_lines_up_and_a_share_of_nothing_is_no_error():
     assert (share(1, 4), share(0, 0)) == ("1 of 4 (25.0 %)", "0 of 0")
 
 
-@pytest.fixture
-def place(tmp_path):
-    """A clone of a repository whose last commits move a test, change documentation only, and add a folder."""
-    source = tmp_path / "acme+calc" / "repo"
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A folder with a repository whose last commits move a test, and change documentation only."""
+    folder = tmp_path_factory.mktemp("sources")
+    source = folder / "acme+calc" / "repo"
     source.mkdir(parents=True)
 
     def git(*args):
@@ -125,7 +126,13 @@ def place(tmp_path):
     git("mv", "tests/test_calc.py", "tests/test_add.py")
     commit("move")
     commit("explain", README_md="# Calc\n")
-    return prepare(tmp_path / "work", find_source(tmp_path, "acme/calc"), (), at="HEAD")
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path, sources):
+    """A clone of the repository."""
+    return prepare(tmp_path / "work", find_source(sources, "acme/calc"), (), at="HEAD")
 
 
 def test_a_place_is_used_by_one_process_at_a_time(place):

@@ -41,13 +41,13 @@ def patch_of(name, verdict, by="grader"):
     return Patch(id=INSTANCE.id, hash=name, patch=name, by=((by, verdict),))
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bytes])
-def test_a_data_set_is_read_packed_or_not_and_the_same_text_counts_once(tmp_path, pack):
+def test_a_data_set_is_read_packed_or_not_and_the_same_text_counts_once(tmp_path):
     lines = [patch_of("one", True), INSTANCE, patch_of("two", False), patch_of("one", False, by="other")]
-    (tmp_path / "data").write_bytes(pack(b"\n".join(map(msgspec.json.encode, lines))))
-    (problem,) = read_problems(tmp_path / "data")
-    assert problem.instance == INSTANCE
-    assert [(patch.hash, patch.recorded) for patch in problem.patches] == [("one", None), ("two", False)]
+    for pack in (gzip.compress, bytes):
+        (tmp_path / "data").write_bytes(pack(b"\n".join(map(msgspec.json.encode, lines))))
+        (problem,) = read_problems(tmp_path / "data")
+        assert problem.instance == INSTANCE
+        assert [(patch.hash, patch.recorded) for patch in problem.patches] == [("one", None), ("two", False)]
 
 
 def test_a_line_that_is_neither_instance_nor_patch_is_an_error(tmp_path):

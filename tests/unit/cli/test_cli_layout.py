@@ -33,14 +33,11 @@ def resize(stream, columns):
     fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
 
-def test_the_width_is_that_of_the_terminal_whenever_it_is_asked_for(terminal):
+def test_the_width_is_that_of_the_terminal_whenever_it_is_asked_for_or_the_users(terminal):
     """SC-19: also after it was resized."""
     for columns, used in ((80, 80), (200, 200), (20, MIN_COLUMNS), (0, 80)):
         resize(terminal, columns)
         assert layout_for(terminal, {}).columns == used
-
-
-def test_the_user_can_set_the_width_of_a_terminal(terminal):
     resize(terminal, 80)
     assert layout_for(terminal, {"COLUMNS": "120"}).columns == 120
     assert layout_for(terminal, {"COLUMNS": "wide"}).columns == 80
@@ -75,11 +72,8 @@ def test_text_that_only_introduces_something_is_cut():
     assert Layout().cut(text) == snapshot("a request of many words that goes on (+1 line)")
 
 
-def test_lines_keep_their_indentation():
+def test_lines_keep_their_indentation_and_a_wide_head_stands_alone():
     assert Layout(40).wrap("  ", "def f():\n\n    return 1\n") == ["  def f():", "", "      return 1"]
-
-
-def test_a_head_that_takes_the_whole_line_stands_alone():
     assert Layout(40).wrap(f"  ! {'key' * 11}  ", "after 3 attempts") == [f"  ! {'key' * 11}", "      after 3 attempts"]
 
 

@@ -41,9 +41,6 @@ def test_text_is_split_where_a_block_is_complete():
     assert blocks.rest == "last"
     assert blocks.end() == ["last"]
     assert blocks.end() == []
-
-
-def test_a_fence_is_closed_only_by_its_own_marker():
     blocks = MarkdownBlocks()
     assert blocks.feed("~~~~\n```\n\n~~~\n") == []
     assert blocks.feed("~~~~\n") == ["~~~~\n```\n\n~~~\n~~~~"]
@@ -176,9 +173,6 @@ def test_model_output_is_neither_taken_for_markup_nor_lost():
     )
     for part in ("[red]x[/red]", "<b>bold</b>", ":smile:", "&lt;", "u.png", "<!-- note -->", "[a]: http://b"):
         assert part in drawn
-
-
-def test_line_breaks_of_the_model_are_kept():
     assert plain(RENDERER.markdown("one\ntwo")) == "one\ntwo"
 
 
@@ -261,8 +255,8 @@ def test_a_question_promises_of_always_only_what_it_does():
     assert "always" not in plain(format_question(each_time, "", RENDERER))
 
 
-def test_a_letter_that_looks_like_another_one_is_marked_in_a_question():
-    """RA-13: in the command, the reason and the rule."""
+def test_letters_that_look_like_others_and_joiners_of_scripts_are_marked_in_a_question():
+    """RA-13: in the command, the reason and the rule; two names may differ in a joiner alone."""
     question = ApprovalQuestion(
         tool="shell", category="shell", subject="curl p\u0430ypal.com", why="x\u0430", always="shell:g\u0456t"
     )
@@ -270,6 +264,8 @@ def test_a_letter_that_looks_like_another_one_is_marked_in_a_question():
     assert "p\u0430[U+0430]ypal.com" in drawn
     assert "x\u0430[U+0430]" in drawn
     assert "shell:g\u0456[U+0456]t" in drawn
+    question = ApprovalQuestion(tool="shell", category="shell", subject="rm می\u200cخواهم")
+    assert "\\x200c[U+200C]" in plain(format_question(question, "", RENDERER))
 
 
 def test_a_question_about_a_file_shows_the_change():
@@ -294,12 +290,6 @@ def test_invisible_characters_are_spelled_out_in_a_question():
 
     spelled = {char: (drawn(char).count(char), drawn(char).count(f"\\x{ord(char):02x}")) for char in characters}
     assert spelled == dict.fromkeys(characters, (0, 4))
-
-
-def test_a_joiner_of_a_script_is_marked_in_a_question():
-    """RA-13: two names may differ in it alone."""
-    question = ApprovalQuestion(tool="shell", category="shell", subject="rm می\u200cخواهم")
-    assert "\\x200c[U+200C]" in plain(format_question(question, "", RENDERER))
 
 
 def test_letters_of_every_script_and_emoji_are_kept():

@@ -84,6 +84,7 @@ def test_an_error_of_planning_counts_as_the_reason_only_where_something_failed()
         goal = a_goal(desired=GOAL.desired, state=state)
         page = page_of(a_view([], goals=[goal], run=a_run(state=state)), turns=[turn])
         assert [each for each in page.sections if each in {"failures", "setbacks"}] == [section]
+        assert "supervisor of shop" in page.text
         assert "replan: refused" in page.text
 
 
@@ -107,8 +108,8 @@ def test_facts_are_listed_from_those_that_no_longer_hold_to_the_proven_ones():
     places = [text.index(f" {name}") for name in ("refuted wrong", "stale old", "weak doubtful", "reviewed seen")]
     assert [*places, text.index("proven sure")] == sorted([*places, text.index("proven sure")])
     assert text.index("not shown") < places[0]
-    assert "12 changed lines, 0 executed" in text
-    assert "1 new noqasecond review by m: fine" in text
+    assert "weak:12 changed lines, 0 executed" in text
+    assert f"agreed:1 new noqa{agreed.detail.splitlines()[0]}" in text
     cards = [each for each in page_of(view).elements("details") if "card" in each.get("class", "")]
     assert ["open" in each for each in cards] == [True] * 4 + [False]
 

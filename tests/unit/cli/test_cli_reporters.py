@@ -4,6 +4,7 @@ import json
 
 from inline_snapshot import snapshot
 
+from fakes import MemoryHistory
 from scaffold.cli.render.reporters import TextReporter, reporter_for
 from scaffold.core.conversation import (
     AssistantMessage,
@@ -20,22 +21,6 @@ from scaffold.core.model import Usage
 from scaffold.session.result import UsageCounter, result_json, stop_reason
 
 END = result_json(session="s1", model="local:m@http://h", result="done", usage=Usage())
-
-
-class Kept:
-    """A history in memory."""
-
-    def __init__(self):
-        self.messages, self.compacted = [], []
-
-    def add(self, message, usage):
-        self.messages.append((message, usage))
-
-    def spend(self, usage):
-        self.messages.append((None, usage))
-
-    def compact(self, kept, summary):
-        self.compacted.append((kept, summary))
 
 
 def lines(capsys):
@@ -127,15 +112,15 @@ def test_an_empty_answer_prints_no_empty_line(capsys):
 
 
 def test_usage_counts_only_this_call_and_keeps_the_final_text():
-    inner = Kept()
+    inner = MemoryHistory()
     tally = UsageCounter(inner)
     tally.add(UserMessage((Text("go"),)))
     tally.add(AssistantMessage((Text("gone"),)), Usage(input_tokens=3, cost_usd=0.5, requests=1))
     tally.compact(1, "earlier")
     tally.spend(Usage(input_tokens=2, cost_usd=0.25))
-    assert (tally.text, tally.usage.requests, tally.usage.cost_usd) == ("gone", 1, 0.75)
-    assert inner.messages[-1] == (None, Usage(input_tokens=2, cost_usd=0.25))
-    assert (inner.messages[0][0].parts, inner.compacted) == ((Text("go"),), [(1, "earlier")])
+    assert tally.text == "gone"
+    assert tally.usage == inner.usage == Usage(input_tokens=5, cost_usd=0.75, requests=1)
+    assert (inner.messages[0].parts, inner.compactions) == ((Text("go"),), [(1, "earlier", 1)])
 
 
 def test_every_stop_reason_has_its_word():

@@ -33,10 +33,10 @@ def test_a_systemd_unit_quotes_what_systemd_would_expand():
     assert "KillSignal=SIGKILL" in lines, "a run that is asked to end would be paused, and stay so"
 
 
-@pytest.mark.parametrize("changes", [{"repository": Path("/a\nb")}, {"environ": {"PATH": "a\nExecStart=evil"}}])
-def test_a_line_break_is_refused(changes):
-    with pytest.raises(UsageError, match="line break"):
-        systemd_unit(service(**changes))
+def test_a_line_break_is_refused():
+    for changes in ({"repository": Path("/a\nb")}, {"environ": {"PATH": "a\nExecStart=evil"}}):
+        with pytest.raises(UsageError, match="line break"):
+            systemd_unit(service(**changes))
 
 
 def test_a_launchd_agent_starts_the_same_command():

@@ -18,8 +18,7 @@ def test_two_ways_to_take_the_work_exclude_each_other():
 
 def test_what_a_model_wrote_has_no_effect_as_markdown():
     """AL-14: no mention, no keyword and no tag is live."""
-    texts = ["Fixes #12", "@team", "<img src=x>", "`x` @team", "``@a``", "\u202ea\n# b"]
-    for text in texts:
+    for text in ("Fixes #12", "@team", "<img src=x>", "`x` @team", "``@a``", "\u202ea\n# b"):
         shown = _code(text)
         assert shown[0] == shown[-1] == "`"
         assert not {"`", "\n", "\u202e"} & {*shown[1:-1]}
@@ -27,8 +26,7 @@ def test_what_a_model_wrote_has_no_effect_as_markdown():
 
 def test_what_the_user_asked_for_has_no_effect_as_markdown():
     """AL-14: it is one block of code, whatever fences are in it."""
-    texts = ["@team fixes #1", "```\n@team\n```", "a\n````x\n<b>", "~~~\n@a", "\u202ea"]
-    for text in texts:
+    for text in ("@team fixes #1", "```\n@team\n```", "a\n````x\n<b>", "~~~\n@a", "\u202ea"):
         first, *inner, last = _block(text).split("\n")
         fence = first.removesuffix("text")
         assert (set(fence), last, "\u202e" in "".join(inner)) == ({"`"}, fence, False)

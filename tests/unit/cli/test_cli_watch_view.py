@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
-from builders import make_settings
+from builders import a_run, make_settings
 from scaffold.cli.render.layout import UNLIMITED
 from scaffold.cli.render.live.progress import work_lines
 from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
 from scaffold.core.activity import Activity, CurrentActivity
-from scaffold.core.model import InboxItem, Run, Usage
+from scaffold.core.model import InboxItem, Usage
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.core.states import Active, Paused
 from scaffold.host.clock import FakeClock
@@ -25,17 +25,12 @@ from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
 
 NOW = FakeClock().now()
-RUN = Run(
-    id="r1",
+RUN = a_run(
+    "r1",
     request="add rate limiting to every endpoint of the shop, and tests",
-    input_hash="",
     state=Active(),
-    base_branch="main",
-    base_sha="0" * 40,
-    session_branch="session-r1",
     settings=make_settings(budget_usd=5.0),
     created_at=NOW - timedelta(seconds=125),
-    updated_at=NOW,
 )
 
 
@@ -211,13 +206,10 @@ def test_what_the_run_waits_for_is_wrapped_and_not_cut():
     assert " ".join(" ".join(lines[start : start + 2]).split()) == f"■ waits for {why}"
 
 
-def test_rows_that_do_not_fit_are_counted():
+def test_rows_and_goals_that_do_not_fit_are_counted():
     lines = frame_lines(run_view(*map(worker, range(20))), 80, 10)
     assert len(lines) == 10
     assert lines[-1] == "  and 13 more"
-
-
-def test_many_goals_are_counted_too():
     goals = tuple(GoalProgress(f"g{n}", "active", 0, 1, {"pending": 1}) for n in range(9))
     assert "    and 5 more goals: `scaffold goals`" in frame_lines(run_view(goals=goals), 80, 24)
 

@@ -5,7 +5,6 @@ import io
 from contextlib import redirect_stderr
 
 import click
-import pytest
 from rich.cells import cell_len
 
 from scaffold.cli.render.layout import Layout
@@ -25,22 +24,20 @@ def test_the_row_fits_and_keeps_its_times():
         assert row.endswith("  2 m 05 s, last 1 m 10 s")
 
 
-@pytest.mark.parametrize(
-    ("options", "lasts_s", "told"),
-    [
+async def test_in_a_pipe_it_is_said_once_what_is_waited_for():
+    """AL-26: only if it lasts, and not if other lines say it already."""
+    rows = [
         ({}, SHOWN_AFTER_S, "looks for leftovers ...\n"),
         ({}, 0.0, ""),
         ({"told": True}, SHOWN_AFTER_S, ""),
         ({"quiet": True}, SHOWN_AFTER_S, ""),
-    ],
-)
-async def test_in_a_pipe_it_is_said_once_what_is_waited_for(options, lasts_s, told):
-    """AL-26: only if it lasts, and not if other lines say it already."""
-    clock, printed = FakeClock(), io.StringIO()
-    with redirect_stderr(printed):
-        async with WorkLine(clock, **options).during(Activity(label="looks for leftovers")):
-            await asyncio.sleep(0)
-            clock.advance(lasts_s)
-            for _ in range(5):
+    ]
+    for options, lasts_s, told in rows:
+        clock, printed = FakeClock(), io.StringIO()
+        with redirect_stderr(printed):
+            async with WorkLine(clock, **options).during(Activity(label="looks for leftovers")):
                 await asyncio.sleep(0)
-    assert printed.getvalue() == told
+                clock.advance(lasts_s)
+                for _ in range(5):
+                    await asyncio.sleep(0)
+        assert printed.getvalue() == told, options

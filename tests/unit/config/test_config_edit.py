@@ -72,23 +72,23 @@ def test_a_value_goes_where_it_belongs():
     assert {(before, key, setting): with_setting(before, key, setting) for before, key, setting in table} == table
 
 
-@pytest.mark.parametrize("text", ["environment: [ # x\n  A, # one\n  B]\n", "tiers: &t {scout: {agents: 3}}\nx: *t\n"])
-def test_a_file_that_cannot_be_changed_without_loss_is_left_alone(tmp_path, text):
-    path = tmp_path / "config.yaml"
+def test_a_file_that_cannot_be_changed_without_loss_is_left_alone_and_said(tmp_path):
+    path, text = tmp_path / "config.yaml", "environment: [ # x\n  A, # one\n  B]\n"
     path.write_text(text)
-    with pytest.raises(UsageError):
-        set_in_file(path, "environment", ("C",))
-    assert path.read_text() == text
-
-
-def test_the_refusal_says_what_to_write(tmp_path):
-    path = tmp_path / "config.yaml"
-    path.write_text("environment: [ # x\n  A]\n")
-    with pytest.raises(YAMLError):
-        with_setting(path.read_text(), "environment", ("C",))
     with pytest.raises(UsageError) as caught:
         set_in_file(path, "environment", ("C",))
+    assert path.read_text() == text
     assert caught.value.fix == snapshot('Set `environment` to ["C"] there with an editor.')
+    with pytest.raises(YAMLError):
+        with_setting(text, "environment", ("C",))
+
+
+def test_a_file_with_an_unknown_setting_is_left_alone(tmp_path):
+    path, text = tmp_path / "config.yaml", "tiers: &t {scout: {agents: 3}}\nx: *t\n"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="`x`"):
+        set_in_file(path, "environment", ("C",))
+    assert path.read_text() == text
 
 
 NAMES = st.lists(st.sampled_from("ABCD"), unique=True).map(tuple)

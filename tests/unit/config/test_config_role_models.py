@@ -29,9 +29,9 @@ def names(found):
     return {use: each.name.partition(":")[2] for use, each in found.items()}
 
 
-@pytest.mark.parametrize(
-    ("tier", "model", "others", "tasks"),
-    [
+def test_without_a_model_of_its_own_a_run_has_those_of_its_tier():
+    """AL-1, AL-2: sizes by tier and by the type of a task."""
+    rows = [
         ("quick", "s", (), {}),
         ("scout", "s", (), {}),
         ("builder", "m", (), {"boilerplate": "s", "feature": "m", "architecture": "l", "review": "m"}),
@@ -41,15 +41,13 @@ def names(found):
             ("anthropic:m",),
             {"boilerplate": "s", "feature": "m", "architecture": "l", "review": "m"},
         ),
-    ],
-)
-def test_without_a_model_of_its_own_a_run_has_those_of_its_tier(tier, model, others, tasks):
-    """AL-1, AL-2: sizes by tier and by the type of a task."""
-    found = resolved(tier=tier, **SIZES)
-    assert (found.model.name, found.model.others) == (f"anthropic:{model}", others)
-    assert names(found.assigned.by_task) == tasks
-    assert names(found.assigned.by_role) == ({"critic": "m"} if tier == "architect" else {})
-    assert found.assigned.sized
+    ]
+    for tier, model, others, tasks in rows:
+        found = resolved(tier=tier, **SIZES)
+        assert (found.model.name, found.model.others) == (f"anthropic:{model}", others)
+        assert names(found.assigned.by_task) == tasks
+        assert names(found.assigned.by_role) == ({"critic": "m"} if tier == "architect" else {})
+        assert found.assigned.sized
 
 
 def test_a_model_that_the_user_chose_does_everything_that_no_role_has_a_model_for():
@@ -87,9 +85,9 @@ def test_a_model_for_all_work_replaces_what_is_built_in_for_a_kind_of_it():
     assert (names(found.assigned.by_role), names(found.assigned.by_task)) == ({"worker": "w"}, {"boilerplate": "s"})
 
 
-@pytest.mark.parametrize(
-    ("own", "model", "said"),
-    [
+def test_a_size_that_is_not_configured_is_replaced_by_the_next_one_which_is_said_once():
+    """AL-2."""
+    rows = [
         ({"models__large": "anthropic:l"}, "l", ["models.medium and models.small are not set: models.large takes"]),
         ({"models__small": "anthropic:s"}, "s", ["models.medium and models.large are not set: models.small takes"]),
         (
@@ -98,14 +96,12 @@ def test_a_model_for_all_work_replaces_what_is_built_in_for_a_kind_of_it():
             ["models.medium is not set: models.large takes its place"],
         ),
         (SIZES, "m", []),
-    ],
-)
-def test_a_size_that_is_not_configured_is_replaced_by_the_next_one_which_is_said_once(own, model, said):
-    """AL-2."""
-    told = []
-    assert resolved(said=told, **own).model.name == f"anthropic:{model}"
-    assert len(told) == len(said)
-    assert all(line.startswith(start) for line, start in zip(told, said, strict=True))
+    ]
+    for own, model, said in rows:
+        told = []
+        assert resolved(said=told, **own).model.name == f"anthropic:{model}"
+        assert len(told) == len(said)
+        assert all(line.startswith(start) for line, start in zip(told, said, strict=True)), told
 
 
 def test_without_any_model_the_error_says_how_to_choose_one():

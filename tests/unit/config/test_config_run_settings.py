@@ -64,16 +64,19 @@ def test_a_run_without_a_baseline_continues_with_the_current_configuration():
     )
 
 
-@pytest.mark.parametrize(
-    ("tier", "planner", "wanted"),
-    [("architect", True, (True, True, 8)), ("quick", True, (False, False, 0)), ("architect", False, (False, False, 8))],
-)
-def test_another_tier_changes_the_threshold_of_a_resumed_run(tier, planner, wanted):
+def test_another_tier_changes_the_threshold_of_a_resumed_run():
     """AL-5: `resume --tier` overrides all settings of the tier, its critic too; a run without a planner has none."""
-    settings = with_user(tier=tier)
-    found = with_tier(make_settings(planner=planner), settings)
-    assert (found.tier.name, (found.planning.drafter, found.planning.critic, found.tier.threshold)) == (tier, wanted)
-    assert found.tier == settings.tier()
+    rows = [
+        ("architect", True, (True, True, 8)),
+        ("quick", True, (False, False, 0)),
+        ("architect", False, (False, False, 8)),
+    ]
+    for tier, planner, wanted in rows:
+        settings = with_user(tier=tier)
+        found = with_tier(make_settings(planner=planner), settings)
+        planning = found.planning
+        assert (found.tier.name, (planning.drafter, planning.critic, found.tier.threshold)) == (tier, wanted)
+        assert found.tier == settings.tier()
 
 
 def test_the_second_reviewer_is_another_configured_model_that_may_see_the_code(keys):
@@ -111,19 +114,11 @@ def test_attempts_with_another_approach_have_another_model_only_if_one_is_named(
     assert {each.soft_timeout for _, each in found} == {0.8}
 
 
-def test_a_run_without_a_planner_has_no_second_reviewer():
-    """AL-23: a plan that is run as it is makes requests for its actions only."""
+def test_a_recorded_run_is_reviewed_by_its_cassette_and_a_run_without_planner_by_nobody():
+    """AL-23: whatever models are configured, a plan that is run as it is makes requests for its actions only."""
     assert with_tier(make_settings(planner=False), with_user(tier="architect")).planning.reviewer is None
-
-
-def test_the_share_of_reviewed_changes_is_stored_with_the_run():
-    """AL-23."""
     settings = with_user(reviewer__share=0.25)
     assert with_tier(make_settings(planner=True), settings).planning.reviewer.share == 0.25
-
-
-def test_a_cassette_is_reviewed_by_the_cassette():
-    """AL-23: whatever models are configured, a recorded run calls none of them."""
     run = make_settings(planner=True)
     reviewer = with_tier(run, with_user(models__large="anthropic:claude-opus-4-1")).planning.reviewer
     assert reviewer.model == run.model

@@ -93,8 +93,7 @@ ROLE = (
 
 
 def test_a_role_has_instructions_tools_and_a_model():
-    rows = [("opus", "large"), ("haiku", "small"), ("inherit", ""), ("openai:gpt-5", "openai:gpt-5")]
-    for model, meant in rows:
+    for model, meant in (("opus", "large"), ("haiku", "small"), ("inherit", ""), ("openai:gpt-5", "openai:gpt-5")):
         [role], notices = parse_roles([file(ROLE.format(model=model))])
         assert (role.name, role.prompt, role.model, notices) == ("reviewer", "Be strict.", meant, ())
         assert role.tools == ("Read", "Grep", "Bash(git diff:*)")

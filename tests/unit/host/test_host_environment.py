@@ -54,11 +54,8 @@ def test_a_virtual_environment_that_the_user_activated_stays_on_path():
     assert child_environment(activated)["PATH"] == f"{OURS}:/usr/bin"
 
 
-def test_without_a_path_the_system_default_is_searched():
+def test_without_a_path_the_system_default_is_searched_and_no_byte_code_is_written():
     assert child_environment({})["PATH"] == os.defpath
-
-
-def test_children_write_no_byte_code_next_to_the_sources():
     assert child_environment({})["PYTHONDONTWRITEBYTECODE"] == "1"
 
 

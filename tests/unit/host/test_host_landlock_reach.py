@@ -68,12 +68,9 @@ def test_the_deeper_of_two_marks_wins():
     assert rights_of("/home/you", found) == READ_DIR
 
 
-def test_nothing_below_a_sealed_path_can_be_changed():
+def test_nothing_below_a_sealed_path_can_be_changed_and_a_hidden_file_stays_hidden():
     found = rules("writable:/home/me/work", "sealed:/home/me/work/src", "writable:/home/me/work/src/deep")
     assert rights_of("/home/me/work/src/deep", found) == READING
-
-
-def test_a_hidden_file_in_a_writable_folder_stays_hidden():
     found = rules("writable:/home/me/work", "hidden:/home/me/work/.env")
     assert rights_of("/home/me/work/.env", found) == READ_DIR
     assert rights_of("/home/me/work/.git/config", found) == CHANGING

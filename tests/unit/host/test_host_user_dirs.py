@@ -21,12 +21,9 @@ def set_environ(monkeypatch):
     return set_only
 
 
-def test_scaffold_home_holds_all_directories(set_environ):
+def test_scaffold_home_holds_all_directories_and_becomes_absolute(set_environ):
     set_environ(SCAFFOLD_HOME="/s", XDG_DATA_HOME="/d")
     assert user_dirs() == UserDirs(Path("/s/config"), Path("/s/data"), Path("/s/cache"))
-
-
-def test_a_relative_scaffold_home_becomes_absolute(set_environ):
     set_environ(SCAFFOLD_HOME="state")
     assert user_dirs().cache == Path.cwd() / "state" / "cache"
 

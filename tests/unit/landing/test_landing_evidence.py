@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 
 from inline_snapshot import snapshot
 
+from builders import an_action, an_attempt
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.core.model import Attempt, InboxItem, Usage
+from scaffold.core.model import InboxItem
 from scaffold.landing.evidence import approvals_of, describe_gate, evidence_of
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -20,16 +21,20 @@ def gate(verdict, **fields):
 
 def agreed(base="b", **detail):
     return InboxItem(
-        id="i1", run_id="r", action_id="a", kind="approval", text="a changes protected paths: auth.py",
-        detail={"base": base, "protected": ["auth.py"], **detail}, state="approved", answer="I looked",
-        created_at=THEN, decided_at=LATER,
-    )  # fmt: skip
+        id="i1",
+        run_id=ATTEMPT.run_id,
+        action_id=ATTEMPT.action_id,
+        kind="approval",
+        text="a changes protected paths: auth.py",
+        detail={"base": base, "protected": ["auth.py"], **detail},
+        state="approved",
+        answer="I looked",
+        created_at=THEN,
+        decided_at=LATER,
+    )
 
 
-ATTEMPT = Attempt(
-    id="attempt-1", run_id="r", action_id="a", number=1, fence=1, status="claimed", phase="landing", base_sha="b",
-    usage=Usage(), queued_at=THEN,
-)  # fmt: skip
+ATTEMPT = an_attempt(an_action("a"), base_sha="b")
 
 
 def test_only_passed_checks_are_evidence():
@@ -47,8 +52,7 @@ def test_only_passed_checks_are_evidence():
 
 def test_an_allowing_gate_is_evidence_with_its_test_counts():
     """BX-1, AL-9: the command, its exit code, and the test results."""
-    verdicts = ["pass", "pre_existing", "fixed", "flaky"]
-    for verdict in verdicts:
+    for verdict in ("pass", "pre_existing", "fixed", "flaky"):
         result = gate(verdict, counts={"pass": 12, "flaky": 1}, focused=True)
         found = Verification(commit="m", results=(), gates=(result,))
         (evidence,) = evidence_of(found, "attempt-1", "c" * 40, THEN)
@@ -64,16 +68,13 @@ def test_a_gate_that_does_not_support_the_change_is_no_evidence():
     assert evidence_of(Verification(commit="m", results=(), gates=gates), "attempt-1", "c", THEN) == ()
 
 
-def test_a_gate_without_counts_is_described_by_its_verdict():
-    assert describe_gate(gate("pass", counts={"pass": 0})) == "test: pass"
-
-
 def test_gate_evidence_counts_tests_removed_with_the_code_they_tested():
     """AL-10, BX-5: the evidence of a fact shows that something is no longer tested."""
     description = describe_gate(
         gate("pass", counts={"pass": 3}, base_tests={"a": "removed", "b": "moved", "c": "removed"})
     )
     assert description == "test: pass, 2 removed, 3 pass"
+    assert describe_gate(gate("pass", counts={"pass": 0})) == "test: pass"
 
 
 def test_a_humans_approval_is_evidence_with_time_and_reason():

@@ -1,24 +1,19 @@
 """Which facts a change may invalidate: a table by their evidence."""
 
-from datetime import UTC, datetime
-
+from builders import THEN, an_action
 from scaffold.core.contract import Check, Contract
-from scaffold.core.model import Action, Evidence, Fact
+from scaffold.core.model import Evidence, Fact
 from scaffold.core.states import Completed
 from scaffold.landing.staleness import ProvenFacts, group_by_action, recheckable, shown_before
 
-THEN = datetime(2030, 1, 1, tzinfo=UTC)
 RUNS = Contract(commands=(Check(command="make test"),))
 EXISTS = Contract(must_exist=("a",))
 UNTOUCHED = Contract(must_not_change=("a",))
 
 
-def action(key="a", *, contract=RUNS, role="implementation", position=0):
-    return Action(
-        id=key, run_id="r", goal_id="g", parent_id=None, key=key, description="", kind="primitive", method="single",
-        role=role, preconditions=(), effects=(f"{key}_done",), files=(), contract=contract, state=Completed(), unmet=0,
-        position=position, created_at=THEN, updated_at=THEN,
-    )  # fmt: skip
+def action(key="a", **fields):
+    given = {"effects": (f"{key}_done",), "contract": RUNS, "state": Completed()}
+    return an_action(key, **(given | fields))
 
 
 def fact(assertion="a_done", *, commit="c1", kind="contract"):

@@ -9,8 +9,7 @@ from support.errors import error_of
 
 def test_a_text_is_written_as_it_was_read():
     """AL-13."""
-    texts = [b"", b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "grün\n".encode(), b"\xef\xbb\xbfa\r\nb"]
-    for data in texts:
+    for data in (b"", b"a\nb\n", b"a\nb", b"a\r\nb\r\n", b"\xef\xbb\xbfa\n", "grün\n".encode(), b"\xef\xbb\xbfa\r\nb"):
         text, form = read_text(data)
         assert "\r" not in text
         assert text.endswith("\n") or not text

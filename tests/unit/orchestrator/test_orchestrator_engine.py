@@ -1,19 +1,13 @@
 """The wake event, and the engine whose workers are tasks."""
 
 import asyncio
-from datetime import UTC, datetime
 
-from scaffold.core.model import Attempt, Usage
+from builders import an_action, an_attempt
 from scaffold.orchestrator.owner.processes.engine import AttemptExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.wakeup import Wakeup
 
-
-def an_attempt(name="a1"):
-    return Attempt(
-        id=name, run_id="r", action_id="a", number=1, fence=1, status="queued", phase="workspace", base_sha="b",
-        usage=Usage(), queued_at=datetime(2030, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
+ATTEMPT = an_attempt(an_action("a"), id="a1")
 
 
 async def endless(*_):
@@ -30,20 +24,21 @@ async def test_a_wake_up_between_listening_and_waiting_is_not_missed():
     assert not bell.next_event().is_set()
 
 
-async def test_each_exit_is_reported_once_in_order():
+async def test_each_exit_is_reported_once_in_order_and_an_error_has_its_own_code():
     async def work(attempt):
-        return int(attempt.id[1:])
+        return {"a3": 3, "a4": 4}[attempt.id]
 
     engine = TaskEngine(work, endless)
-    for name in ("a3", "a4"):
-        await engine.start_attempt(an_attempt(name))
-    assert [await engine.next_exit(), await engine.next_exit()] == [AttemptExit("a3", 3), AttemptExit("a4", 4)]
+    for name in ("a3", "a4", "raises"):
+        await engine.start_attempt(an_attempt(an_action("a"), id=name))
+    exits = [await engine.next_exit() for _ in range(3)]
+    assert exits == [AttemptExit("a3", 3), AttemptExit("a4", 4), AttemptExit("raises", 1)]
     await engine.close(grace_s=0)
 
 
 async def test_a_stopped_worker_counts_as_killed_and_stopping_twice_is_safe():
     engine = TaskEngine(endless, endless)
-    await engine.start_attempt(an_attempt())
+    await engine.start_attempt(ATTEMPT)
     await engine.stop_attempt("a1", grace_s=0)
     await engine.stop_attempt("a1", grace_s=0)
     assert await engine.next_exit() == AttemptExit("a1", -9)
@@ -66,16 +61,6 @@ async def test_nothing_keeps_running_after_close():
     before = asyncio.all_tasks()
     engine = TaskEngine(endless, endless)
     await engine.start_supervisor(("g",))
-    await engine.start_attempt(an_attempt())
+    await engine.start_attempt(ATTEMPT)
     await engine.close(grace_s=0)
     assert asyncio.all_tasks() == before
-
-
-async def test_a_worker_that_raises_has_its_own_exit_code():
-    async def work(attempt):
-        raise LookupError
-
-    engine = TaskEngine(work, endless)
-    await engine.start_attempt(an_attempt())
-    assert await engine.next_exit() == AttemptExit("a1", 1)
-    await engine.close(grace_s=0)

@@ -3,8 +3,6 @@
 from contextlib import nullcontext
 from types import SimpleNamespace
 
-import pytest
-
 from scaffold.core.conflict import ConflictExplanation, MergedCode, MergeQuestion
 from scaffold.core.errors import ModelError
 from scaffold.orchestrator.owner.merge_agent import MergeAgent, read_answer
@@ -14,18 +12,16 @@ ONE, TWO = ["src/a.py"], ["src/a.py", "b.md"]
 SEVERAL = "**MERGED CODE**\n\n`src/a.py`:\n```python\nx\n```\n### b.md\n````\n```\ny\n```\n````"
 
 
-@pytest.mark.parametrize(
-    ("text", "paths", "answer"),
-    [
+def test_merged_code_is_read_by_file():
+    """AL-13."""
+    rows = [
         ("MERGED CODE\n\nsrc/a.py\n```python\nx = 1\n```\n", ONE, {"src/a.py": "x = 1\n"}),
         ("I see.\n\n## MERGED CODE:\n```\nx = 1\n```", ONE, {"src/a.py": "x = 1\n"}),
         (SEVERAL, TWO, {"src/a.py": "x\n", "b.md": "```\ny\n```\n"}),
-    ],
-    ids=["as asked", "one file without its path", "several, with fences inside"],
-)
-def test_merged_code_is_read_by_file(text, paths, answer):
-    """AL-13."""
-    assert read_answer(text, paths) == MergedCode(answer)
+    ]
+    assert [(text, paths, read_answer(text, paths)) for text, paths, _ in rows] == [
+        (*asked, MergedCode(files)) for *asked, files in rows
+    ]
 
 
 def test_an_explanation_is_read_as_one():

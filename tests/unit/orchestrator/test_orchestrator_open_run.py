@@ -17,8 +17,7 @@ def test_a_compound_without_children_needs_a_planner():
 
 def test_a_compound_with_children_of_any_role_is_fine():
     """SC-6, SC-7: reviews are actions like others."""
-    roles = ["reviewer", "code_review", "anything"]
-    for role in roles:
+    for role in ("reviewer", "code_review", "anything"):
         phase, step = act("phase", kind="compound"), act("step", parent="phase", role=role)
         assert reject_childless_compounds(Plan(goals=(goal("g", phase, step),))) is None
 

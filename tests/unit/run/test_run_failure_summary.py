@@ -231,9 +231,17 @@ def test_what_is_left_out_of_many_tests_is_counted():
 def test_a_prompt_about_refused_work_ends_with_what_the_agent_may_do():
     """AL-5, AL-6: a request to end is answered with the reason."""
     failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail", exit_code=1),))
-    assert failure_prompt(failed).startswith("The work was checked and does not pass yet.\n\nThe check `make` failed.")
-    assert failure_prompt(failed).endswith(f"- {GIVE_UP}\n\nSay so when you are done.")
-    assert failure_prompt(failed, asked_for_end=True).startswith("You asked to stop, but the work")
+    texts = [failure_prompt(failed).splitlines(), failure_prompt(failed, asked_for_end=True).splitlines()]
+    assert [text[-3] for text in texts] == [f"- {GIVE_UP}"] * 2
+    assert [(text[0], text[-1]) for text in texts] == snapshot(
+        [
+            ("The work was checked and does not pass yet.", "Say so when you are done."),
+            (
+                "You asked to stop, but the work does not pass. The work was checked and does not pass yet.",
+                "Say so when you are done.",
+            ),
+        ]
+    )
 
 
 def test_many_facts_of_others_do_not_push_out_what_fails():

@@ -1,13 +1,10 @@
 """Which of an action's failed attempts tells best why it failed."""
 
-from datetime import UTC, datetime
-
+from builders import an_action, an_attempt
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.core.model import Attempt, Usage
 from scaffold.run.telling_failure import failure_kind, most_telling
 
-THEN = datetime(2030, 1, 1, tzinfo=UTC)
 GATE = Gate(kind="test", command="pytest")
 REGRESSION = Verification(
     commit="c",
@@ -22,10 +19,8 @@ GREEN = Verification(commit="c", results=(CheckResult(name="make test", verdict=
 
 def ended(number, outcome, verification=None, phase="verifying"):
     """Return an attempt that ended in `phase`."""
-    return Attempt(
-        id=f"t{number}", run_id="r", action_id="a", number=number, fence=1, status="ended", phase=phase,
-        outcome=outcome, verification=verification, base_sha="b" * 40, usage=Usage(), queued_at=THEN,
-    )  # fmt: skip
+    ends = {"status": "ended", "phase": phase, "outcome": outcome, "verification": verification}
+    return an_attempt(an_action("a"), number, **ends)
 
 
 def test_a_failure_is_known_by_its_records_not_by_its_text():

@@ -1,3 +1,5 @@
+from inline_snapshot import snapshot
+
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.arguments import argument_problems, object_schema, read_arguments
 
@@ -37,24 +39,36 @@ def test_valid_arguments_have_no_problems():
 
 
 def test_an_invalid_argument_is_explained_so_that_the_next_call_can_be_right():
-    rows = [
-        ({}, "look needs `path` (string)"),
-        ({"path": 3}, "`path` must be a string, not 3"),
-        ({"path": None}, "`path` must be a string, not None"),
-        ({"path": "a", "lines": "3"}, "`lines` must be an integer of at least 1, not '3'"),
-        ({"path": "a", "lines": 0}, "`lines` must be an integer of at least 1, not 0"),
-        ({"path": "a", "lines": True}, "`lines` must be an integer of at least 1, not True"),
-        ({"path": "a", "lines": 1.5}, "`lines` must be an integer of at least 1, not 1.5"),
-        ({"path": "a", "timeout_s": True}, "`timeout_s` must be a number, not True"),
-        ({"path": "a", "deep": 1}, "`deep` must be a boolean, not 1"),
-        ({"path": "a", "names": "b"}, "`names` must be an array, not 'b'"),
-        ({"path": "a", "more": []}, "`more` must be an object, not []"),
-        (
-            {"path": "a", "file": "b"},
-            "look has no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
-        ),
+    invalid = [
+        {},
+        {"path": 3},
+        {"path": None},
+        {"path": "a", "lines": "3"},
+        {"path": "a", "lines": 0},
+        {"path": "a", "lines": True},
+        {"path": "a", "lines": 1.5},
+        {"path": "a", "timeout_s": True},
+        {"path": "a", "deep": 1},
+        {"path": "a", "names": "b"},
+        {"path": "a", "more": []},
+        {"path": "a", "file": "b"},
     ]
-    assert [(args, argument_problems(TOOL, args)) for args, _ in rows] == rows
+    assert [argument_problems(TOOL, args) for args in invalid] == snapshot(
+        [
+            "look needs `path` (string)",
+            "`path` must be a string, not 3",
+            "`path` must be a string, not None",
+            "`lines` must be an integer of at least 1, not '3'",
+            "`lines` must be an integer of at least 1, not 0",
+            "`lines` must be an integer of at least 1, not True",
+            "`lines` must be an integer of at least 1, not 1.5",
+            "`timeout_s` must be a number, not True",
+            "`deep` must be a boolean, not 1",
+            "`names` must be an array, not 'b'",
+            "`more` must be an object, not []",
+            "look has no `file`, it takes `path`, `lines`, `timeout_s`, `deep`, `names`, `more`",
+        ]
+    )
 
 
 LIST = Tool(
@@ -77,28 +91,31 @@ LIST = Tool(
 
 
 def test_an_error_inside_a_list_has_its_position():
-    rows = [
-        ([], None),
-        ([{"text": "a", "state": "done"}], None),
-        (["a"], "`entries[0]` must be an object, not 'a'"),
-        ([{"text": "a"}, {}], "`entries[1]` needs `text` (string)"),
-        ([{"text": 1}], "`entries[0].text` must be a string, not 1"),
-        ([{"text": "a", "state": "shut"}], "`entries[0].state` must be one of open, done, not 'shut'"),
-        ([{"text": "a", "id": 1}], "`entries[0]` has no `id`, it takes `text`, `state`"),
+    lists = [
+        [],
+        [{"text": "a", "state": "done"}],
+        ["a"],
+        [{"text": "a"}, {}],
+        [{"text": 1}],
+        [{"text": "a", "state": "shut"}],
+        [{"text": "a", "id": 1}],
     ]
-    assert [(entries, argument_problems(LIST, {"entries": entries, "anything": None})) for entries, _ in rows] == rows
+    assert [argument_problems(LIST, {"entries": each, "anything": None}) for each in lists] == snapshot(
+        [
+            None,
+            None,
+            "`entries[0]` must be an object, not 'a'",
+            "`entries[1]` needs `text` (string)",
+            "`entries[0].text` must be a string, not 1",
+            "`entries[0].state` must be one of open, done, not 'shut'",
+            "`entries[0]` has no `id`, it takes `text`, `state`",
+        ]
+    )
 
 
-def test_all_errors_are_reported_at_once():
-    problem = argument_problems(TOOL, {"lines": 0, "file": "b"})
-    assert problem is not None
-    assert problem.count(";") == 2
-
-
-def test_a_long_invalid_value_is_shortened():
-    problem = argument_problems(TOOL, {"path": ["x" * 500]})
-    assert problem is not None
-    assert len(problem) < 120
+def test_all_errors_are_reported_at_once_and_a_long_invalid_value_is_shortened():
+    assert (argument_problems(TOOL, {"lines": 0, "file": "b"}) or "").count(";") == 2
+    assert len(argument_problems(TOOL, {"path": ["x" * 500]}) or "") in range(1, 120)
 
 
 def test_arguments_are_read_as_they_are_meant():

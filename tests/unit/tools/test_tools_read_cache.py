@@ -19,9 +19,6 @@ def test_a_repeated_call_names_the_earlier_one():
     assert repeated_calls(calls) == {2: 0, 4: 0}
 
 
-def test_without_calls_nothing_is_repeated():
-    assert repeated_calls([]) == {}
-
-
 def test_calls_that_cannot_be_encoded_are_compared_too():
     assert repeated_calls([call(0, "read_file", path="\ud800"), call(1, "read_file", path="\ud800")]) == {1: 0}
+    assert repeated_calls([]) == {}

@@ -70,9 +70,8 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
     assert await read(status="in_progress") == []
 
 
-@pytest.mark.parametrize(
-    ("action", "change", "reason"),
-    [
+async def test_a_change_with_one_error_changes_nothing(todos, write):
+    rows = [
         ("create", {"status": "pending"}, "needs `content`"),
         ("create", {"content": " "}, "empty"),
         ("create", {"content": "x" * (MAX_CHARS + 1)}, "longer"),
@@ -80,15 +79,14 @@ async def test_todos_are_filtered_by_status_and_priority(write, read):
         ("update", {"content": "x"}, "not None"),
         ("update", {"id": 1, "content": ""}, "empty"),
         ("delete", {"id": 2}, "Todo 2"),
-    ],
-)
-async def test_a_change_with_one_error_changes_nothing(todos, write, action, change, reason):
+    ]
     await write("create", {"content": "keep"})
-    fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
-    output = await write(action, fine, change)
-    assert output.failed
-    assert reason in output.content
-    assert todos.render() == "[ ] 1. keep"
+    for action, change, reason in rows:
+        fine = {"content": "fine"} if action == "create" else {"id": 1, "status": "completed"}
+        output = await write(action, fine, change)
+        assert output.failed, change
+        assert reason in output.content, change
+        assert todos.render() == "[ ] 1. keep", change
 
 
 async def test_an_unpaired_surrogate_does_not_reach_the_context(todos, write, read):
@@ -122,6 +120,7 @@ async def test_a_list_without_an_action_replaces_the_whole_list(say):
     assert await say({"todos": [first, second]}) == "[>] 1. Read (high)\n[ ] 2. Write"
     done = [first | {"status": "completed"}, second | {"status": "in_progress"}, {"content": "Test"}]
     assert await say({"todos": done}) == "[x] 1. Read (high)\n[>] 2. Write\n[ ] 3. Test"
+    assert await say({"todos": []}) == snapshot("The list is empty.")
 
 
 async def test_entries_with_only_an_id_are_updates(say):
@@ -137,11 +136,6 @@ async def test_an_entry_set_again_keeps_its_id_and_omitted_fields(say):
         {"action": "set", "todos": [{"id": 2}, {"id": 1, "status": "completed"}, {"id": 1, "content": "c"}]}
     )
     assert said == "[ ] 2. b\n[x] 1. a (high)\n[ ] 3. c"
-
-
-async def test_an_empty_list_clears_it(say):
-    await say({"todos": [{"content": "a"}]})
-    assert await say({"todos": []}) == snapshot("The list is empty.")
 
 
 async def test_an_invalid_number_matches_no_entry(todos, say):

@@ -2,24 +2,11 @@
 
 import msgspec
 
-from scaffold.core.model import Attempt, Goal, Usage
+from builders import a_goal, an_action, an_attempt
 from scaffold.core.states import parse_action_state, parse_goal_state
-from scaffold.host.clock import FakeClock
 from scaffold.views.state_labels import supervisor_state, task_state, worker_state
 
-NOW = FakeClock().now()
-ATTEMPT = Attempt(
-    id="a",
-    run_id="r",
-    action_id="x",
-    number=1,
-    fence=1,
-    status="claimed",
-    phase="executing",
-    base_sha="0" * 40,
-    usage=Usage(),
-    queued_at=NOW,
-)
+ATTEMPT = an_attempt(an_action("x"), status="claimed", phase="executing")
 
 
 def test_every_status_of_an_action_has_its_word():
@@ -81,20 +68,7 @@ def test_every_status_of_a_goal_has_a_word_for_its_supervisor():
         ("failed", "failed"),
         ("cancelled", "failed"),
     ]
-    goals = {status: goal_in(status) for status, _ in rows}
+    goals = {status: a_goal(state=parse_goal_state(status, "because")) for status, _ in rows}
     assert [(status, supervisor_state(goal, gone=False)) for status, goal in goals.items()] == rows
     gone = [(status, "failed" if word == "running" else word) for status, word in rows]
     assert [(status, supervisor_state(goal, gone=True)) for status, goal in goals.items()] == gone
-
-
-def goal_in(status):
-    return Goal(
-        id="g",
-        run_id="r",
-        name="g",
-        description="",
-        desired=(),
-        state=parse_goal_state(status, "because"),
-        created_at=NOW,
-        updated_at=NOW,
-    )

@@ -77,11 +77,8 @@ def test_the_first_line_stands_for_a_text_with_the_number_of_the_others():
     assert brief("one", 2) == "o…"
 
 
-def test_text_is_filled_to_columns_but_not_cut():
+def test_text_is_filled_to_columns_and_cut_only_if_it_is_padded():
     assert (fill("漢", 4), fill("abcdef", 4), fill("\x07", 6)) == ("漢  ", "abcdef", r"\x07  ")
-
-
-def test_text_is_padded_to_columns():
     assert pad("漢", 4) == "漢  "
     assert pad("abcdef", 4) == "abc…"
 

@@ -123,8 +123,7 @@ def test_missing_or_contradictory_scores_are_reported_to_the_critic():
 
 def test_a_score_on_another_scale_is_a_remark():
     """AL-5: 3 of 30 is not full marks."""
-    lines = ["Correctness: 3/30", "Readability: 3 of 35", "Edge cases: 2/3.5"]
-    for line in lines:
+    for line in ("Correctness: 3/30", "Readability: 3 of 35", "Edge cases: 2/3.5"):
         found = read_critique(f"{line}\nTotal: 7/9")
         assert isinstance(found, Critique)
         assert (found.scores, found.remarks) == ((None, None, None), line)

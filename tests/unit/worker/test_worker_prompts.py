@@ -1,40 +1,26 @@
 """The prompts of a worker and its critic."""
 
-from datetime import UTC, datetime
-
 import msgspec
 import pytest
 from inline_snapshot import snapshot
 
+import builders
+from builders import a_goal, an_attempt
 from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.gates import Gate, GateResult
-from scaffold.core.model import Action, Attempt, Fact, Goal, Usage
-from scaffold.core.states import Active, Pending
+from scaffold.core.model import Fact
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import safe_file_name
 from scaffold.run.failure_summary import clip
 from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.critique import Critique
-from scaffold.worker.prompts import failure_prompt, task_prompt
+from scaffold.worker.prompts import task_prompt
 
-THEN = datetime(2030, 1, 1, tzinfo=UTC)
-GOAL = Goal(
-    id="g",
-    run_id="r",
-    name="shop",
-    description="A shop that sells.",
-    desired=(),
-    state=Active(),
-    created_at=THEN,
-    updated_at=THEN,
-)
+GOAL = a_goal(description="A shop that sells.")
 
 
 def an_action(key, **fields):
-    given = {"description": f"Build the {key}.", "preconditions": (), "effects": (), "files": (), "contract": None}
-    ids = {"id": key, "run_id": "r", "goal_id": "g", "parent_id": None, "position": 0, "unmet": 0}
-    kinds = {"kind": "primitive", "method": "single", "role": "implementation", "state": Pending()}
-    return Action(key=key, created_at=THEN, updated_at=THEN, **(ids | kinds | given | fields))
+    return builders.an_action(key, **({"description": f"Build the {key}."} | fields))
 
 
 def a_fact(assertion, **fields):
@@ -42,16 +28,9 @@ def a_fact(assertion, **fields):
     return Fact(goal_id="g", assertion=assertion, **(given | fields))
 
 
-def an_attempt(action_id, briefing=""):
-    return Attempt(
-        id="t", run_id="r", action_id=action_id, number=1, fence=1, status="queued", phase="workspace",
-        base_sha="b" * 40, briefing=briefing, usage=Usage(), queued_at=THEN,
-    )  # fmt: skip
-
-
 def prompt(action, *before, facts=(), briefing="", parent=None, goal=GOAL):
     """Return the prompt of an action's worker, with the results of earlier actions."""
-    attempt = an_attempt(action.id, briefing)
+    attempt = an_attempt(action, briefing=briefing)
     return task_prompt(
         Assignment(
             run=None, goal=goal, action=action, attempt=attempt, prerequisites=before, facts=facts, parent=parent
@@ -82,14 +61,10 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     )
 
 
-def test_a_goal_is_described_in_two_sentences():
-    """OR-9: what else is said of it is for those who plan."""
+def test_a_goal_is_described_in_two_sentences_and_a_summary_beside_them():
+    """OR-9, SC-13: a summary is a model's, and two workers once took "all done" for their goal."""
     long = msgspec.structs.replace(GOAL, description="It sells. It ships! It bills. It taxes.\n\nMore.")
     assert prompt(an_action("api"), goal=long).startswith("# Goal: shop\nIt sells. It ships!\n\n# Your task")
-
-
-def test_a_summary_of_a_goal_stands_beside_its_description():
-    """OR-9, SC-13: it is a model's, and two workers once took "all done" for their goal."""
     summed = msgspec.structs.replace(GOAL, description="It sells.", summary="All done, I say.")
     assert prompt(an_action("api"), goal=summed).startswith("# Goal: shop\nIt sells.\nSo far: All done, I say.\n\n")
 
@@ -105,9 +80,12 @@ def test_a_child_action_names_its_parent():
 def test_a_prompt_lists_the_facts_and_their_commits():
     """SC-13: of its preconditions, and of what the goal desires."""
     text = prompt(an_action("api"), facts=(a_fact("store_works"),))
-    assert [line for line in text.splitlines() if "store_works" in line] == snapshot(
-        ["- store_works (shown at c0ffee12)"]
-    )
+    assert text.partition("Build the api.")[2] == snapshot("""\
+
+
+# What already holds
+- store_works (shown at c0ffee12)\
+""")
 
 
 def test_a_prompt_has_the_results_of_its_providers():
@@ -118,15 +96,23 @@ def test_a_prompt_has_the_results_of_its_providers():
     assert "log" not in text
 
 
-@pytest.mark.parametrize("role", ["code_review", "reviewer", "testing"])
-def test_a_verifying_action_gets_full_results_paths_and_commits(role):
+def test_a_verifying_action_gets_full_results_paths_and_commits():
     """SC-13, SC-7: the results, the paths that changed, and the commits."""
     store = an_action("store", effects=("stored", "listed"), result="r" * 9_000)
     facts = (a_fact("stored", paths=("b.py", "a.py")), a_fact("listed", paths=("b.py",)), a_fact("other", paths=("z",)))
-    text = prompt(an_action("look", role=role), store, facts=facts)
-    assert "\n- c0ffee12: stored, listed\n\n" in text
-    assert "\n- a.py\n- b.py\n\n" in text
-    assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
+    for role in ("code_review", "reviewer", "testing"):
+        text = prompt(an_action("look", role=role), store, facts=facts)
+        assert "\n- c0ffee12: stored, listed\n\n" in text
+        assert "\n- a.py\n- b.py\n\n" in text
+        assert [line for line in text.splitlines() if line.startswith("# ")][2:] == snapshot(
+            [
+                "# What already holds",
+                "# Commits of the work that you verify (see `git show COMMIT`)",
+                "# Paths it changed",
+                "# What its agents reported",
+            ]
+        )
+        assert text.endswith("\n## store: Build the store.\n" + "r" * 9_000)
 
 
 def test_another_approach_comes_before_the_failures():
@@ -165,18 +151,10 @@ def test_the_length_of_a_prompt_does_not_grow_with_the_plan(role):
     assert sizes[2] < 1.2 * sizes[1]
 
 
-def test_a_premature_request_to_end_is_answered_with_the_reason():
-    """AL-5."""
-    failed = Verification(commit="c", results=(CheckResult(name="make", verdict="fail"),))
-    assert failure_prompt(failed).splitlines()[0] == snapshot("The work was checked and does not pass yet.")
-    assert failure_prompt(failed, asked_for_end=True).splitlines()[0] == snapshot(
-        "You asked to stop, but the work does not pass. The work was checked and does not pass yet."
-    )
-
-
 def test_a_drafted_contract_is_shown_like_a_given_one():
     """AL-7: the agent knows the checks of its work."""
-    assignment = Assignment(run=None, goal=GOAL, action=an_action("api"), attempt=an_attempt("api"))
+    action = an_action("api")
+    assignment = Assignment(run=None, goal=GOAL, action=action, attempt=an_attempt(action))
     assert "counts as done" not in task_prompt(assignment)
     drafted = Contract(commands=(Check(command="make test"),))
     assert "`make test`" in task_prompt(assignment, drafted)
