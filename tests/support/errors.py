@@ -1,10 +1,13 @@
 """Errors as values, so that one comparison covers a whole table of calls."""
 
+from collections.abc import Callable
+from typing import Any
 
-def error_of(kind, call, *args, **kwargs):
+
+def error_of(kind: type[Exception], call: Callable[..., object], *args: Any, **options: Any) -> Any:
     """Return the error of this kind that a call raises; None if it raises none."""
     try:
-        call(*args, **kwargs)
-    except kind as caught:
-        return caught
+        call(*args, **options)
+    except kind as error:
+        return error
     return None

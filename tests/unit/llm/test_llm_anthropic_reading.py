@@ -10,7 +10,7 @@ from scaffold.core.model import Usage
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
-from support.raised import raised
+from support.errors import error_of
 
 TARGET = ModelTarget(name="claude-sonnet-4-6", model="anthropic:claude-sonnet-4-6")
 
@@ -57,7 +57,7 @@ def heard(*events: ServerSentEvent) -> WireReply:
 
 
 def error(*events: ServerSentEvent) -> ModelError:
-    return raised(ModelError, hear, *events)
+    return error_of(ModelError, hear, *events)
 
 
 def test_text_thinking_and_calls_are_streamed_and_returned_as_a_whole():
@@ -284,10 +284,10 @@ def test_calls_of_a_truncated_whole_reply_have_no_arguments_either():
 
 def test_a_body_without_a_message_is_a_transient_error():
     rows = [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": [{"type": "text", "text": 7}]}', body(stop_reason=None)]
-    errors = [(data, raised(ModelError, AnthropicCodec().whole, data, TARGET)) for data in rows]
+    errors = [(data, error_of(ModelError, AnthropicCodec().whole, data, TARGET)) for data in rows]
     assert [data for data, error in errors if error is None or not error.transient] == []
 
 
 def test_an_error_with_status_200_is_reported():
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    assert raised(ModelError, AnthropicCodec().whole, json.dumps(error).encode(), TARGET).limited
+    assert error_of(ModelError, AnthropicCodec().whole, json.dumps(error).encode(), TARGET).limited

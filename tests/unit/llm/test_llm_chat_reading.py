@@ -7,7 +7,7 @@ from scaffold.core.model import Usage
 from scaffold.llm.wire.chat import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
-from support.raised import raised
+from support.errors import error_of
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
 TAGGED = ModelTarget(name="qwen", model="local:qwen@http://127.0.0.1:1/v1", thinking_tags=True)
@@ -212,7 +212,7 @@ def test_no_input_counts_as_cached_unless_the_server_says_so():
 def test_a_stream_without_a_finish_reason_gives_no_reply():
     """RA-21: a truncated stream never becomes a reply; the request is retried."""
     for chunks in [[], [chunk(content="a")], [chunk(content="a"), DONE], [chunk(content="a"), chunk(finish="abort")]]:
-        error = raised(ModelError, heard, *chunks)
+        error = error_of(ModelError, heard, *chunks)
         assert error is not None, chunks
         assert error.transient, chunks
     assert "`abort`" in error.what
@@ -231,13 +231,13 @@ def test_an_error_event_within_the_stream_is_raised():
         ({"error": {"message": "Oops."}}, (ModelError, True)),
         ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, (ModelError, False)),
     ]
-    errors = [(said, raised(ModelError, feed, chunk(content="a"), said)) for said, _ in rows]
+    errors = [(said, error_of(ModelError, feed, chunk(content="a"), said)) for said, _ in rows]
     assert [(said, error and (type(error), error.transient)) for said, error in errors] == rows
 
 
 def test_an_invalid_chunk_is_an_error():
     for data in ["<html>", '{"choices": 1}', "[" * 100_000, '{"choices": [{"delta": {"content": 1}}]}']:
-        error = raised(ModelError, feed, data)
+        error = error_of(ModelError, feed, data)
         assert error is not None, data[:99]
         assert error.transient, data[:99]
 
@@ -288,10 +288,10 @@ def test_thoughts_that_are_counted_only_in_the_total_are_counted_as_output():
 
 def test_a_body_without_a_reply_is_a_transient_error():
     for body in [b"<html>", b"{}", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"]:
-        error = raised(ModelError, ChatCodec().whole, body, TARGET)
+        error = error_of(ModelError, ChatCodec().whole, body, TARGET)
         assert error is not None, body
         assert error.transient, body
-    assert "`choices`" in raised(ModelError, ChatCodec().whole, b"{}", TARGET).what
+    assert "`choices`" in error_of(ModelError, ChatCodec().whole, b"{}", TARGET).what
 
 
 TAGGED_REPLIES = [

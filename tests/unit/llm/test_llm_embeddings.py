@@ -9,7 +9,7 @@ from scaffold.llm.embeddings.endpoint import find_embedding_endpoint
 from scaffold.llm.registry.embedding_models import embedding_model
 from scaffold.llm.transport.endpoint import find_endpoint
 from scaffold.llm.wire.embeddings import read_vectors
-from support.raised import raised
+from support.errors import error_of
 
 KEYS = {"OPENAI_API_KEY": "sk-chat", "OPENAI_BASE_URL": "https://chat.example/v1", "LOCAL_API_KEY": "lk-chat"}
 OWN = {"EMBEDDING_API_KEY": "sk-own", "EMBEDDING_BASE_URL": "https://vectors.example/v1"}
@@ -54,7 +54,7 @@ def test_what_is_known_of_a_model():
 def test_a_model_without_embeddings_is_refused():
     """RA-8."""
     models = ["anthropic:claude", "codex:x", "cassette:x.yaml", "rubbish", "local:x", ""]
-    assert [model for model in models if raised(UsageError, embedding_model, model) is None] == []
+    assert [model for model in models if error_of(UsageError, embedding_model, model) is None] == []
 
 
 def test_a_missing_key_is_named():
@@ -83,4 +83,4 @@ def test_an_answer_without_all_vectors_cannot_be_read():
         *(openai((0, [1.0]), (1, [2.0, 3.0])), openai((0, [1.0]))),
         openai((0, [1.0] * 20_000), (1, [1.0] * 20_000)),
     ]
-    assert [body[:99] for body in bodies if raised(ModelError, read_vectors, body, 2, ollama=False) is None] == []
+    assert [body[:99] for body in bodies if error_of(ModelError, read_vectors, body, 2, ollama=False) is None] == []

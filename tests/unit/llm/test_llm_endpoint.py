@@ -1,7 +1,7 @@
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from support.raised import raised
+from support.errors import error_of
 
 KEY = "sk-secret-0123456789"
 KEYS = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "CODEX_ACCESS_TOKEN": KEY, "CODEX_ACCOUNT_ID": "acc"}
@@ -59,13 +59,13 @@ def test_a_missing_key_error_names_the_variable_and_the_alternatives():
         ("openai-chat:gpt", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
     ]:
         for environ in ({}, {variable: ""}):
-            error = raised(UsageError, find, model, **environ)
+            error = error_of(UsageError, find, model, **environ)
             assert error.what == f"{variable} is not set"
             assert [name for name in (alternative, "local:", "scaffold demo") if name not in error.fix] == []
 
 
 def test_an_unavailable_login_is_reported_clearly():
-    assert "OPENAI_API_KEY" in raised(UsageError, find, "codex:gpt-5", OPENAI_API_KEY=KEY).fix
+    assert "OPENAI_API_KEY" in error_of(UsageError, find, "codex:gpt-5", OPENAI_API_KEY=KEY).fix
 
 
 def test_a_key_that_would_break_the_header_is_refused_and_not_shown():
@@ -77,7 +77,7 @@ def test_a_key_that_would_break_the_header_is_refused_and_not_shown():
         ("codex:g", "CODEX_ACCOUNT_ID"),
     ]:
         for key in ["sk-1\n", "sk-1\r\nx-evil: 1", "sk 1", "sk-ü", '"sk-1"\x00', "\t"]:
-            error = raised(UsageError, find, model, **(KEYS | {variable: key}))
+            error = error_of(UsageError, find, model, **(KEYS | {variable: key}))
             assert error is not None, (variable, key)
             assert variable in error.what, (variable, key)
             assert "sk" not in error.what + error.fix, (variable, key)
@@ -88,14 +88,14 @@ def test_an_invalid_base_url_or_one_with_credentials_is_refused():
         *("h:1", "ftp://h", "http://", "http://u:p@h/v1"),
         *("http://h/v1?k=1", "http://h/#a", "http://h\n/", "http://h:99999"),
     ]:
-        error = raised(UsageError, find, "openai:g", **KEYS, OPENAI_BASE_URL=url)
+        error = error_of(UsageError, find, "openai:g", **KEYS, OPENAI_BASE_URL=url)
         assert error is not None, url
         assert ("OPENAI_BASE_URL" in error.what, "u:p" in error.what) == (True, False), url
         assert "http://HOST:PORT/PATH" in error.fix, url
 
 
 def test_a_local_url_is_validated_likewise():
-    assert raised(UsageError, find, "local:q@http:///v1") is not None
+    assert error_of(UsageError, find, "local:q@http:///v1") is not None
 
 
 def test_no_representation_of_an_endpoint_contains_the_key():

@@ -8,7 +8,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import cassette_digest, open_model
 from scaffold.llm.registry.cards import known_models
 from scaffold.llm.registry.model_name import ModelName, absolute_model, is_live, parse_model
-from support.raised import raised
+from support.errors import error_of
 
 
 def test_each_form_of_a_model_string_parses_and_formats_back():
@@ -27,7 +27,7 @@ def test_each_form_of_a_model_string_parses_and_formats_back():
 def test_an_invalid_model_string_is_refused_with_the_valid_forms():
     texts = ["", "claude", "cassette:", "Anthropic:x", "gemini:x", "local:x", "local:@http://h/v1", "claude-9"]
     for text in [*texts, "gpt-oss-20b", "gpt-5:latest"]:
-        error = raised(UsageError, parse_model, text)
+        error = error_of(UsageError, parse_model, text)
         assert error is not None, text
         assert text in error.what
         assert "local:NAME@http://HOST:PORT/v1" in error.fix, text
@@ -35,7 +35,7 @@ def test_an_invalid_model_string_is_refused_with_the_valid_forms():
 
 def test_credentials_in_a_model_string_are_refused_and_not_shown():
     """RA-1: model strings are stored and shown."""
-    error = raised(UsageError, parse_model, "local:q@http://me:secret@h/v1")
+    error = error_of(UsageError, parse_model, "local:q@http://me:secret@h/v1")
     assert error is not None
     assert "secret" not in error.what + error.fix
 

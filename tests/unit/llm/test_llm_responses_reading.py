@@ -14,7 +14,7 @@ from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.responses import ResponsesCodec
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
-from support.raised import raised
+from support.errors import error_of
 
 TARGET = ModelTarget(name="gpt-5", model="openai:gpt-5")
 
@@ -202,7 +202,7 @@ def test_calls_of_a_filtered_reply_are_dropped():
 
 def test_an_unknown_incomplete_reason_gives_no_reply():
     end = ended(message("So"), status="incomplete", incomplete_details={"reason": "steered"})
-    error = raised(ModelError, heard, end)
+    error = error_of(ModelError, heard, end)
     assert ("`steered`" in error.what, error.transient) == (True, True)
 
 
@@ -254,13 +254,13 @@ def test_failures_within_the_stream_are_reported_in_the_servers_words():
         ({"error": "Oops."}, (ModelError, True)),
     ]
     begun = event("output_text.delta", output_index=0, delta="a")
-    errors = [(said, raised(ModelError, feed, begun, said)) for said, _ in rows]
+    errors = [(said, error_of(ModelError, feed, begun, said)) for said, _ in rows]
     assert [(said, error and (type(error), error.transient)) for said, error in errors] == rows
     assert [said for said, error in errors if "Oops" not in error.what] == []
 
 
 def test_a_failure_without_a_message_is_one_too():
-    error = raised(ModelError, feed, ended(status="failed"))
+    error = error_of(ModelError, feed, ended(status="failed"))
     assert ("`failed`" in error.what, error.transient) == (True, True)
 
 
@@ -269,12 +269,12 @@ def test_a_stream_without_its_final_event_gives_no_reply():
     for events in [[], [event("output_item.done", output_index=0, item=message("Yes."))], ["[DONE]"]]:
         reader, _ = feed(*events)
         assert not reader.complete, events
-        assert raised(ModelError, reader.end).transient, events
+        assert error_of(ModelError, reader.end).transient, events
 
 
 def test_an_invalid_event_is_an_error():
     for data in ["<html>", '{"type": 1}', "[" * 100_000, '{"type": "response.completed", "response": 1}']:
-        error = raised(ModelError, feed, data)
+        error = error_of(ModelError, feed, data)
         assert error is not None, data[:99]
         assert error.transient, data[:99]
 
@@ -313,7 +313,7 @@ def test_a_whole_reply_is_parsed_like_a_stream():
 
 def test_a_body_without_a_reply_is_a_transient_error():
     bodies = [b"<html>", b"{}", b"\xff", b"[]", b'{"status": "cancelled"}', b'{"error": {"code": "server_error"}}']
-    errors = {body: raised(ModelError, ResponsesCodec().whole, body, TARGET) for body in bodies}
+    errors = {body: error_of(ModelError, ResponsesCodec().whole, body, TARGET) for body in bodies}
     assert [body for body, error in errors.items() if error is None or not error.transient] == []
 
 

@@ -1,7 +1,7 @@
 from scaffold.core.errors import ModelError
 from scaffold.llm.wire.codec import ServerSentEvent
 from scaffold.llm.wire.sse import SseDecoder
-from support.raised import raised
+from support.errors import error_of
 
 
 def read(*chunks: bytes, longest: int = 100) -> list[ServerSentEvent]:
@@ -55,7 +55,7 @@ def test_events_are_returned_as_soon_as_their_bytes_arrive():
 def test_invalid_utf_8_is_an_error_and_not_replaced():
     """RA-21."""
     for chunks in [[b"data: \xff\n\n"], [b"event: \xff\ndata: a\n\n"], [b"data: \xc3", b"\n\n"]]:
-        error = raised(ModelError, read, *chunks)
+        error = error_of(ModelError, read, *chunks)
         assert error is not None, chunks
         assert error.transient, chunks
 
@@ -69,7 +69,7 @@ def test_an_endless_event_is_an_error_before_it_fills_the_memory():
         [b"x" * 60] * 2,
         [b":" + b"x" * 100 + b"\n"],
     ]:
-        error = raised(ModelError, read, *chunks)
+        error = error_of(ModelError, read, *chunks)
         assert error is not None, chunks
         assert ("more than 100 bytes" in error.what, error.transient) == (True, True), chunks
 

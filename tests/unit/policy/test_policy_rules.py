@@ -3,7 +3,7 @@ import json
 from scaffold.core.errors import UsageError
 from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
 from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
-from support.raised import raised
+from support.errors import error_of
 
 
 def writing(*paths):
@@ -110,7 +110,7 @@ def test_a_rule_that_can_never_allow_anything_is_refused():
         *("", "shell", "shell:", ":git", "shell: ", "shell:a && b", "shell:'open", "shell:a\nb", "shell:*"),
         "shell:/(/",
     ]
-    errors = {text: raised(UsageError, parse_rule, text) for text in texts}
+    errors = {text: error_of(UsageError, parse_rule, text) for text in texts}
     assert [text for text, error in errors.items() if error is None or not error.fix] == []
 
 

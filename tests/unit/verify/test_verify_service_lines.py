@@ -8,7 +8,7 @@ from scaffold.verify.services.specs import (
     sandbox_commands,
     sorted_ports,
 )
-from support.raised import raised
+from support.errors import error_of
 
 
 def test_a_line_begins_with_its_kind_of_service():
@@ -35,13 +35,13 @@ def test_an_invalid_service_line_is_refused():
         *("compose -f --env-file db @1", "compose --privileged db @1", "compose db -f a.yaml @1"),
         *("compose 'db @1", "compose db; rm -r x @1", "compose '' @1"),
     ]
-    assert [line for line in lines if raised(ValueError, parse_external, line) is None] == []
+    assert [line for line in lines if error_of(ValueError, parse_external, line) is None] == []
 
 
 def test_a_command_in_the_sandbox_comes_before_its_valid_ports():
     """AL-10: reported as a configuration error, and not as a check that cannot run."""
     lines = ["@5", "@5 @6", "redis-server @99999", "redis-server @0", "serve @80 @65536 "]
-    assert [line for line in lines if raised(ValueError, parse_external, line) is None] == []
+    assert [line for line in lines if error_of(ValueError, parse_external, line) is None] == []
 
 
 def test_an_argument_that_looks_like_a_port_is_one_only_at_the_end_of_the_line():
