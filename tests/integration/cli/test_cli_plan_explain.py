@@ -127,10 +127,9 @@ def test_two_plans_are_compared(file, scaffold):
     assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == snapshot(
         "plan.yaml and plan.yaml are the same plan\n"
     )
-
-
-def test_a_comparison_is_available_as_json(file, scaffold):
-    found = scaffold("plan", "diff", file(), file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json").json
+    found = scaffold(
+        "plan", "diff", "plan.yaml", file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json"
+    ).json
     assert found["actions_changed"] == [{"name": "store", "fields": ["contract"]}]
     assert found["before"] == {"valid": True, "actions": 2, "width": 1, "critical_path": ["store", "api"]}
     assert (found["findings_new"], found["goals_reordered"]) == ([], False)
