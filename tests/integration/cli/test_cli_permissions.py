@@ -49,13 +49,6 @@ def test_several_words_are_arguments_and_one_word_is_a_command_line(check):
     assert check("--", "echo", "it's").output.startswith("allow")
 
 
-def test_json_is_one_object(check):
-    """RA-13."""
-    assert answers(check("--json", "--", "pwd")) == [
-        {"id": None, "decision": "allow", "reason": "`pwd` only reads", "rule": "read-only"}
-    ]
-
-
 def test_each_line_is_decided_by_its_own_rules(check):
     """RA-13: no denials or rules of other lines count, and the folder need not exist."""
     denied = {"tool": "shell", "args": {"command": "cat .env"}, "cwd": "/w"}
@@ -162,18 +155,12 @@ def test_an_invalid_line_is_answered_with_an_error(check):
     ]
 
 
-@pytest.mark.parametrize("levels", [120, 900])
-def test_a_line_with_deeply_nested_arguments_is_answered_with_an_error(check, levels):
+def test_a_line_with_deeply_nested_arguments_is_answered_with_an_error(check):
     """RA-13: and so is the next one."""
-    deep = f'{{"id": 1, "tool": "mcp_x", "args": {{"data": {"[" * levels}{"]" * levels}}}}}\n'
-    first, second = answers(check("--jsonl", lines=f'{deep}{{"id": 2, "tool": "shell", "args": {{}}}}'.encode()))
-    assert (first["id"], first["error"].partition(".")[0]) == snapshot(
-        (
-            1,
-            "the arguments of mcp_x are nested more than 100 levels deep",
-        )
-    )
-    assert second["id"] == 2
+    for levels in (120, 900):
+        deep = f'{{"id": 1, "tool": "mcp_x", "args": {{"data": {"[" * levels}{"]" * levels}}}}}\n'
+        first, second = answers(check("--jsonl", lines=f'{deep}{{"id": 2, "tool": "shell", "args": {{}}}}'.encode()))
+        assert (first["id"], "mcp_x" in first["error"], second["id"]) == (1, True, 2)
 
 
 def test_unprintable_text_is_escaped(check):
@@ -197,7 +184,9 @@ def test_an_empty_request_is_a_usage_error(scaffold, repository):
 
 def test_it_is_a_command_and_listed_in_the_help(scaffold, repository):
     """RA-13."""
-    assert scaffold("permissions", "check", "--json", "--", "git status").json["decision"] == "allow"
+    assert scaffold("permissions", "check", "--json", "--", "pwd").json == snapshot(
+        {"id": None, "decision": "allow", "reason": "`pwd` only reads", "rule": "read-only"}
+    )
     assert scaffold("ralph", "permissions", "check", "--", "touch x").out.startswith("ask: ")
     assert "permissions check" in scaffold("ralph", "--help").out
     assert "permissions" in scaffold("--help").out

@@ -108,61 +108,30 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
             }
         ],
         "actions": [
-            {
+            PLAIN_ACTION
+            | {
                 "id": store.id,
                 "key": "store",
                 "goal_id": goal.id,
-                "parent_id": None,
-                "kind": "primitive",
-                "method": "single",
-                "workspace": "own",
-                "role": "implementation",
-                "title": "",
                 "description": "Build the store",
-                "verification_intent": "",
-                "type": None,
-                "notes": "",
-                "acceptance": [],
-                "preconditions": [],
                 "effects": ["store_works"],
                 "files": ["store.py"],
-                "granted_files": [],
                 "status": "completed",
                 "task_state": "done",
-                **ONE_ATTEMPT,
-                "reason": None,
-                "held_back": None,
                 "attempts": [attempt_shape(first, ended=True)],
-                "assumptions": [],
                 "result": context.store.attempts.get(first.id).result,
             },
-            {
+            PLAIN_ACTION
+            | {
                 "id": api.id,
                 "key": "api",
                 "goal_id": goal.id,
-                "parent_id": None,
-                "kind": "primitive",
-                "method": "single",
-                "workspace": "own",
-                "role": "implementation",
-                "title": "",
                 "description": "api",
-                "verification_intent": "",
-                "type": None,
-                "notes": "",
-                "acceptance": [],
                 "preconditions": ["store_works"],
                 "effects": ["api_works"],
-                "files": [],
-                "granted_files": [],
                 "status": "landing",
                 "task_state": "verifying",
-                **ONE_ATTEMPT,
-                "reason": None,
-                "held_back": None,
                 "attempts": [attempt_shape(waiting, ended=False)],
-                "assumptions": [],
-                "result": None,
             },
         ],
         "queue": [
@@ -184,7 +153,18 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
     }
 
 
-ONE_ATTEMPT = {"failures": 0, "attempts_allowed": 1}
+PLAIN_ACTION = {
+    "kind": "primitive",
+    "method": "single",
+    "workspace": "own",
+    "role": "implementation",
+    "failures": 0,
+    "attempts_allowed": 1,
+    **dict.fromkeys(("parent_id", "type", "reason", "held_back", "result")),
+    **dict.fromkeys(("title", "verification_intent", "notes"), ""),
+    **{key: [] for key in ("acceptance", "preconditions", "files", "granted_files", "assumptions")},
+}
+"""What every action of the plan shows that has not been said otherwise."""
 
 
 def attempt_shape(attempt, *, ended):

@@ -61,7 +61,6 @@ PROBLEMS = (
     ("a.json", '{"tasks": [\n  {"id": 1, "title": "a", "dependencies": [2]}]}', "2:3: error[unknown-dependency]"),
     ("a.json", '{"stories": [\n', "2:1: error[syntax]"),
     ("a.jsonl", f"{json.dumps(ISSUE)}\n{json.dumps(ISSUE)}\n", "2:1: error[duplicate-key]"),
-    ("a.md", "# A\n- [ ] T001 a (depends on T001)\n", "2:1: error[self-dependency]"),
     ("a.md", "- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n", "1:1: error[cycle]"),
     ("a.md", "# A\n", "1:1: error[unknown-format]"),
     ("a.md", "\n- [ ] T001 a\0b\n", "2:1: error[bad-value] the title `a\\x00b`"),

@@ -109,8 +109,7 @@ def test_the_file_is_private_and_found_after_a_kill(python, tmp_path):
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == [left.name]
 
 
-@pytest.mark.parametrize("words", [("-v", "-C", "DIR"), ("-C", "DIR", "-v")])
-@pytest.mark.parametrize("inside", ["", "sub"])
+@pytest.mark.parametrize(("words", "inside"), [(("-v", "-C", "DIR"), "sub"), (("-C", "DIR", "-v"), "")])
 def test_secrets_of_the_folder_of_work_are_not_shown(tmp_path, words, inside):
     """AL-26: in whatever order the options come."""
     folder = project(tmp_path / "project") / inside
