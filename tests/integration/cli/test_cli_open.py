@@ -38,7 +38,7 @@ def place_of(context, run):
 
 
 def test_the_page_is_written_and_its_path_printed(context, run, scaffold):
-    """BX-1, BX-9: evidence with command, exit code and commit; nothing but the ignored folder is written."""
+    """BX-1, BX-9: evidence with command, exit code and commit; nothing but the ignored folder is written, and anew."""
     written = scaffold("open")
     assert (written.code, written.out, written.err) == (0, f"{place_of(context, run)}\n", "")
     text = Page(place_of(context, run).read_text()).text
@@ -49,10 +49,6 @@ def test_the_page_is_written_and_its_path_printed(context, run, scaffold):
     assert git(context.repository.root, "status", "--porcelain") == ""
     assert scaffold("open", run.id[:4], "--json").json == {"run": run.id, "path": str(place_of(context, run))}
     assert scaffold("open", "zzz").code == 64
-
-
-def test_a_later_report_replaces_an_earlier_one_and_nothing_else_is_left(context, run, scaffold):
-    scaffold("open")
     place_of(context, run).write_text("old")
     scaffold("open")
     assert place_of(context, run).read_text().startswith("<!doctype html>")

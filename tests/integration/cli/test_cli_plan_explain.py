@@ -80,6 +80,9 @@ def test_an_explanation_is_available_as_json(file, scaffold):
         "bound_s": 600.0,
     }
     assert [weakness["code"] for weakness in explained["weaknesses"]] == ["unknown-key", "no-contract"]
+    sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
+    assert scaffold("plan", "explain", file(sound), "--json").json["weaknesses"] == []
+    assert "Weak spots" not in scaffold("plan", "explain", "plan.yaml").out
     assert explained["advice"]["agents"] == 1
     assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
 
@@ -235,8 +238,3 @@ def test_a_simulation_depends_only_on_file_and_flags(file, scaffold):
     assert set(first.json) == {
         *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilization", "goals", "actions", "landings")
     }
-
-
-def test_a_plan_without_weaknesses_lists_none(file, scaffold):
-    sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
-    assert "Weak spots" not in scaffold("plan", "explain", file(sound)).out

@@ -233,12 +233,15 @@ def test_an_interrupted_stream_is_marked(page, transcript):
     )
 
 
-def test_waiting_is_shown_with_its_seconds(page, transcript):
+def test_waiting_is_shown_with_its_seconds_and_a_failure_with_its_fix(page, transcript):
+    """RA-18."""
     transcript.on_delta(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
     assert transcript.activity == "waiting 12 s"
     transcript.on_delta(TextDelta("x"))
     assert transcript.activity == "writing"
+    transcript.error("the key is wrong", "Choose another model with `--model`.")
+    assert "with `/model`" in page.shown[-1], "fixes are shown as slash commands"
 
 
 def test_what_was_not_streamed_and_results_of_calls_that_never_ran_are_shown_too(page, transcript):
@@ -292,12 +295,6 @@ def test_live_code_blocks_are_drawn_as_code(transcript):
     transcript.on_delta(TextDelta("```python\n" + "* a = b\n" * 2_000))
     assert "* a = b" in transcript.live()
     assert "•" not in transcript.live()
-
-
-def test_fixes_are_shown_as_slash_commands(page, transcript):
-    """RA-18."""
-    transcript.error("the key is wrong", "Choose another model with `--model`.")
-    assert "with `/model`" in page.shown[0]
 
 
 @pytest.mark.slow

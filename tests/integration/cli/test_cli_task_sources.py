@@ -118,12 +118,9 @@ def test_a_cycle_is_refused_before_a_plan_is_written(file, scaffold):
     assert (answer.code, answer.out, "1 -> 2 -> 1" in answer.err) == (4, "", True)
 
 
-def test_a_plan_is_not_made_of_what_is_done(file, scaffold):
+def test_a_plan_is_not_made_of_what_is_done_or_too_large(file, scaffold):
     answer = scaffold("plan", "--spec", file("tasks.md", "- [x] T001 a\n"))
     assert (answer.code, answer.out) == (0, "")
     assert "tasks.md: " in answer.err
-
-
-def test_a_file_that_is_too_large_is_refused(file, scaffold):
     answer = scaffold("plan", "--spec", file("a.md", b" " * 16_000_001))
     assert (answer.code, "has 16,000,001 bytes" in answer.err) == (64, True)
