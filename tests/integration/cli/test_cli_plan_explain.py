@@ -206,7 +206,7 @@ def test_failures_are_drawn_and_counted(file, scaffold):
     assert answer.out.splitlines()[-1] == snapshot("  `store_works` cannot be reached: `store` failed permanently")
 
 
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_long_and_short_actions_fit_the_screen(file, columns):
     """BX-7."""
     actions = "".join(f"      - {{key: {'k' * 30}{i}, effects: [f{i}]}}\n" for i in range(60))

@@ -179,7 +179,7 @@ async def test_every_action_fails_before_and_passes_after_in_any_landing_order(
     assert (await workspace.sh("python -m unittest -q")).exit_code == 0
 
 
-@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("attempt", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_the_off_by_one_in_the_first_headers_is_fixed_in_the_same_attempt(
     workspace: Workspace, attempt: int
 ) -> None:
