@@ -113,12 +113,17 @@ def test_an_approval_is_shown_in_full(context: RunContext, scaffold, run: Run) -
     assert ESCAPE not in shown
 
 
-def test_an_approval_of_protected_files_names_them_all(context: RunContext, scaffold, run: Run) -> None:
+def test_an_approval_of_a_change_names_its_files_and_a_long_call_is_cut(context, scaffold, run: Run) -> None:
     """AL-9: it concerns a change and not a call, so no arguments are shown."""
     approval(context, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
-    out = scaffold("inbox").out
-    assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in out
-    assert "args" not in out
+    shown = scaffold("inbox").out
+    assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in shown
+    assert "args" not in shown
+    approval(context, run, "i2", detail={"args": '{"content":"%s"}' % ("x" * 30_000)})
+    shown = scaffold("inbox").out
+    assert "10,000" in shown
+    assert "`scaffold inbox --json`" in shown
+    assert len(scaffold("inbox", "--json").json["inbox"][1]["detail"]["args"]) > 30_000
 
 
 def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run: Run) -> None:
@@ -131,15 +136,6 @@ def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run
     assert "\n  - a question i2: answered answer: y\n" in shown
     assert "scaffold answer abc123" in shown
     assert ESCAPE not in shown
-
-
-def test_a_truncated_item_says_so(context: RunContext, scaffold, run: Run) -> None:
-    detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
-    approval(context, run, "abc123", detail=detail)
-    shown = scaffold("inbox").out
-    assert "10,000" in shown
-    assert "`scaffold inbox --json`" in shown
-    assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
 
 
 def test_items_come_oldest_first_and_all_includes_decided_ones(context: RunContext, scaffold, run: Run) -> None:

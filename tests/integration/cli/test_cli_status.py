@@ -224,14 +224,11 @@ def test_a_run_whose_owner_died_is_interrupted(context, run, scaffold):
     assert shown["run"]["status"] == "interrupted"
     assert shown["goals"][0]["supervisor"] == NOBODY
     assert f"scaffold resume {run.id}" in scaffold("status").out
-
-
-def test_a_paused_run_says_why_and_how_to_resume_it(context, run, scaffold):
     with context.store.transaction():
         context.store.runs.move(run.id, Paused("used up"))
-    out = scaffold("status").out
-    assert "used up" in out
-    assert f"scaffold resume {run.id}" in out
+    paused = scaffold("status").out
+    assert "used up" in paused
+    assert f"scaffold resume {run.id}" in paused
 
 
 def test_problems_of_a_run_come_first_on_the_screen(context, run, scaffold):

@@ -124,8 +124,10 @@ def test_without_a_running_agent_the_pinned_work_is_named(context, run, scaffold
     assert work_ref(waiting.id) in scaffold("path", "store").err
 
 
-def test_stopping_an_action_is_final(context, run, scaffold):
+def test_an_action_cannot_be_paused_and_stopping_it_is_final(context, run, scaffold):
     """SC-17: its dependents are blocked, and say so."""
+    for command, instead in (("pause", "stop store"), ("cancel", "stop store"), ("resume", "resume shop")):
+        expect_refusal(scaffold(command, "store"), "`store`", f"scaffold {instead}")
     answer = scaffold("stop", "store")
     assert (answer.code, answer.out.splitlines()[0]) == snapshot(
         (
@@ -135,12 +137,6 @@ def test_stopping_an_action_is_final(context, run, scaffold):
     )
     assert (state(context, run, "store"), state(context, run, "api")) == ("cancelled", "blocked")
     expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")
-
-
-def test_an_action_cannot_be_paused(context, run, scaffold):
-    expect_refusal(scaffold("pause", "store"), "`store`", "scaffold stop store")
-    expect_refusal(scaffold("cancel", "store"), "`store` is an action", "scaffold stop store")
-    expect_refusal(scaffold("resume", "store"), "`store` is an action", "`scaffold resume shop`")
 
 
 def test_a_goal_is_paused_and_cancelled_by_name(context, run, scaffold):
