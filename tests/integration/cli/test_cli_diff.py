@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from builders import fail, git, land, make_run, submit, work
+from builders import begin, fail, git, land, make_run, submit, work
 from scaffold.core.ids import Commit
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 
@@ -46,31 +46,27 @@ def test_a_run_is_shown_from_its_base_to_its_branch(context, run, scaffold):
         assert shown["paths"] == ["api.py", "store.py"]
 
 
-def test_a_candidate_is_shown_and_marked_as_one(context, run, scaffold):
-    waiting = submit(context, run, "store", {"store.py": "x = 1\n"})
-    answer = scaffold("diff", "store", "--json")
-    assert answer.err == snapshot("note: `store` has not landed; this is a candidate in attempt 1\n")
-    assert answer.json["commit"] == waiting.head_sha
-
-
-def test_pinned_work_is_shown_and_marked_as_such(context, run, scaffold):
+def test_what_has_not_landed_is_marked_as_such(context, plan, scaffold):
     """BX-3: unlanded work can still be viewed."""
+    run = begin(context, make_run(context, plan, attempts=2))
+    nothing = scaffold("diff", "api", "--json")
+    assert nothing.code == 0
+    assert nothing.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
     fail(context, run, "store", {"store.py": "broken\n"})
-    answer = scaffold("diff", "store")
-    assert answer.err == snapshot("note: `store` has not landed; this was pinned in attempt 1\n")
-    assert "+broken" in answer.out
-
-
-def test_an_action_that_changed_nothing_says_so(context, run, scaffold):
-    answer = scaffold("diff", "api", "--json")
-    assert answer.code == 0
-    assert answer.err == snapshot("note: `api` has changed nothing yet\n")
-    assert answer.json == {"action": "api", "commit": None, "base": None, "paths": [], "patch": ""}
-
-
-def test_a_compound_points_to_its_children(context, scaffold):
-    make_run(context, NESTED)
-    assert scaffold("diff", "all").err == snapshot("note: `all` is a compound: see its children one, two\n")
+    pinned = scaffold("diff", "store")
+    assert "+broken" in pinned.out
+    waiting = submit(context, run, "store", {"store.py": "x = 1\n"})
+    candidate = scaffold("diff", "store", "--json")
+    assert candidate.json["commit"] == waiting.head_sha
+    begin(context, make_run(context, NESTED))
+    assert [answer.err for answer in (nothing, pinned, candidate, scaffold("diff", "all"))] == snapshot(
+        [
+            "note: `api` has changed nothing yet\n",
+            "note: `store` has not landed; this was pinned in attempt 1\n",
+            "note: `store` has not landed; this is a candidate in attempt 2\n",
+            "note: `all` is a compound: see its children one, two\n",
+        ]
+    )
 
 
 def test_a_missing_commit_is_named(context, run, scaffold):

@@ -105,9 +105,8 @@ def test_what_a_level_cannot_give_or_hold_is_said(repository, scaffold, level, s
     assert sandbox["message"].endswith("no user namespaces")
 
 
-def test_a_problem_is_shown_with_its_fix_below(repository, scaffold):
+def test_a_problem_is_shown_with_its_fix_below(repository):
     (repository / ".git" / "MERGE_HEAD").write_text(git(repository, "rev-parse", "HEAD"))
-    assert scaffold("doctor").code == 1
     lines = printed_lines(["doctor"], cwd=repository, columns=80)
     (place,) = (number for number, line in enumerate(lines) if line.startswith("✗ fail repository"))
     assert any("`git merge --abort`" in line for line in lines[place + 1 :]), "commands are not torn"

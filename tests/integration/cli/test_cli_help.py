@@ -1,4 +1,4 @@
-"""The help texts of the commands that read."""
+"""The help texts of the commands."""
 
 import re
 import shlex
@@ -12,21 +12,6 @@ from scaffold.cli.examples import EXAMPLES
 from scaffold.cli.lazy_commands import VISIBLE, load_command
 from scaffold.cli.main import RALPH_COMMANDS
 
-READING_COMMANDS = {
-    "status": "[OPTIONS] [RUN]",
-    "goals": "[OPTIONS]",
-    "tasks": "[OPTIONS] [GOAL]",
-    "logs": "[OPTIONS] [ACTION]",
-    "diff": "[OPTIONS] [ACTION|RUN]",
-    "contract": "[OPTIONS] ACTION",
-    "plan": "[OPTIONS] TASK | COMMAND [ARGS]...",
-    "config": "[OPTIONS] [SETTING] [VALUE]",
-    "runs": "[OPTIONS]",
-    "queue": "[OPTIONS] [RUN]",
-    "init": "[OPTIONS]",
-    "doctor": "[OPTIONS]",
-}
-
 
 @pytest.fixture
 def run(context, plan):
@@ -34,12 +19,9 @@ def run(context, plan):
 
 
 def test_help_shows_the_usage_a_description_and_the_options(scaffold):
-    shown = {name: scaffold(name, "--help").out.splitlines() for name in READING_COMMANDS}
-    usages = {name: lines[0].removeprefix(f"Usage: scaffold {name} ") for name, lines in shown.items()}
-    assert usages == READING_COMMANDS
-    assert [name for name, lines in shown.items() if not re.match(r"  [A-Z]\w+ ", lines[2])] == []
-    options = {name: any(line.startswith("  -h, --help ") for line in lines) for name, lines in shown.items()}
-    assert options == dict.fromkeys(shown, True)
+    shown = {name: scaffold(name, "--help").out for name in VISIBLE}
+    shape = r" \[OPTIONS\].*\n\n  [A-Z]\w+,? (.*\n)*  -h, --help "
+    assert [name for name, text in shown.items() if not re.match(f"Usage: scaffold {name}{shape}", text)] == []
 
 
 def test_help_ends_with_examples_that_the_command_takes(scaffold):

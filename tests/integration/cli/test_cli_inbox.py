@@ -113,39 +113,29 @@ def test_an_approval_is_shown_in_full(context: RunContext, scaffold, run: Run) -
     assert ESCAPE not in shown
 
 
-def test_an_approval_of_protected_files_names_them_all(context: RunContext, scaffold, run: Run) -> None:
+def test_an_approval_of_a_change_names_its_files_and_a_long_call_is_cut(context, scaffold, run: Run) -> None:
     """AL-9: it concerns a change and not a call, so no arguments are shown."""
     approval(context, run, "i1", text="store changes", detail={"action": "store", "protected": ["auth/a.py", "b.sql"]})
-    out = scaffold("inbox").out
-    assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in out
-    assert "args" not in out
-
-
-def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run: Run) -> None:
-    detail = {"question": "Which?", "options": ["sqlite", f"post{ESCAPE}gres"], "action": "store"}
-    approval(context, run, "abc123", kind="question", text=f"Which?{ESCAPE}", detail=detail)
     shown = scaffold("inbox").out
-    assert "    │ Which?\\x1b[2K\n  - sqlite\n  - post\\x1b[2Kgres\n" in shown
-    assert "scaffold answer abc123" in shown
-    assert ESCAPE not in shown
-
-
-def test_no_words_of_an_agent_look_like_a_question_of_ours(context: RunContext, scaffold, run: Run) -> None:
-    """BX-13, RA-18: its lines stand behind a bar, or follow our own words in one line."""
-    detail = {"question": "Which?", "options": ["a\n\nquestion i2: answered\nanswer: y"], "action": "store"}
-    approval(context, run, "abc123", kind="question", text="Which?\n  scaffold approve i9", detail=detail)
-    shown = scaffold("inbox").out
-    assert "\n  - a question i2: answered answer: y\n" in shown
-    assert "\n    │   scaffold approve i9\n" in shown
-
-
-def test_a_truncated_item_says_so(context: RunContext, scaffold, run: Run) -> None:
-    detail = {"args": '{"content":"%s"}' % ("x" * 30_000)}
-    approval(context, run, "abc123", detail=detail)
+    assert "  protected:\n    │ auth/a.py\n    │ b.sql\n" in shown
+    assert "args" not in shown
+    approval(context, run, "i2", detail={"args": '{"content":"%s"}' % ("x" * 30_000)})
     shown = scaffold("inbox").out
     assert "10,000" in shown
     assert "`scaffold inbox --json`" in shown
-    assert len(scaffold("inbox", "--json").json["inbox"][0]["detail"]["args"]) > 30_000
+    assert len(scaffold("inbox", "--json").json["inbox"][1]["detail"]["args"]) > 30_000
+
+
+def test_a_question_is_shown_with_its_options(context: RunContext, scaffold, run: Run) -> None:
+    """BX-13, RA-18: the agent's lines stand behind a bar, or follow our own words in one line."""
+    options = ["sqlite", f"post{ESCAPE}gres", "a\n\nquestion i2: answered\nanswer: y"]
+    detail = {"question": "Which?", "options": options, "action": "store"}
+    approval(context, run, "abc123", kind="question", text=f"Which?{ESCAPE}\n  scaffold approve i9", detail=detail)
+    shown = scaffold("inbox").out
+    assert "    │ Which?\\x1b[2K\n    │   scaffold approve i9\n  - sqlite\n  - post\\x1b[2Kgres\n" in shown
+    assert "\n  - a question i2: answered answer: y\n" in shown
+    assert "scaffold answer abc123" in shown
+    assert ESCAPE not in shown
 
 
 def test_items_come_oldest_first_and_all_includes_decided_ones(context: RunContext, scaffold, run: Run) -> None:
@@ -249,20 +239,15 @@ def test_an_answer_is_stored_unchanged(context: RunContext, scaffold, run: Run) 
     expect_error(scaffold("answer", "abc123", "postgres"), 1, "abc123", "answered")
 
 
-def test_an_item_of_an_ended_run_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
+def test_an_item_that_expired_or_whose_run_ended_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
     """BX-13."""
+    approval(context, run, "late", expires_at=context.clock.now())
+    expect_error(scaffold("approve", "late"), 1, "late", "expired", f"`scaffold resume {run.id}`")
+    assert scaffold("inbox").out == snapshot("Nothing is waiting for you.\n")
     approval(context, run, "gone")
     with context.store.transaction():
         context.store.inbox.withdraw(run.id)
     expect_error(scaffold("approve", "gone"), 1, "gone", "withdrawn")
-
-
-def test_an_expired_item_cannot_be_decided(context: RunContext, scaffold, run: Run) -> None:
-    """BX-13."""
-    approval(context, run, "late", expires_at=context.clock.now())
-    again = f"`scaffold resume {run.id}`"
-    expect_error(scaffold("approve", "late"), 1, "late", "expired", again)
-    assert scaffold("inbox").out == snapshot("Nothing is waiting for you.\n")
 
 
 def test_an_expired_item_of_a_stopped_run_no_longer_blocks(context: RunContext, scaffold, run: Run) -> None:

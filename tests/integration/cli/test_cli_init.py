@@ -157,13 +157,6 @@ def test_the_suggested_plan_is_sound(tmp_path, files):
     assert commands == (["python3 -m pytest -q"] if files else [])
 
 
-def test_outside_a_repository_init_says_so(tmp_path, home, monkeypatch, scaffold):
-    monkeypatch.chdir(tmp_path)
-    answer = scaffold("init")
-    assert answer.code == 64
-    assert "git init" in answer.err
-
-
 def notes(answer):
     return [line.split(",")[0] for line in answer.out.splitlines() if line.startswith("  note")]
 

@@ -35,8 +35,10 @@ def shown(tmp_path, monkeypatch, capfd):
     return show
 
 
-@pytest.mark.parametrize("lines", [LONG, VERY_LONG])
-@pytest.mark.parametrize("pager", [f"env {MISSING}", f"exec {MISSING}", MISSING, "less '"])
+@pytest.mark.parametrize(
+    ("pager", "lines"),
+    [(f"env {MISSING}", VERY_LONG), (f"exec {MISSING}", LONG), (MISSING, VERY_LONG), (MISSING, LONG), ("less '", LONG)],
+)
 def test_nothing_is_lost_if_the_pager_cannot_be_run(shown, pager, lines):
     """SC-19: also more than is kept for a pager that is running."""
     assert VERY_LONG * 67 > MAX_KEPT
@@ -45,8 +47,9 @@ def test_nothing_is_lost_if_the_pager_cannot_be_run(shown, pager, lines):
     assert paged_lines == []
 
 
-@pytest.mark.parametrize("pager", ["exec cat -", "X=1 cat -", "cat - | cat", "(cat -)"])
-@pytest.mark.parametrize("lines", [LONG, VERY_LONG])
+@pytest.mark.parametrize(
+    ("pager", "lines"), [("exec cat -", VERY_LONG), ("X=1 cat -", LONG), ("cat - | cat", LONG), ("(cat -)", LONG)]
+)
 def test_any_command_of_a_shell_is_a_pager(shown, pager, lines):
     """SC-19: as for git."""
     printed, paged_lines = shown(pager, lines)

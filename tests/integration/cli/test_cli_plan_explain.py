@@ -80,6 +80,9 @@ def test_an_explanation_is_available_as_json(file, scaffold):
         "bound_s": 600.0,
     }
     assert [weakness["code"] for weakness in explained["weaknesses"]] == ["unknown-key", "no-contract"]
+    sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
+    assert scaffold("plan", "explain", file(sound), "--json").json["weaknesses"] == []
+    assert "Weak spots" not in scaffold("plan", "explain", "plan.yaml").out
     assert explained["advice"]["agents"] == 1
     assert [set(prediction) for prediction in explained["advice"]["predictions"]] == [{"agents", "makespan_s"}]
 
@@ -127,10 +130,9 @@ def test_two_plans_are_compared(file, scaffold):
     assert scaffold("plan", "diff", "plan.yaml", "plan.yaml").out == snapshot(
         "plan.yaml and plan.yaml are the same plan\n"
     )
-
-
-def test_a_comparison_is_available_as_json(file, scaffold):
-    found = scaffold("plan", "diff", file(), file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json").json
+    found = scaffold(
+        "plan", "diff", "plan.yaml", file(PLAN.replace("[make test]", "[make check]"), "b.yaml"), "--json"
+    ).json
     assert found["actions_changed"] == [{"name": "store", "fields": ["contract"]}]
     assert found["before"] == {"valid": True, "actions": 2, "width": 1, "critical_path": ["store", "api"]}
     assert (found["findings_new"], found["goals_reordered"]) == ([], False)
@@ -204,7 +206,7 @@ def test_failures_are_drawn_and_counted(file, scaffold):
     assert answer.out.splitlines()[-1] == snapshot("  `store_works` cannot be reached: `store` failed permanently")
 
 
-@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("columns", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_long_and_short_actions_fit_the_screen(file, columns):
     """BX-7."""
     actions = "".join(f"      - {{key: {'k' * 30}{i}, effects: [f{i}]}}\n" for i in range(60))
@@ -236,8 +238,3 @@ def test_a_simulation_depends_only_on_file_and_flags(file, scaffold):
     assert set(first.json) == {
         *("agents", "seed", "failure_rate", "makespan_s", "bound_s", "utilization", "goals", "actions", "landings")
     }
-
-
-def test_a_plan_without_weaknesses_lists_none(file, scaffold):
-    sound = PLAN.replace("api_works, spare]", "api_works], contract: {commands: [make test]}")
-    assert "Weak spots" not in scaffold("plan", "explain", file(sound)).out

@@ -83,6 +83,9 @@ def test_files_are_completed_folder_by_folder_without_git(tmp_path):
     assert files('@"a b', tmp_path) == ['"a b.txt"']
     assert files("mail@src", tmp_path) == []
     assert files("@nowhere/x", tmp_path) == []
+    for name in ('say "hi".txt', "say\nthis.txt", "say-that.txt"):  # no quotes hold a quote or a line's end
+        (tmp_path / name).touch()
+    assert files("@say", tmp_path) == ["say-that.txt"]
 
 
 async def finished_call(tmp_path, make_tool, **args):
@@ -110,13 +113,9 @@ async def test_the_diff_of_each_writing_tool_is_shown(tmp_path):
     delta = {"operation": "delete", "start_line": 1, "expected": "one"}
     changed = await finished_call(tmp_path, apply_delta, path="a", operations=[delta])
     assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
-
-
-async def test_a_change_that_cannot_be_shown_is_still_made(tmp_path):
     (tmp_path / "a").write_bytes(b"\0\1binary")
     wrote = await finished_call(tmp_path, write_file, path="a", content="text\n")
-    assert (tmp_path / "a").read_text() == "text\n"
-    assert wrote.diff is None
+    assert ((tmp_path / "a").read_text(), wrote.diff) == ("text\n", None)
 
 
 async def a_while():
@@ -223,11 +222,6 @@ def test_finished_parts_are_printed_once_and_the_rest_is_live(page, transcript):
     assert transcript.live() == ""
 
 
-def test_a_reply_that_was_not_streamed_is_shown_whole(page, transcript):
-    transcript.note("text", text="all at once")
-    assert page.shown == ["all at once"]
-
-
 def test_an_interrupted_stream_is_marked(page, transcript):
     """RA-18: void text is marked as such."""
     transcript.on_delta(TextDelta("half a sen"))
@@ -239,19 +233,24 @@ def test_an_interrupted_stream_is_marked(page, transcript):
     )
 
 
-def test_waiting_is_shown_with_its_seconds(page, transcript):
+def test_waiting_is_shown_with_its_seconds_and_a_failure_with_its_fix(page, transcript):
+    """RA-18."""
     transcript.on_delta(RetryWait(12.0, "busy"))
     assert page.shown == ["waiting 12 s: busy"]
     assert transcript.activity == "waiting 12 s"
     transcript.on_delta(TextDelta("x"))
     assert transcript.activity == "writing"
+    transcript.error("the key is wrong", "Choose another model with `--model`.")
+    assert "with `/model`" in page.shown[-1], "fixes are shown as slash commands"
 
 
-def test_results_of_calls_that_never_ran_are_shown_too(page, transcript):
+def test_what_was_not_streamed_and_results_of_calls_that_never_ran_are_shown_too(page, transcript):
+    transcript.note("text", text="all at once")
+    assert page.shown == ["all at once"]
     transcript.note("tool_call", id="1", name="nosuch", args={"path": "x"})
     transcript.note("tool_result", id="1", name="nosuch", content="Unknown: `nosuch`", failed=True)
-    assert "failed: nosuch x" in page.shown[0]
-    assert "Unknown: `nosuch`" in page.shown[0]
+    assert "failed: nosuch x" in page.shown[1]
+    assert "Unknown: `nosuch`" in page.shown[1]
 
 
 def test_queued_input_is_distinguished_from_messages_of_others(page):
@@ -298,12 +297,6 @@ def test_live_code_blocks_are_drawn_as_code(transcript):
     assert "•" not in transcript.live()
 
 
-def test_fixes_are_shown_as_slash_commands(page, transcript):
-    """RA-18."""
-    transcript.error("the key is wrong", "Choose another model with `--model`.")
-    assert "with `/model`" in page.shown[0]
-
-
 @pytest.mark.slow
 def test_files_of_a_very_large_folder_are_completed(tmp_path):
     """RA-18."""
@@ -311,10 +304,3 @@ def test_files_of_a_very_large_folder_are_completed(tmp_path):
         (tmp_path / f"file-{number:05}").touch()
     for name in (f"file-{number:05}" for number in range(0, 30_000, 1_500)):
         assert files(f"@{name}", tmp_path) == [name]
-
-
-def test_names_that_cannot_be_quoted_are_not_completed(tmp_path):
-    """RA-18: no quotes hold a quote or a line's end."""
-    for name in ('say "hi".txt', "say\nthis.txt", "say-that.txt"):
-        (tmp_path / name).touch()
-    assert files("@say", tmp_path) == ["say-that.txt"]

@@ -39,19 +39,12 @@ def test_standard_input_is_read_if_it_is_named_or_no_task_is_given(task, spec):
         assert read_request(task, spec, piped) == "do it"
 
 
-def test_a_terminal_is_not_waited_for():
+def test_a_terminal_is_not_waited_for_and_blanks_are_no_task(tmp_path):
     with Path(os.devnull).open() as nothing:
         expect_refusal("no task", stdin=nothing)
     assert not is_piped(nothing)
-    expect_refusal("no task", task="-")
-
-
-def test_blanks_are_no_task():
-    for blank in ("", " \n\t", "\u2003"):
-        expect_refusal("no task", task=blank)
-
-
-def test_a_task_and_a_file_exclude_each_other(tmp_path):
+    for task in ("-", "", " \n\t", "\u2003"):
+        expect_refusal("no task", task=task)
     expect_refusal("a task and a specification", task="x", spec=str(tmp_path))
 
 

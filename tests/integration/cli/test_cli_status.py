@@ -15,24 +15,14 @@ from builders import begin, fail, land, make_run, submit, work
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.identity import own_identity
-from scaffold.views.run_json import NO_RUN_JSON, run_view_json
+from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.views.run_json import run_view_json
 from scaffold.views.run_view import read_run_view
 from scaffold.views.tier_json import tier_json
 from support.terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}
 DEAD = ProcessIdentity(1, "long ago", "another boot")
-
-
-def test_a_store_without_runs_is_shown_as_empty(context, scaffold):
-    assert scaffold("status", "--json").json == dict(NO_RUN_JSON)
-
-
-def test_outside_a_repository_status_says_so(tmp_path, home, monkeypatch, scaffold):
-    monkeypatch.chdir(tmp_path)
-    answer = scaffold("status")
-    assert answer.code == 64
-    assert "git" in answer.err
 
 
 def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan, scaffold):
@@ -118,61 +108,30 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
             }
         ],
         "actions": [
-            {
+            PLAIN_ACTION
+            | {
                 "id": store.id,
                 "key": "store",
                 "goal_id": goal.id,
-                "parent_id": None,
-                "kind": "primitive",
-                "method": "single",
-                "workspace": "own",
-                "role": "implementation",
-                "title": "",
                 "description": "Build the store",
-                "verification_intent": "",
-                "type": None,
-                "notes": "",
-                "acceptance": [],
-                "preconditions": [],
                 "effects": ["store_works"],
                 "files": ["store.py"],
-                "granted_files": [],
                 "status": "completed",
                 "task_state": "done",
-                **ONE_ATTEMPT,
-                "reason": None,
-                "held_back": None,
                 "attempts": [attempt_shape(first, ended=True)],
-                "assumptions": [],
                 "result": context.store.attempts.get(first.id).result,
             },
-            {
+            PLAIN_ACTION
+            | {
                 "id": api.id,
                 "key": "api",
                 "goal_id": goal.id,
-                "parent_id": None,
-                "kind": "primitive",
-                "method": "single",
-                "workspace": "own",
-                "role": "implementation",
-                "title": "",
                 "description": "api",
-                "verification_intent": "",
-                "type": None,
-                "notes": "",
-                "acceptance": [],
                 "preconditions": ["store_works"],
                 "effects": ["api_works"],
-                "files": [],
-                "granted_files": [],
                 "status": "landing",
                 "task_state": "verifying",
-                **ONE_ATTEMPT,
-                "reason": None,
-                "held_back": None,
                 "attempts": [attempt_shape(waiting, ended=False)],
-                "assumptions": [],
-                "result": None,
             },
         ],
         "queue": [
@@ -194,7 +153,18 @@ def test_the_json_of_an_active_run_has_exactly_the_promised_shape(context, plan,
     }
 
 
-ONE_ATTEMPT = {"failures": 0, "attempts_allowed": 1}
+PLAIN_ACTION = {
+    "kind": "primitive",
+    "method": "single",
+    "workspace": "own",
+    "role": "implementation",
+    "failures": 0,
+    "attempts_allowed": 1,
+    **dict.fromkeys(("parent_id", "type", "reason", "held_back", "result")),
+    **dict.fromkeys(("title", "verification_intent", "notes"), ""),
+    **{key: [] for key in ("acceptance", "preconditions", "files", "granted_files", "assumptions")},
+}
+"""What every action of the plan shows that has not been said otherwise."""
 
 
 def attempt_shape(attempt, *, ended):
@@ -227,11 +197,6 @@ def iso(at):
     return text
 
 
-def test_the_snapshot_is_what_status_prints(context, plan, scaffold):
-    run = make_run(context, plan)
-    assert run_view_json(read_run_view(context, run)) == scaffold("status", run.id, "--json").json
-
-
 def test_attempts_are_listed_oldest_first_with_their_errors(context, plan, scaffold):
     """SC-20: the count of attempts is visible."""
     run = begin(context, make_run(context, plan, attempts=3))
@@ -259,14 +224,11 @@ def test_a_run_whose_owner_died_is_interrupted(context, run, scaffold):
     assert shown["run"]["status"] == "interrupted"
     assert shown["goals"][0]["supervisor"] == NOBODY
     assert f"scaffold resume {run.id}" in scaffold("status").out
-
-
-def test_a_paused_run_says_why_and_how_to_resume_it(context, run, scaffold):
     with context.store.transaction():
         context.store.runs.move(run.id, Paused("used up"))
-    out = scaffold("status").out
-    assert "used up" in out
-    assert f"scaffold resume {run.id}" in out
+    paused = scaffold("status").out
+    assert "used up" in paused
+    assert f"scaffold resume {run.id}" in paused
 
 
 def test_problems_of_a_run_come_first_on_the_screen(context, run, scaffold):
@@ -282,34 +244,26 @@ def test_problems_of_a_run_come_first_on_the_screen(context, run, scaffold):
     assert any(line.startswith("  scaffold logs store ") for line in lines)
 
 
-def test_a_suggested_command_can_be_pasted_whatever_the_actions_key(context, plan, scaffold):
-    run = begin(context, make_run(context, plan.replace("key: store", 'key: "a;reboot"')))
-    fail(context, run, "a;reboot", {})
-    assert "  scaffold logs 'a;reboot' " in scaffold("status").out
-
-
 def test_the_screen_of_an_active_run_shows_what_waits_for_what(context, run, scaffold):
-    work(context, run, "store")
+    attempt = work(context, run, "store")
     lines = scaffold("status").out.splitlines()
     (running,) = (line for line in lines if line.startswith("  ▶ running   store"))
     assert "attempt 1 of 1, executing" in running
     assert [line for line in lines if "pending" in line] == snapshot(["  · pending   api    waits for store_works"])
-
-
-def test_the_screen_shows_the_merge_queue(context, run, scaffold):
+    end_attempt(context.store, run, attempt.id, AttemptEnd("lost", "gone"))
     submit(context, run, "store", {"store.py": "x = 1\n"})
     lines = scaffold("status").out.splitlines()
-    assert lines[lines.index("Waits to land") + 1].startswith("  1 ↓ store  attempt 1, ")
+    assert lines[lines.index("Waits to land") + 1].startswith("  1 ↓ store  attempt ")
 
 
-def test_control_characters_of_a_model_never_reach_the_screen(context, run, scaffold):
-    fail(context, run, "store", {}, error="\x1b]0;owned\x07 \x1b[31mred\u202e")
-    for command in (("status",), ("tasks",), ("contract", "store")):
-        out = scaffold(*command).out
-        assert "\x1b" not in out
-        assert "\x07" not in out
-        assert "\u202e" not in out
+def test_control_characters_of_a_model_never_reach_the_screen(context, plan, scaffold):
+    """And a suggested command can be pasted, whatever the key of the action is."""
+    run = begin(context, make_run(context, plan.replace("key: store", 'key: "a;reboot"')))
+    fail(context, run, "a;reboot", {}, error="\x1b]0;owned\x07 \x1b[31mred\u202e")
+    for command in (("status",), ("tasks",), ("contract", "a;reboot")):
+        assert not {"\x1b", "\x07", "\u202e"} & set(scaffold(*command).out)
     assert r"\x1b]0;owned\x07" in scaffold("status").out
+    assert "  scaffold logs 'a;reboot' " in scaffold("status").out
 
 
 def test_a_plan_of_many_actions_is_shortened_to_the_important_ones(context, scaffold):
@@ -326,14 +280,11 @@ def test_a_plan_of_many_actions_is_shortened_to_the_important_ones(context, scaf
 
 def test_an_older_run_is_found_by_a_prefix_of_its_id(context, plan, scaffold):
     older, newer = make_run(context, plan), make_run(context, plan)
+    assert run_view_json(read_run_view(context, newer)) == scaffold("status", newer.id, "--json").json
+    assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1, "without an owner it has ended"
     assert scaffold("status", "--json").json["run"]["id"] == newer.id
     assert scaffold("status", f"session-{older.id}", "--json").json["run"]["id"] == older.id
     assert scaffold("status", "nosuchrun").code == 64
-
-
-def test_watching_an_ended_run_returns(context, plan, scaffold):
-    make_run(context, plan)  # without an owner: interrupted
-    assert len(scaffold("status", "--watch", "--json").out.splitlines()) == 1
 
 
 @pytest.mark.slow

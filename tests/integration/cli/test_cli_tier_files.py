@@ -55,6 +55,10 @@ def test_a_file_defines_a_tier_and_its_lines_are_the_origins(folder):
     settings = load_settings(None, os.environ, {})
     assert settings.values["tiers.night.agents"] == SettingValue(4, f"{folder}/night.yaml:2")
     assert settings.tiers() == ("quick", "scout", "builder", "architect", "night")
+    (folder / "night.yaml").unlink()
+    indented = "".join(f"    {line}\n" for line in MINE.splitlines())
+    user_config_file().write_text(f"tier: night\ntiers:\n  night:\n{indented}")
+    assert load_settings(None, os.environ, {}).tier().agents == 4, "and so does a section of the configuration"
 
 
 def test_the_configuration_wins_over_the_file_and_a_built_in_tier_may_be_changed_in_part(folder, scaffold):
@@ -66,12 +70,6 @@ def test_the_configuration_wins_over_the_file_and_a_built_in_tier_may_be_changed
     assert f"tiers.builder.agents 2 ({user_config_file()}:1)" in lines
     assert f"tiers.builder.threshold 8 ({folder}/builder.yaml:2)" in lines
     assert "tiers.builder.iterations 5 (built-in)" in lines
-
-
-def test_a_section_of_the_configuration_defines_a_tier_too(folder):
-    indented = "".join(f"    {line}\n" for line in MINE.splitlines())
-    user_config_file().write_text(f"tier: night\ntiers:\n  night:\n{indented}")
-    assert load_settings(None, os.environ, {}).tier().agents == 4
 
 
 FAULTS = {
@@ -114,7 +112,8 @@ def test_a_faulty_file_is_reported_with_its_line_and_what_to_do(folder):
 
 def test_a_file_that_is_no_file_of_a_tier_is_reported(folder):
     """AL-28: a tier that the user wrote is never left out in silence."""
-    (folder / "README.md").write_text("what my tiers are for")
+    for name in ("README.md", ".night.yaml", "night.yaml~"):
+        (folder / name).write_text("anything: [")
     (folder / "night.yaml").mkdir()
     assert "night.yaml" in refusal().what
     (folder / "night.yaml").rmdir()
@@ -122,12 +121,6 @@ def test_a_file_that_is_no_file_of_a_tier_is_reported(folder):
         (folder / name).write_text(MINE)
         assert name in refusal().what
         (folder / name).unlink()
-    assert load_settings(None, os.environ, {}).tiers() == ("quick", "scout", "builder", "architect")
-
-
-def test_other_files_are_left_alone(folder):
-    for name in ("README.md", ".night.yaml", "night.yaml~"):
-        (folder / name).write_text("anything: [")
     assert load_settings(None, os.environ, {}).tiers() == ("quick", "scout", "builder", "architect")
 
 

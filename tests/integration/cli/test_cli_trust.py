@@ -16,6 +16,7 @@ from builders import git
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings, project_settings
 from scaffold.core.errors import UsageError
+from scaffold.host.files import delete_path
 
 SERVERS = {"mcpServers": {"docs": {"command": "npx", "args": ["-y", "two words"]}, "web": {"url": "https://x.example"}}}
 HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}
@@ -39,7 +40,8 @@ def state(scaffold, *args):
 
 def test_settings_of_a_trusted_folder_count_and_name_their_line(shop, scaffold):
     """RA-13, AL-28: project settings only tighten, and ignored ones are reported with the reason."""
-    assert tier(shop).value == "auto"
+    assert load_settings(shop, os.environ, {}, trust_once=True).values["tier"].value == "scout"
+    assert (tier(shop).value, state(scaffold)) == ("auto", "unknown"), "trusting once stores nothing"
     assert scaffold("trust", "--yes").code == 0
     answer = scaffold("config", "--json")
     values = {name: answer.json["values"][name] for name in ("tier", "approvals.network", "approvals.shell")}
@@ -69,6 +71,10 @@ def test_everything_that_would_take_effect_is_shown_and_show_changes_nothing(sho
         ]
     )
     assert state(scaffold) == "unknown"
+    (shop / ".mcp.json").write_text("\x1b[2Jnot json\n")
+    said = scaffold("trust", "--show").out
+    assert "\x1b" not in said
+    assert "\\x1b[2Jnot json" in said
 
 
 @pytest.mark.parametrize("closed", ["<&-", "2>&-"])
@@ -90,20 +96,16 @@ def test_without_a_terminal_only_yes_counts(shop, scaffold):
         scaffold("trust", "--revoke")
 
 
-def test_no_escape_sequence_of_a_file_reaches_the_terminal(shop, scaffold):
-    (shop / ".mcp.json").write_text("\x1b[2Jnot json\n")
-    said = scaffold("trust", "--show").out
-    assert "\x1b" not in said
-    assert "\\x1b[2Jnot json" in said
-
-
 def test_any_change_asks_again_and_names_the_file(shop, scaffold):
     scaffold("trust", "--yes")
+    before = folder_trust(shop)
     (shop / ".mcp.json").write_text("{}")
     answer = scaffold("trust", "--show", "--json")
     assert (answer.json["state"], answer.json["differences"]) == ("changed", [".mcp.json changed"])
     assert tier(shop).value == "auto"
-    assert ".scaffold.yaml ignored: folder not trusted; .mcp.json " in scaffold("config").err
+    assert ".mcp.json changed" in scaffold("config").err
+    (shop / ".scaffold.yaml").write_text("tier: quick\n")
+    assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout", "the content that was hashed is used"
 
 
 def test_files_that_define_commit_hooks_ask_again_when_they_change(shop, scaffold):
@@ -121,8 +123,10 @@ def test_files_that_define_commit_hooks_ask_again_when_they_change(shop, scaffol
     assert ".husky/_/h" not in said
 
 
-def test_worktrees_never_ask_and_branches_keep_their_trust(shop, scaffold, tmp_path):
+def test_worktrees_never_ask_branches_keep_their_trust_and_copies_have_none(shop, scaffold, tmp_path):
     scaffold("trust", "--yes")
+    shutil.copytree(shop, tmp_path / "copy")
+    assert state(scaffold, str(tmp_path / "copy")) == "unknown"
     git(shop, "add", "--all")
     git(shop, "commit", "--quiet", "--message", "settings")
     git(shop, "worktree", "add", "--quiet", str(tmp_path / "wt"))
@@ -142,12 +146,6 @@ def test_trust_is_revoked_for_all_worktrees(shop, scaffold):
     )
 
 
-def test_a_moved_or_copied_repository_is_not_trusted(shop, scaffold, tmp_path):
-    scaffold("trust", "--yes")
-    shutil.copytree(shop, tmp_path / "copy")
-    assert state(scaffold, str(tmp_path / "copy")) == "unknown"
-
-
 def test_a_folder_outside_any_repository_can_be_trusted_too(home, scaffold, tmp_path):
     plain = tmp_path / "plain"
     plain.mkdir()
@@ -156,12 +154,6 @@ def test_a_folder_outside_any_repository_can_be_trusted_too(home, scaffold, tmp_
     (plain / "below").mkdir()
     (plain / "below" / ".scaffold.yaml").write_text("tier: scout\n")
     assert (tier(plain).value, tier(plain / "below").value) == ("scout", "auto")
-
-
-def test_trusting_once_stores_nothing(shop, scaffold):
-    once = load_settings(shop, os.environ, {}, trust_once=True)
-    assert once.values["tier"].value == "scout"
-    assert (tier(shop).value, state(scaffold)) == ("auto", "unknown")
 
 
 def test_the_users_settings_for_one_checkout_come_last_and_loosening_ones_are_marked(shop, scaffold):
@@ -208,7 +200,7 @@ def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold):
         assert f".scaffold.yaml {problems[kind]}" in scaffold("config").err
         with pytest.raises(UsageError, match=r"\.scaffold\.yaml"):
             load_settings(shop, os.environ, {}, trust_once=True)
-        remove(shop / ".scaffold.yaml")
+        delete_path(shop / ".scaffold.yaml")
     assert problems == snapshot(
         {
             "fifo": "is not a regular file",
@@ -221,13 +213,6 @@ def test_special_files_are_named_ignored_and_never_trusted(shop, scaffold):
     )
 
 
-def remove(path):
-    if path.is_dir() and not path.is_symlink():
-        path.rmdir()
-    else:
-        path.unlink()
-
-
 def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, scaffold):
     problems = {b"tier: [": "YAML", b"teer: scout": "`tier`", b"\xff\xfe": "UTF-8"}
     for content, problem in problems.items():
@@ -236,21 +221,6 @@ def test_unreadable_settings_are_harmless_untrusted_and_cannot_be_trusted(shop, 
         answer = scaffold("trust", "--yes")
         assert (answer.code, problem in answer.err) == (64, True)
         assert state(scaffold) == "unknown"
-
-
-def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(shop, scaffold):
-    (shop / ".scaffold.yaml").write_bytes(b"\xef\xbb\xbftier: scout\r\nagents: 1\r\n")
-    scaffold("trust", "--yes")
-    assert load_settings(shop, os.environ, {}).values["agents"].origin == f"{shop}/.scaffold.yaml:2"
-
-
-def test_the_content_that_was_hashed_is_used(shop, scaffold):
-    """A file that is replaced between the check and the use changes nothing."""
-    scaffold("trust", "--yes")
-    before = folder_trust(shop)
-    (shop / ".scaffold.yaml").write_text("tier: quick\n")
-    assert project_settings(before, ".scaffold.yaml")["tier"].value == "scout"
-    assert not folder_trust(shop).trusted
 
 
 def test_files_placed_by_a_sandbox_during_a_command_are_no_configuration(repository, scaffold):
@@ -269,9 +239,16 @@ def test_a_link_inside_the_folder_counts_by_its_target(shop, scaffold):
     assert tier(shop).value == "auto"
 
 
-def test_a_file_that_sets_nothing_needs_no_notice(repository, scaffold):
+def test_a_byte_order_mark_and_foreign_line_endings_do_not_matter(repository, scaffold, monkeypatch):
+    """A file that sets nothing needs no notice, and without a home nothing is trusted."""
     assert scaffold("init").code == 0
     assert scaffold("config").err == ""
+    (repository / ".scaffold.yaml").write_bytes(b"\xef\xbb\xbftier: scout\r\nagents: 1\r\n")
+    scaffold("trust", "--yes")
+    assert load_settings(repository, os.environ, {}).values["agents"].origin == f"{repository}/.scaffold.yaml:2"
+    monkeypatch.setenv("HOME", "/nowhere/at/all")
+    monkeypatch.setenv("SCAFFOLD_HOME", "/nowhere/at/all")
+    assert state(scaffold) == "unknown"
 
 
 def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
@@ -281,12 +258,6 @@ def test_trust_that_cannot_be_looked_up_counts_as_none(shop, scaffold, home):
     assert "is not trusted\n" in said
     assert "user.db" in said
     assert tier(shop).value == "auto"
-
-
-def test_without_a_home_a_folder_is_not_trusted(shop, scaffold, monkeypatch):
-    monkeypatch.setenv("HOME", "/nowhere/at/all")
-    monkeypatch.setenv("SCAFFOLD_HOME", "/nowhere/at/all")
-    assert state(scaffold) == "unknown"
 
 
 def test_a_path_that_is_no_folder_is_refused(home, scaffold, tmp_path):

@@ -55,7 +55,7 @@ def project(folder):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["full", "closed", "unread"])
+@pytest.mark.parametrize("kind", [pytest.param("full", marks=pytest.mark.slow), "closed", "unread"])
 def test_a_standard_error_that_takes_nothing_does_not_disturb_the_work(python, kind):
     """AL-26."""
     reader, writer = os.pipe()
@@ -82,7 +82,7 @@ def test_lines_of_others_have_no_escape_sequences(python):
     assert done.stderr == "one\\x1b[2Jtwo\\x0d\nthree\ufffd\n"
 
 
-@pytest.mark.parametrize("place", ["link", "pipe"])
+@pytest.mark.parametrize("place", ["link", pytest.param("pipe", marks=pytest.mark.slow)])
 def test_a_link_or_a_pipe_in_place_of_the_file_is_not_used(python, tmp_path, place):
     """Neither read nor written, and nobody waits for it."""
     (tmp_path / "private").write_text("private\n")
@@ -95,6 +95,7 @@ def test_a_link_or_a_pipe_in_place_of_the_file_is_not_used(python, tmp_path, pla
     assert (tmp_path / "private").read_text() == "private\n"
 
 
+@pytest.mark.slow
 def test_the_file_is_private_and_found_after_a_kill(python, tmp_path):
     """AL-15: its name tells whose it was."""
     killed = python("os.kill(os.getpid(), signal.SIGKILL)")
@@ -109,8 +110,7 @@ def test_the_file_is_private_and_found_after_a_kill(python, tmp_path):
     assert [path.name for path in (tmp_path / "tmp").iterdir()] == [left.name]
 
 
-@pytest.mark.parametrize("words", [("-v", "-C", "DIR"), ("-C", "DIR", "-v")])
-@pytest.mark.parametrize("inside", ["", "sub"])
+@pytest.mark.parametrize(("words", "inside"), [(("-v", "-C", "DIR"), "sub"), (("-C", "DIR", "-v"), "")])
 def test_secrets_of_the_folder_of_work_are_not_shown(tmp_path, words, inside):
     """AL-26: in whatever order the options come."""
     folder = project(tmp_path / "project") / inside

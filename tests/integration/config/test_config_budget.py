@@ -54,9 +54,7 @@ def test_more_is_given_when_a_run_is_resumed():
     assert (dollars.budget_usd, dollars.action_tokens) == (3.0, 0)
     local = make_settings(model=UNPRICED.name, action_tokens=100_000)
     assert with_more(local, usd=3.0, tokens=None).action_tokens == 100_000
-
-
-def test_another_tier_brings_its_limit_where_one_holds():
+    # Another tier brings its limit where one holds.
     architect = load_settings(None, os.environ, {"tier": "architect"}).tier()
     assert with_tier_tokens(RunLimits(action_tokens=1), architect).action_tokens == architect.tokens
     assert with_tier_tokens(RunLimits(), architect).action_tokens == 0

@@ -47,13 +47,10 @@ def found(top, home):
     return find_extensions(settings, settings.trust, home=home, notice=notices.append), notices
 
 
-def test_a_folder_without_any_has_none_and_says_nothing(top, home):
-    extensions, notices = found(top, home)
-    assert (extensions.hooks, extensions.skills, extensions.folder, notices) == ((), (), "", [])
-
-
 def test_those_of_a_folder_count_once_it_is_trusted_and_until_it_changes(top, home):
     """RA-16."""
+    extensions, notices = found(top, home)
+    assert (extensions.hooks, extensions.skills, extensions.folder, notices) == ((), (), "", [])
     place(
         top,
         {

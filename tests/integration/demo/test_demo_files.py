@@ -6,7 +6,6 @@ whoever lays the project out takes that suffix off again.
 
 import os
 import sys
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +179,7 @@ async def test_every_action_fails_before_and_passes_after_in_any_landing_order(
     assert (await workspace.sh("python -m unittest -q")).exit_code == 0
 
 
-@pytest.mark.parametrize("attempt", [1, 2])
+@pytest.mark.parametrize("attempt", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_the_off_by_one_in_the_first_headers_is_fixed_in_the_same_attempt(
     workspace: Workspace, attempt: int
 ) -> None:
@@ -189,34 +188,6 @@ async def test_the_off_by_one_in_the_first_headers_is_fixed_in_the_same_attempt(
     assert "'Retry-After': '0'" in failure
     await workspace.perform("headers", attempt=attempt, turn=turn)
     assert await workspace.failures("headers") == []
-
-
-@pytest.mark.slow
-async def test_the_first_attempt_at_limiter_by_name_claims_success_and_changes_nothing(workspace: Workspace) -> None:
-    for key in RIVALS:
-        await workspace.land(key, attempt=2)
-    turn = await workspace.perform("limiter-by-name", attempt=1)
-    [failure] = await workspace.failures("limiter-by-name")
-    assert "KeyError: 'siding'" in failure
-    await workspace.commit("what the first attempt left")
-    await workspace.perform("limiter-by-name", attempt=1, turn=turn)
-    assert await workspace.git("status", "--porcelain") == ""
-
-
-@pytest.mark.slow
-async def test_of_the_parallel_actions_only_the_two_strategies_conflict(workspace: Workspace) -> None:
-    """The sample plan's part of BX-6: one conflicting pair, so one action is redone."""
-    base = await workspace.git("rev-parse", "HEAD")
-    heads: dict[str, str] = {}
-    for key in ready(set(), []):
-        heads[key] = await workspace.land(key, attempt=2)
-        await workspace.git("reset", "-q", "--hard", base)
-    assert len(heads) == 4
-    for one, other in combinations(heads, 2):
-        rivals = [one, other] == RIVALS
-        words = ["merge-tree", "--write-tree", "--name-only", "--no-messages", heads[one], heads[other]]
-        _, *conflicts = (await workspace.git(*words, ok=int(rivals))).splitlines()
-        assert conflicts == (["turnstile/strategies.py"] if rivals else [])
 
 
 async def test_the_two_strategies_pause_in_their_first_attempt_only(workspace: Workspace) -> None:

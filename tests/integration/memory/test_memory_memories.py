@@ -150,6 +150,7 @@ async def test_an_edit_deletes_the_former_text_and_forgetting_all_of_it(memories
     assert await found(memories, "zebra quagga") == []
 
 
+@pytest.mark.slow
 def test_no_copy_of_a_forgotten_text_stays_in_pages_that_were_rearranged(memories: Memories, tmp_path: Path) -> None:
     """RA-6: as SQLite overwrites a row only where it is in the end."""
     chance, database, gone = random.Random(1), memories._database("project"), []

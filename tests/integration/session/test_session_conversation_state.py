@@ -32,13 +32,10 @@ def test_mode_and_todos_are_stored_as_soon_as_they_change(seat):
     assert stored_todos(seat).render() == "[ ] 1. mend the clock"
 
 
-def test_the_requested_mode_wins_and_is_stored(seat):
+def test_the_requested_mode_wins_and_is_stored_and_an_unknown_one_counts_as_the_default(seat):
     """RA-5."""
     assert stored_modes(seat, "plan").current == "plan"
     assert stored_modes(seat, None).current == "plan"
-
-
-def test_an_unknown_stored_mode_counts_as_the_default_and_stays_stored(seat):
     with seat.store.transaction():
         seat.store.conversations.keep_mode(seat.id, "zen", me=seat.owner)
     assert stored_modes(seat, None).current == "default"
@@ -46,15 +43,12 @@ def test_an_unknown_stored_mode_counts_as_the_default_and_stays_stored(seat):
 
 
 def test_a_chosen_effort_is_stored(seat):
-    """RA-5, RA-10: none until the user chooses one."""
+    """RA-5, RA-10: none until the user chooses one; one that only a newer program knows counts as none."""
     assert stored_effort(seat.store, seat.id) is None
     store_effort(seat, "high")
     assert stored_effort(seat.store, seat.id) == "high"
     store_effort(seat, "auto")
     assert stored_effort(seat.store, seat.id) == "auto"
-
-
-def test_an_effort_that_only_a_newer_program_knows_counts_as_none(seat):
     with seat.store.transaction():
         seat.store.conversations.keep_effort(seat.id, "utmost", me=seat.owner)
     assert stored_effort(seat.store, seat.id) is None

@@ -6,24 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import yaml
 
+from integration.session.builders import cassette, opened_session, session_options
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.subagents.pool import SubagentLimits
-from scaffold.cli.render.reporters import TextReporter
-from scaffold.host.identity import own_identity
 from scaffold.llm.transport import endpoint
 from scaffold.policy.rule.rules import parse_rule
 from scaffold.policy.rule.ruleset import RuleSet
-from scaffold.session.agent_session import open_session
-from scaffold.session.conversation import open_conversation
-from scaffold.session.options import SessionOptions, SubagentOptions, read_subagent_options
+from scaffold.session.options import SubagentOptions, read_subagent_options
 from scaffold.session.subagent_launcher import PROVIDER_VARIABLES, subagent_environment
-
-
-def order(cwd, **fields):
-    given = {"max_turns": 9, "budget_usd": None, "stream": True, "system_prompt": None, "rules": RuleSet(), **fields}
-    return SessionOptions(cwd=cwd, home=cwd, **given)
 
 
 def touches(name, *, turn):
@@ -41,9 +32,7 @@ def tape(folder, *entries):
         {"when": {"role": "agent", "turn": 1}, "tool_calls": [start, wait]},
         {"when": {"role": "agent"}, "text": "over"},
     ]
-    path = folder / "tape.yaml"
-    path.write_text(yaml.safe_dump({"version": 1, "replies": replies}))
-    return f"cassette:{path}"
+    return cassette(folder / "tape.yaml", *replies)
 
 
 @pytest.mark.slow
@@ -60,11 +49,8 @@ async def test_the_user_of_the_session_decides_for_its_subagents(home, tmp_path)
     commands = ("a", "b", "c", "c", "d")
     model = tape(tmp_path, *(touches(name, turn=turn) for turn, name in enumerate(commands, 1)))
     rules = RuleSet(allow=(parse_rule("shell:touch out/d"),))
-    with (
-        closing(open_user_store()) as store,
-        open_conversation(store, None, cwd=str(work), model=model, title="t", me=own_identity()) as seat,
-    ):
-        async with open_session(order(work, rules=rules), seat, TextReporter(live=False), ask=ask) as session:
+    with closing(open_user_store()) as store:
+        async with opened_session(store, session_options(work, rules=rules), model, ask=ask) as session:
             finish = await session.say("go")
             [subagent] = session.peers.subagents()
     assert (finish.text, subagent.status, subagent.result) == ("over", "success", "touched")
@@ -79,16 +65,10 @@ async def test_the_user_of_the_session_decides_for_its_subagents(home, tmp_path)
 
 async def test_a_subagent_may_use_another_model(home, tmp_path):
     """RA-11: the parent's by default; an invalid one is refused before anything starts."""
-    work = tmp_path / "work"
-    work.mkdir()
-    model = tape(tmp_path)
-    (tmp_path / "other").mkdir()
+    work, model = tmp_path / "work", tape(tmp_path)
     other = tape(tmp_path / "other", {"when": {"role": "agent"}, "text": "I am another"})
-    with (
-        closing(open_user_store()) as store,
-        open_conversation(store, None, cwd=str(work), model=model, title="t", me=own_identity()) as seat,
-    ):
-        async with open_session(order(work, rules=RuleSet(yolo=True)), seat, TextReporter(live=False)) as session:
+    with closing(open_user_store()) as store:
+        async with opened_session(store, session_options(work, rules=RuleSet(yolo=True)), model) as session:
             tools = {tool.name: tool for tool in session.peers.tools}
             for name in ("anthropic:claude-x", "cassette:/nowhere.yaml", "gibberish"):
                 said = await tools["subagent"].run({"task": "x", "model": name})
@@ -108,7 +88,7 @@ def test_the_options_of_a_subagent_round_trip(tmp_path):
         always=frozenset({("shell", "make \udce9")}),
         yolo=True,
     )
-    given = order(
+    given = session_options(
         tmp_path / os.fsdecode(b"caf\xe9"),
         rules=rules,
         budget_usd=0.5,

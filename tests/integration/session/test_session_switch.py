@@ -5,40 +5,23 @@ from contextlib import asynccontextmanager, closing
 
 import msgspec
 import pytest
-import yaml
 
+from integration.session.builders import cassette, opened_session, session_options
 from scaffold.agent.model_access import open_user_store
-from scaffold.cli.render.reporters import TextReporter
 from scaffold.core.errors import ConversationBusy
-from scaffold.host.identity import own_identity
-from scaffold.policy.rule.ruleset import RuleSet
-from scaffold.session.agent_session import open_session
-from scaffold.session.conversation import open_conversation
-from scaffold.session.options import SessionOptions, read_subagent_options
+from scaffold.session.options import read_subagent_options
 
 
 def tape(folder, name):
     """Write a cassette whose model says its name."""
-    path = folder / f"{name}.yaml"
-    path.write_text(yaml.safe_dump({"version": 1, "replies": [{"when": {"role": "agent"}, "text": f"I am {name}"}]}))
-    return f"cassette:{path}"
+    return cassette(folder / f"{name}.yaml", {"when": {"role": "agent"}, "text": f"I am {name}"})
 
 
 @pytest.fixture
 async def session(home, tmp_path):
     """An open session; "old" answers in it."""
-    work = tmp_path / "work"
-    work.mkdir()
-    options = SessionOptions(
-        cwd=work, home=work, rules=RuleSet(), max_turns=9, budget_usd=None, stream=True, system_prompt=None
-    )
-    with (
-        closing(open_user_store()) as store,
-        open_conversation(
-            store, None, cwd=str(work), model=tape(tmp_path, "old"), title="t", me=own_identity()
-        ) as seat,
-    ):
-        async with open_session(options, seat, TextReporter(live=False)) as session:
+    with closing(open_user_store()) as store:
+        async with opened_session(store, session_options(tmp_path / "work"), tape(tmp_path, "old")) as session:
             yield session
 
 
@@ -97,32 +80,18 @@ async def test_a_switch_that_cannot_be_stored_leaves_the_previous_model_connecte
 
 async def test_a_chosen_effort_is_stored_and_wins_over_the_settings(home, tmp_path):
     """RA-5, RA-10: that of the command line is a choice, too; a subagent gets what the session has now."""
-    work = tmp_path / "work"
-    work.mkdir()
-    own = SessionOptions(
-        cwd=work,
-        home=work,
-        rules=RuleSet(),
-        max_turns=9,
-        budget_usd=None,
-        stream=True,
-        system_prompt=None,
-        effort="low",
-    )
+    own = session_options(tmp_path / "work", effort="low")
     flag = msgspec.structs.replace(own, chosen_effort="medium")
-    model, me = tape(tmp_path, "old"), own_identity()
-    efforts = []
+    model, efforts, stored = tape(tmp_path, "old"), [], None
     with closing(open_user_store()) as store:
-        stored = None
         for options, switched in ((own, "high"), (own, None), (flag, None), (own, None), (flag, "off"), (own, None)):
-            with open_conversation(store, stored, cwd=str(work), model=model, title="t", me=me) as seat:
-                async with open_session(options, seat, TextReporter(live=False)) as session:
-                    efforts.append(session.agent.effort)
-                    if switched:
-                        session.switch_effort(switched)
-                    inherited = session._subagent_spec(None).words
-                    assert read_subagent_options(inherited).session.effort == session.agent.effort
-                    assert read_subagent_options(inherited).session.chosen_effort is None
-                    await session.say("go")
-                stored = store.conversations.get(seat.id)
+            async with opened_session(store, options, model, stored) as session:
+                efforts.append(session.agent.effort)
+                if switched:
+                    session.switch_effort(switched)
+                inherited = session._subagent_spec(None).words
+                assert read_subagent_options(inherited).session.effort == session.agent.effort
+                assert read_subagent_options(inherited).session.chosen_effort is None
+                await session.say("go")
+            stored = store.conversations.get(session.open_conversation.id)
     assert efforts == ["low", "high", "medium", "medium", "medium", "off"]

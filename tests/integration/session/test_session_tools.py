@@ -73,12 +73,15 @@ def open_kit(tmp_path, own):
 
 
 async def test_the_order_of_tools_is_fixed_and_the_users_come_last(open_kit, own):
-    """RA-4: the built-in ones stay cached, whatever files are added."""
+    """RA-4: the built-in ones stay cached, whatever files are added; without their folder there is no notice."""
     (own / "mine.py").write_text('def mine(text: str) -> str:\n    """Say it."""\n    return text\n')
     tools, notices = await open_kit(more=[ECHO])
     assert list(tools)[:2] == ["read_file", "write_file"]
     assert list(tools)[-3:] == ["switch_mode", "echo", "mine"]
     assert notices == ()
+    own.rename(own.with_name("gone"))
+    tools, notices = await open_kit()
+    assert (list(tools)[-1], notices) == ("switch_mode", ())
 
 
 async def test_a_users_tool_cannot_take_an_existing_name(open_kit, own):
@@ -94,13 +97,6 @@ async def test_tool_files_are_loaded_concurrently(open_kit, own):
     (own / "right.py").write_text(WAITS.format(mine="right", other="left"))
     tools, notices = await open_kit()
     assert (notices, list(tools)[-2:]) == ((), ["left", "right"])
-
-
-async def test_without_a_tools_folder_there_are_no_tools_and_no_notice(open_kit, own):
-    own.rmdir()
-    tools, notices = await open_kit()
-    assert list(tools)[-1] == "switch_mode"
-    assert notices == ()
 
 
 async def test_long_output_can_be_read_where_it_is_stored(open_kit):

@@ -5,7 +5,6 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.tool import ToolOutput
 from scaffold.git.command import Git
 from scaffold.session.file_history import MAX_TURNS, FileHistory
 from scaffold.session.undo import undo_note, undo_text, undo_turn
@@ -141,13 +140,18 @@ async def test_what_somebody_else_changed_within_the_turn_is_left_alone(session,
 
 
 async def test_what_a_command_put_back_within_the_turn_loses_nothing(session, root):
-    """RA-18: the content before the turn is known, so it can come back."""
+    """RA-18: the content before the turn is known, so it can come back; a change that was not made is none."""
     await session.write("a.py", "agent\n")
     (root / "a.py").write_bytes(b"one\r\ntwo\r\n")
     await session.call("read_file", path="a.py")
     await session.write("a.py", "agent again\n")
     assert session.undo().names("restored") == ["a.py"]
-    assert (root / "a.py").read_bytes() == b"one\r\ntwo\r\n"
+    assert_as_before(root / "a.py")
+    session.history.begin_turn("killed after the change was announced")
+    await session.call("read_file", path="a.py")
+    await session.write("a.py", "agent\n")
+    (root / "a.py").write_bytes(b"one\r\ntwo\r\n")
+    assert session.undo().names("unchanged") == ["a.py"]
 
 
 async def test_a_file_that_was_deleted_and_made_anew_has_its_mode_again(session, root):
@@ -196,13 +200,6 @@ async def test_an_interrupted_undo_is_completed_by_the_next_one(session, root, t
     assert [file.effect for file in report.files] == ["unchanged", "removed"]
 
 
-async def test_a_change_that_was_announced_and_not_made_is_no_change(session, root):
-    """RA-18: killed between the two."""
-    await session.write("a.py", "agent\n")
-    (root / "a.py").write_bytes(b"one\r\ntwo\r\n")
-    assert session.undo().names("unchanged") == ["a.py"]
-
-
 async def test_damaged_files_of_the_history_harm_nothing(session, root, tmp_path):
     """RA-18: a turn that cannot be read is not undone, and a content that is not what it was is not written."""
     await session.write("a.py", "agent\n")
@@ -246,6 +243,8 @@ async def test_a_full_disk_stops_no_tool(session, root, tmp_path):
     await session.write("a.py", "agent\n")
     assert (root / "a.py").read_bytes() == b"agent\r\n"
     assert session.history.turns() == []
+    workers = {tool.name: tool for tool in builtin_tools(Workspace(root, {}))}
+    assert not (await workers["write_file"].run({"path": "b", "content": "x"})).failed, "workers have no history"
 
 
 async def test_a_file_outside_the_directory_is_left(session, root, tmp_path):
@@ -255,12 +254,6 @@ async def test_a_file_outside_the_directory_is_left(session, root, tmp_path):
     report = undo_turn(session.history, session.history.turns()[0], tmp_path / "other")
     assert report.names("restored") == []
     assert (root / "a.py").read_bytes() == b"agent\r\n"
-
-
-async def test_tools_without_a_history_tell_nobody(root):
-    """RA-18: workers have none."""
-    tools = {tool.name: tool for tool in builtin_tools(Workspace(root, {}))}
-    assert await tools["write_file"].run({"path": "b", "content": "x"}) == ToolOutput("b created: 1 byte, 1 line.")
 
 
 async def test_outside_git_the_difference_is_what_the_tools_changed(session, root):
