@@ -178,19 +178,6 @@ def most_slots_held(harness, run):
 
 
 @pytest.mark.slow
-async def test_a_decision_in_a_living_run_resumes_it_automatically(harness):
-    """BX-13."""
-    run = await harness.open_run(goal("g", act("a"), act("slow")), **LONG)
-    run_owner = await harness.recover_owner(run, commands("a", "slow"))
-    async with asyncio.TaskGroup() as together:
-        carried = together.create_task(run_owner.execute())
-        await poll_until(lambda: len(harness.store.inbox.open()) == 2)
-        decide(harness)
-    assert carried.result().state == Completed()
-    assert [len(harness.attempts(run, key)) for key in ("a", "slow")] == [1, 1]
-
-
-@pytest.mark.slow
 async def test_a_waiting_action_resumes_while_others_still_run(harness):
     """BX-13: a living run notices the decision."""
     run = await harness.open_run(goal("g", act("a"), act("b")), **ASKING, allow=("shell:touch",))

@@ -1,9 +1,10 @@
 """The loop around a change: verified before each critique, and ended when good enough or without progress."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised, scores
-from scaffold.core.events import VerificationFailed
+from scaffold.core.events import AttemptPhaseChanged, VerificationFailed
 from scaffold.git import refs
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
@@ -19,17 +20,23 @@ async def handed(harness, run, path="a"):
 
 
 async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
-    """AL-5: the critique is the agent's next message; verified again before each critique."""
+    """AL-5: the critique is the agent's next message; verified again before each critique.
+
+    AL-20: iterations count in one attempt, and each phase is stored before it begins.
+    """
     run = await begin(harness)
     turns = ["echo one > a", "echo two > a"]
-    critiques = {1: [critique_text(5, "`a` says one; it should say two.")], 2: [critique_text(7)]}
+    critiques = {1: [critique_text(5, "`a`: one, not two")], 2: [critique_text(7)]}
     assert isinstance(await run_criticised(harness, run, "a", turns, critiques), CandidateReady)
     assert scores(harness, run) == [(1, 5, False), (2, 7, True)]
     assert await handed(harness, run) == "two"
-    assert "`a` says one; it should say two." in harness.prompts()[1]
+    assert "`a`: one, not two" in harness.prompts()[1]
     assert "gave it 5 of 9" in harness.prompts()[1]
     (attempt,) = harness.attempts(run, "a")
     assert (attempt.iteration, attempt.verification.commit) == (2, attempt.head_sha)
+    once = ["executing", "verifying", "critiquing"]
+    assert [event.phase for event in harness.events(run, AttemptPhaseChanged)] == [*once, *once, "candidate"]
+    assert harness.store.actions.failures(attempt.action_id) == 0
 
 
 async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
@@ -44,18 +51,12 @@ async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
     assert harness.attempts(run, "a")[0].usage.requests == 3, "the attempt pays for its critic"
 
 
-async def test_a_score_one_below_the_threshold_is_acceptable(harness):
-    """AL-5."""
+@pytest.mark.parametrize(("score", "end"), [(6, ""), (4, "DONE")])
+async def test_a_score_one_below_the_threshold_or_a_done_of_the_critic_is_enough(harness, score, end):
+    """AL-5: for work that passes."""
     run = await begin(harness)
-    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(6)]})
-    assert (scores(harness, run), await handed(harness, run)) == ([(1, 6, True)], "one")
-
-
-async def test_a_critic_may_end_the_iterations_of_passing_work(harness):
-    """AL-5: DONE, and verified."""
-    run = await begin(harness)
-    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(4, end="DONE")]})
-    assert (scores(harness, run), await handed(harness, run)) == ([(1, 4, True)], "one")
+    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(score, end=end)]})
+    assert (scores(harness, run), await handed(harness, run)) == ([(1, score, True)], "one")
 
 
 @pytest.mark.slow
@@ -101,8 +102,7 @@ async def test_at_the_maximum_failing_work_has_failed(harness):
     run = await begin(harness, check="test -f never", iterations=2)
     ending = await run_criticised(harness, run, "a", ["echo 1 > a", "echo 2 > a"], {1: [critique_text(9, end="DONE")]})
     assert (ending.outcome, scores(harness, run)) == ("contract_failed", [])
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    (failed,) = [event for event in events if isinstance(event, VerificationFailed)]
+    (failed,) = harness.events(run, VerificationFailed)
     assert (failed.action, failed.iterations) == ("a", 2)
     assert failed.summary.startswith("The check `test -f never` failed")
     (attempt,) = harness.attempts(run, "a")
@@ -127,7 +127,7 @@ async def test_a_malformed_critique_is_requested_again(harness):
     assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
     assert scores(harness, run) == [(1, 8, True)]
     asked = harness.prompts("critic")
-    assert ["does not contain the line `Total: N/9`" in asked[1], "from 3 to 9, not 12" in asked[2]] == [True, True]
+    assert ("`Total: N/9`" in asked[1], "12" in asked[2]) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,7 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
         await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
     )
     spent, critique = harness.notices(run)
-    assert "133% of the budget is used" in spent
-    assert "a was not critiqued: " in critique
+    assert ("133%" in spent, critique.startswith("a was not critiqued: ")) == (True, True)
 
 
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
@@ -174,8 +173,14 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     assert await handed(harness, run) == "good"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
-    why = "The check `grep -q good a` failed. Expected exit code 0, but got exit code 1."
-    assert harness.notices(run) == [f"a is submitted as it last passed; improving it further failed: {why}"]
+    assert harness.notices(run) == snapshot(
+        [
+            (
+                "a is submitted as it last passed; improving it further failed: The check `grep -q good a` failed. "
+                "Expected exit code 0, but got exit code 1."
+            )
+        ]
+    )
     assert harness.statuses(run) == {"a": "landing"}
 
 
@@ -198,16 +203,3 @@ async def test_without_a_critic_passing_is_enough(harness):
         CandidateReady,
     )
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")
-
-
-async def test_phases_of_criticised_work_are_recorded_in_order(harness):
-    """AL-20: iterations count in one attempt, and each phase is stored before it begins."""
-    run = await begin(harness)
-    await run_criticised(
-        harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(3)], 2: [critique_text(9)]}
-    )
-    events = [each.event for each in harness.store.events.since(run.id, 0)]
-    phases = [event.phase for event in events if type(event).__name__ == "AttemptPhaseChanged"]
-    once = ["executing", "verifying", "critiquing"]
-    assert phases == [*once, *once, "candidate"]
-    assert harness.store.actions.failures(harness.action(run, "a").id) == 0

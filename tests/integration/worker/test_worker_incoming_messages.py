@@ -27,7 +27,6 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
     write(harness, run, attempt.action_id, "Use the\nsecond file.")
     letters = IncomingMessages(harness.context, attempt)
     (words,) = texts_of(letters)
-    assert "The human you work for wrote this 0 s ago. Follow it" in words
     assert words.endswith("\n| Use the\n| second file.")
     assert texts_of(letters) == []
 
