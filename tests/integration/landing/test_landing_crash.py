@@ -143,22 +143,16 @@ async def test_died_after_the_landing_was_recorded(harness, died):
 
 
 @pytest.mark.slow
-async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness, died):
-    """The branch contains the new commit, so it landed."""
+@pytest.mark.parametrize("was_moved", [True, False])
+async def test_the_user_committed_before_the_landing_was_recorded(harness, died, was_moved):
+    """If the branch contains the new commit, it landed; else the candidate lands on top of the user's."""
     run, intent = died
-    await moved(harness, intent)
+    if was_moved:
+        await moved(harness, intent)
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.context, run, intent) == "recorded"
-    expect_landed_once(harness, run)
-
-
-@pytest.mark.slow
-async def test_the_user_committed_before_the_landing(harness, died):
-    """The branch moved past the old commit without the new one: the candidate lands on top."""
-    run, intent = died
-    await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.context, run, intent) == "redone"
-    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    assert await resolve_intent(harness.context, run, intent) == ("recorded" if was_moved else "redone")
+    if not was_moved:
+        assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
 
 

@@ -74,33 +74,23 @@ async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness
 
 @pytest.mark.slow
 async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
-    """BX-1: at the new commit, depending on the same paths."""
-    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
+    """BX-1: at the new commit, depending on the same paths; a fact depends only on what its landing changed.
+
+    BX-5: no check can show a weak fact again, and none speaks against it.
+    """
+    other, weak, last = act("other", check="test ! -f b"), act("weak"), act("b", check="test -f b")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), other, weak, last))
     await land(harness, run, queue, "a", "echo more >> list")
-    landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list")
+    apart = await land(harness, run, queue, "other", "echo x > other")
+    unchecked = await land(harness, run, queue, "weak", "echo more >> README")
+    landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list; echo again >> README")
     found = fact(harness, run, "a")
     assert (found.state, found.commit, found.paths, found.strength) == ("holds", landed, ("list",), "proven")
     assert [(each.command, each.commit) for each in found.evidence] == [(MORE, landed)]
     assert states(harness, run, "a") == ["holds", "holds"]
-
-
-@pytest.mark.slow
-async def test_a_fact_on_other_paths_is_not_rechecked(harness):
-    """BX-1: a fact depends only on what its landing changed."""
-    run, queue = await begin(harness, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
-    landed = await land(harness, run, queue, "a", "echo x > a")
-    await land(harness, run, queue, "b", "echo x > b")
-    assert (fact(harness, run, "a").commit, fact(harness, run, "a").state) == (landed, "holds")
-
-
-@pytest.mark.slow
-async def test_a_weak_fact_stays_weak(harness):
-    """BX-5: no check can show it again, and none speaks against it."""
-    run, queue = await begin(harness, goal("g", act("a"), act("b", check="test -f b")))
-    landed = await land(harness, run, queue, "a", "echo more >> list")
-    await land(harness, run, queue, "b", "echo x > b; echo again >> list")
-    found = fact(harness, run, "a")
-    assert (found.state, found.strength, found.commit) == ("holds", "weak", landed)
+    assert (fact(harness, run, "other").state, fact(harness, run, "other").commit) == ("holds", apart)
+    found = fact(harness, run, "weak")
+    assert (found.state, found.strength, found.commit) == ("holds", "weak", unchecked)
 
 
 @pytest.mark.slow

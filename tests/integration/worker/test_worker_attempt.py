@@ -183,7 +183,7 @@ async def test_work_is_handed_in_whatever_a_worktree_s_git_says(harness, tmp_pat
 
 @pytest.mark.slow
 async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
-    run = await begin(harness, sandbox="auto")
+    run = await begin(harness, check="test -f a", sandbox="auto")
     assert (await harness.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
     assert await harness.worktrees(spare=False) == 0
     assert isinstance(await harness.work(run, "a", "echo x > a"), CandidateReady)

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from integration.worker.builders import WITH_CRITIC, critique_text, run_criticised, scores
+from integration.worker.builders import WITH_CRITIC, critique_text, hand_in, run_criticised, scores
 from scaffold.core.events import AttemptPhaseChanged, VerificationFailed
 from scaffold.git import refs
 from scaffold.worker.attempt_record import CandidateReady
@@ -27,7 +27,7 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
     run = await begin(harness)
     turns = ["echo one > a", "echo two > a"]
     critiques = {1: [critique_text(5, "`a`: one, not two")], 2: [critique_text(7)]}
-    assert isinstance(await run_criticised(harness, run, "a", turns, critiques), CandidateReady)
+    await hand_in(harness, run, turns, critiques)
     assert scores(harness, run) == [(1, 5, False), (2, 7, True)]
     assert await handed(harness, run) == "two"
     assert "`a`: one, not two" in harness.prompts()[1]
@@ -42,7 +42,7 @@ async def test_passing_work_continues_until_its_critic_is_satisfied(harness):
 async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
     """AL-5: what it judges, and nothing of the earlier conversation."""
     run = await begin(harness)
-    await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(9)]})
+    await run_criticised(harness, run, ["echo one > a"], {1: [critique_text(9)]})
     (asked,) = harness.prompts("critic")
     assert "# The task: a (role: implementation)\nDo a." in asked
     assert "- pass: test -f a" in asked
@@ -55,7 +55,7 @@ async def test_a_critic_sees_task_checks_and_change_and_has_no_tools(harness):
 async def test_a_score_one_below_the_threshold_or_a_done_of_the_critic_is_enough(harness, score, end):
     """AL-5: for work that passes."""
     run = await begin(harness)
-    await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(score, end=end)]})
+    await run_criticised(harness, run, ["echo one > a", "echo two > a"], {1: [critique_text(score, end=end)]})
     assert (scores(harness, run), await handed(harness, run)) == ([(1, score, True)], "one")
 
 
@@ -65,7 +65,7 @@ async def test_an_agent_that_says_done_while_its_work_fails_is_refused(harness):
     run = await begin(harness, check="grep -q good a")
     said = {"a": ["echo good > a", "echo bad > a", "echo good and better > a"]}
     critiques = {1: [critique_text(3)], 3: [critique_text(3)]}
-    assert isinstance(await run_criticised(harness, run, "a", said["a"], critiques, words="DONE"), CandidateReady)
+    await hand_in(harness, run, said["a"], critiques, words="DONE")
     assert harness.prompts()[2].startswith("You asked to stop, but the work does not pass.")
     assert "The check `grep -q good a` failed" in harness.prompts()[2]
 
@@ -77,7 +77,6 @@ async def test_done_before_any_critique_ends_nothing(harness):
     await run_criticised(
         harness,
         run,
-        "a",
         ["echo one > a", "echo two > a"],
         {1: [critique_text(3)], 2: [critique_text(9)]},
         words="DONE",
@@ -91,7 +90,7 @@ async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
     """AL-5."""
     run = await begin(harness, iterations=2)
     ending = await run_criticised(
-        harness, run, "a", ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [critique_text(3)], 2: [critique_text(4)]}
+        harness, run, ["echo 1 > a", "echo 2 > a", "echo 3 > a"], {1: [critique_text(3)], 2: [critique_text(4)]}
     )
     assert isinstance(ending, CandidateReady)
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False), (2, 4, True)], "2")
@@ -100,7 +99,7 @@ async def test_at_the_maximum_passing_work_is_done_with_its_score(harness):
 async def test_at_the_maximum_failing_work_has_failed(harness):
     """AL-6: not submitted, pinned, and an event that names the failures; failing work gets no critique."""
     run = await begin(harness, check="test -f never", iterations=2)
-    ending = await run_criticised(harness, run, "a", ["echo 1 > a", "echo 2 > a"], {1: [critique_text(9, end="DONE")]})
+    ending = await run_criticised(harness, run, ["echo 1 > a", "echo 2 > a"], {1: [critique_text(9, end="DONE")]})
     assert (ending.outcome, scores(harness, run)) == ("contract_failed", [])
     (failed,) = harness.events(run, VerificationFailed)
     assert (failed.action, failed.iterations) == ("a", 2)
@@ -113,9 +112,7 @@ async def test_at_the_maximum_failing_work_has_failed(harness):
 async def test_an_agent_that_changes_nothing_ends_the_loop(harness):
     """AL-5: work that passed is submitted as it is, whatever its critic would prefer."""
     run = await begin(harness)
-    assert isinstance(
-        await run_criticised(harness, run, "a", ["echo one > a", ""], {1: [critique_text(3)]}), CandidateReady
-    )
+    await hand_in(harness, run, ["echo one > a", ""], {1: [critique_text(3)]})
     assert (scores(harness, run), await handed(harness, run)) == ([(1, 3, False)], "one")
     assert harness.attempts(run, "a")[0].iteration == 2
 
@@ -124,7 +121,7 @@ async def test_a_malformed_critique_is_requested_again(harness):
     """AL-5: with its errors, in the same conversation."""
     run = await begin(harness)
     answers = ["Good!", "Total: 12/9", critique_text(8)]
-    assert isinstance(await run_criticised(harness, run, "a", ["echo one > a"], {1: answers}), CandidateReady)
+    await hand_in(harness, run, ["echo one > a"], {1: answers})
     assert scores(harness, run) == [(1, 8, True)]
     asked = harness.prompts("critic")
     assert ("`Total: N/9`" in asked[1], "12" in asked[2]) == (True, True)
@@ -144,9 +141,7 @@ async def test_a_malformed_critique_is_requested_again(harness):
 async def test_without_a_usable_critique_passing_is_enough(harness, critiques, why):
     """AL-5: work that passed is not lost to a bad critic, and the run gets a warning."""
     run = await begin(harness)
-    assert isinstance(
-        await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], critiques), CandidateReady
-    )
+    await hand_in(harness, run, ["echo one > a", "echo two > a"], critiques)
     (warning,) = harness.notices(run)
     assert warning.startswith("a was not critiqued: ")
     assert why in warning
@@ -156,9 +151,7 @@ async def test_without_a_usable_critique_passing_is_enough(harness, critiques, w
 async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
     """AL-5: work that passed is submitted."""
     run = await begin(harness, budget_usd=1.5)
-    assert isinstance(
-        await run_criticised(harness, run, "a", ["echo one > a"], {1: [critique_text(3)]}, usd=1.0), CandidateReady
-    )
+    await hand_in(harness, run, ["echo one > a"], {1: [critique_text(3)]}, usd=1.0)
     spent, critique = harness.notices(run)
     assert ("133%" in spent, critique.startswith("a was not critiqued: ")) == (True, True)
 
@@ -166,10 +159,7 @@ async def test_a_budget_that_ends_before_the_critique_loses_no_work(harness):
 async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     """AL-5: the improvement is pinned, not landed."""
     run = await begin(harness, check="grep -q good a", iterations=2)
-    assert isinstance(
-        await run_criticised(harness, run, "a", ["echo good > a", "echo bad > a"], {1: [critique_text(3)]}),
-        CandidateReady,
-    )
+    await hand_in(harness, run, ["echo good > a", "echo bad > a"], {1: [critique_text(3)]})
     assert await handed(harness, run) == "good"
     (attempt,) = harness.attempts(run, "a")
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "bad"
@@ -189,17 +179,12 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
 async def test_passing_work_is_submitted_if_there_is_no_time_to_improve_it(harness):
     """AL-5, AL-6: the attempt timed out during the next turn."""
     run = await begin(harness, attempt_timeout_s=12.0)
-    ending = await run_criticised(
-        harness, run, "a", ["echo good > a", "echo better > b; sleep 60"], {1: [critique_text(3)]}
-    )
+    ending = await run_criticised(harness, run, ["echo good > a", "echo better > b; sleep 60"], {1: [critique_text(3)]})
     assert isinstance(ending, CandidateReady)
     assert await handed(harness, run) == "good"
 
 
 async def test_without_a_critic_passing_is_enough(harness):
     run = await begin(harness, critic=False)
-    assert isinstance(
-        await run_criticised(harness, run, "a", ["echo one > a", "echo two > a"], {1: [critique_text(3)]}),
-        CandidateReady,
-    )
+    await hand_in(harness, run, ["echo one > a", "echo two > a"], {1: [critique_text(3)]})
     assert (scores(harness, run), await handed(harness, run)) == ([], "one")

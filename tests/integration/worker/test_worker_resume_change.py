@@ -62,12 +62,12 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
 async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     """AL-9: an approval of a command does not cover a change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED, critic=True)
-    waits = await run_criticised(harness, run, "a", ["cp README login.sql", "touch b"], {1: [critique_text(3)]})
+    waits = await run_criticised(harness, run, ["cp README login.sql", "touch b"], {1: [critique_text(3)]})
     assert "`touch b`" in waits.error
     assert await pinned(harness, run) == "sample"
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")
         harness.store.waiting_turns.forget(harness.action(run, "a").id)
-    again = await run_criticised(harness, run, "a", ["cp list login.sql"], {1: [critique_text(9)]})
+    again = await run_criticised(harness, run, ["cp list login.sql"], {1: [critique_text(9)]})
     assert "login.sql" in again.error
     assert (await pinned(harness, run)).startswith("one")
