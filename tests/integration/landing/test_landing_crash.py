@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from fakes import Cut, CutClock
+from integration.landing.builders import interrupted_landing
 from scaffold.core.events import NoticeRaised
-from scaffold.core.model import Intent
 from scaffold.core.states import status_of
-from scaffold.git import commits, refs
+from scaffold.git import refs
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
-from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
+from scaffold.landing.record import record_recovered_landing, resolve_intent
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store
 from support.harness import UNSANDBOXED, act, goal
@@ -23,26 +23,7 @@ async def died(harness):
     """A run, and the intent of a landing that stopped there."""
     run = await harness.own(goal("g", act("a", check="test -f a")), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
-    (attempt,) = harness.attempts(run, "a")
-    tree = await commits.tree_of(harness.context.git, attempt.head_sha)
-    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    merged = await commits.commit_tree(harness.context.git, tree, parents=[run.base_sha], message="a", **people)
-    intent = Intent(
-        id="i",
-        run_id=run.id,
-        attempt_id=attempt.id,
-        fence=run.fence,
-        ref=session_ref(run),
-        old=run.base_sha,
-        new=merged,
-        commit=merged,
-    )
-    with harness.store.transaction(durable=True):
-        harness.store.attempts.advance(
-            attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
-        )
-        harness.store.intents.add(intent)
-    return run, intent
+    return run, await interrupted_landing(harness, run, "a")
 
 
 async def moved(harness, intent, new=None):

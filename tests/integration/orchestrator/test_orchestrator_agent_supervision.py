@@ -136,8 +136,7 @@ async def test_children_that_became_ready_without_the_agent_wake_it(harness, mom
 
     def begin(at):
         if at == moment:
-            with harness.store.transaction():
-                harness.store.actions.move(harness.action(run, "build").id, Running())
+            harness.move(harness.action(run, "build"), Running())
 
     await judge(harness, run, ScriptedAgentModel([CHILDREN, dispatching("a")], "broken down", meanwhile=begin))
     begin(3)

@@ -186,8 +186,7 @@ async def test_only_the_user_can_retry_a_failure(harness, host, refusal):
     """SC-20."""
     run = await harness.own(goal("shop", act("store")))
     host.run_id = run.id
-    with harness.store.transaction():
-        harness.store.goals.move(harness.store.goals.by_name(run.id, "shop").id, Failed("no way"))
+    harness.move(harness.store.goals.by_name(run.id, "shop"), Failed("no way"))
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 

@@ -203,11 +203,9 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     first, second = harness.store.goals.of_run(run.id)
     assert state_from_goals(harness.store, run.id) is None
-    with harness.store.transaction():
-        harness.store.goals.move(first.id, Completed())
+    harness.move(first, Completed())
     assert state_from_goals(harness.store, run.id) is None
-    with harness.store.transaction():
-        harness.store.goals.move(second.id, Failed("no way"))
+    harness.move(second, Failed("no way"))
     assert state_from_goals(harness.store, run.id) == Failed("h: no way")
     assert finish_run(harness.store, run, "stopped") == Failed("h: no way"), "the verdict counts, whatever the cause"
     assert harness.store.runs.get(run.id).owner is None
@@ -226,8 +224,7 @@ async def test_a_run_cancelled_before_its_final_gates_is_cancelled(harness):
     """SC-16: its goals are over, but it is not proven as a whole; a pause that was asked for instead pauses it."""
     for cause, expected in (("cancelled", Cancelled()), ("paused", Paused("paused by the user"))):
         run = await harness.own(goal("g", act("a")))
-        with harness.store.transaction():
-            harness.store.goals.move(harness.goal(run).id, Completed())
+        harness.move(harness.goal(run), Completed())
         assert finish_run(harness.store, run, cause) == expected
         assert harness.store.runs.get(run.id).state == expected
         assert harness.goal(run).state == Completed()

@@ -209,8 +209,7 @@ async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harn
     run = await harness.own(goal("g", act("a", check="test -f a"), *story()), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a; echo ours > shared")
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "s").id, Running())
+    harness.move(harness.action(run, "s"), Running())
     for key, command in (("look", "echo found > notes"), ("write", "echo six >> list")):
         await harness.work(run, f"s/{key}", command)
         assert isinstance(await MergeQueue(harness.context, run).step(), StepRecorded)

@@ -46,8 +46,7 @@ async def past(harness):
     queue = MergeQueue(harness.context, run)
     assert isinstance(await queue.step(), BatchLanded)
     await queue.close()
-    with harness.store.transaction():
-        harness.store.goals.move(harness.goal(run).id, Failed("`bad` failed"))
+    harness.move(harness.goal(run), Failed("`bad` failed"))
     finish_run(harness.store, run, "done")
     (good,), (bad,) = harness.attempts(run, "good"), harness.attempts(run, "bad")
     await refs.pin(harness.context.git, refs.keep_ref(good.id), run.base_sha)

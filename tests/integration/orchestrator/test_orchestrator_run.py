@@ -186,8 +186,7 @@ async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
     """BX-8, SC-16"""
     run = await harness.own(goal("g", act("a")))
     action = harness.action(run, "a")
-    with harness.store.transaction():
-        harness.store.actions.move(action.id, Cancelled())
+    harness.move(action, Cancelled())
     assert await queue_attempt(harness.context, run, action.goal_id, action.id) is None
     assert harness.attempts(run, "a") == ()
 

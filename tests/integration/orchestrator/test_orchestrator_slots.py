@@ -49,8 +49,7 @@ async def test_a_goal_that_is_reached_or_paused_keeps_no_slot_free(harness):
         harness.store.facts.record(reached.id, "x", commit=run.base_sha, paths=(), evidence=())
     assert slots_by_goal(harness.store, run) == {paused.id: 1}
     assert slots_by_goal(harness.store, run, among=[other.id]) == {other.id: 1}
-    with harness.store.transaction():
-        harness.store.goals.move(paused.id, Paused("a break"))
+    harness.move(paused, Paused("a break"))
     assert slots_by_goal(harness.store, run) == {other.id: 1}
 
 

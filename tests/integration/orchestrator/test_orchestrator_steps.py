@@ -102,8 +102,7 @@ async def test_a_failed_step_fails_its_compound_and_keeps_what_was_made(harness)
 
 async def half_done(harness, run, key, turns):
     """Work on the steps up to this one, and on it until it has written a file; return its attempt."""
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "s").id, Running())
+    harness.move(harness.action(run, "s"), Running())
     for before in [*turns][: [*turns].index(key)]:
         await harness.work(run, f"s/{before}", turns[before])
         assert isinstance(await MergeQueue(harness.context, run).step(), StepRecorded)

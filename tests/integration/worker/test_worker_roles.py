@@ -61,8 +61,7 @@ async def test_a_child_gets_what_its_compound_builds_on(harness):
     run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
     await harness.work(run, "a", "echo x > a")
     await MergeQueue(harness.context, run).step()
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "phase").id, Running())
+    harness.move(harness.action(run, "phase"), Running())
     task = read_assignment(harness.store, (await harness.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"

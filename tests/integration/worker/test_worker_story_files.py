@@ -41,8 +41,7 @@ async def begin(harness, roles=ROLES, **settings):
     ]
     story = act("US-1", kind="compound", method="story", effects=("done:US-1",))
     run = await harness.own(goal("g", story, *steps, wants=["done:US-1"]), **(UNSANDBOXED | settings))
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "US-1").id, Running())
+    harness.move(harness.action(run, "US-1"), Running())
     return run
 
 
