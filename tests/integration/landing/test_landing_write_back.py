@@ -133,8 +133,10 @@ async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(har
 
 @pytest.mark.parametrize(
     ("theirs", "why"),
-    [(None, "is not a text file there any more"), ("nothing\n", "cannot be read any more")],
-    ids=["gone", "unreadable"],
+    [
+        pytest.param(None, "is not a text file", id="gone"),
+        pytest.param("nothing\n", "cannot be read", id="unreadable", marks=pytest.mark.slow),
+    ],
 )
 async def test_work_lands_without_its_mark_if_the_list_is_none_any_more(harness, run, theirs, why):
     """DR-1: the list is never a reason to refuse work."""

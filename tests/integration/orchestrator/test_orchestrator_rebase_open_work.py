@@ -125,6 +125,7 @@ async def test_a_candidate_that_conflicts_with_the_new_base_is_told_and_done_aga
     assert ("+mine" in told, "+theirs" in told, "y > b" in told) == (True, True, False)
 
 
+@pytest.mark.slow
 async def test_work_that_waited_for_a_human_continues_on_the_new_base(harness):
     """BX-13: its files are there with those of the new base, whose changes it is told about."""
     run = await begin(harness)

@@ -113,7 +113,9 @@ async def half_done(harness, run, key, turns):
     return attempt
 
 
-@pytest.mark.parametrize("next_one", ["opens the worktree", "dies before it opens it"])
+@pytest.mark.parametrize(
+    "next_one", ["opens the worktree", pytest.param("dies before it opens it", marks=pytest.mark.slow)]
+)
 async def test_the_work_of_a_step_that_was_stopped_is_pinned_before_the_next_one_begins(harness, next_one):
     """BX-2, SC-17: a user's stop ends the attempt in the store first, and its worktree is shared."""
     run = await harness.own(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)

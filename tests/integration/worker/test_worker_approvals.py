@@ -228,6 +228,7 @@ async def test_a_decision_for_one_action_does_not_cover_another(harness):
     assert len(items(harness)) == 2
 
 
+@pytest.mark.slow
 async def test_an_approval_of_a_call_holds_for_one_call_of_an_attempt(harness):
     """RA-13, BX-13: the second one asks again; an attempt that begins anew after a wait asks nothing twice."""
     run = await begin(harness)

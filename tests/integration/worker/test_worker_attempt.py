@@ -84,7 +84,10 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
     assert await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
 
 
-@pytest.mark.parametrize("settings", [{"sandbox": "auto"}, {}], ids=["default", "unsandboxed"])
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param({"sandbox": "auto"}, id="default"), pytest.param({}, id="unsandboxed", marks=pytest.mark.slow)],
+)
 async def test_the_checks_of_each_commit_have_a_new_temporary_folder_and_cache(harness, settings):
     """AL-9: also without a sandbox. The checks of the first commit leave a file in both, and fail."""
     left = ('"${TMPDIR:?}/left"', '"${XDG_CACHE_HOME:?}/left"')

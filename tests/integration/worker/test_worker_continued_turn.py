@@ -131,6 +131,7 @@ async def test_work_that_conflicts_with_what_landed_starts_over(harness):
     )
 
 
+@pytest.mark.slow
 async def test_a_continued_turn_is_not_continued_again_once_it_has_gone_on(harness):
     """BX-13: also if its call needs no decision any more, so that no wait ends."""
     run = await begin(harness)
@@ -144,6 +145,7 @@ async def test_a_continued_turn_is_not_continued_again_once_it_has_gone_on(harne
     assert not any(harness.store.waiting_turns.is_kept(each.id) for each in harness.attempts(run, "a"))
 
 
+@pytest.mark.slow
 async def test_with_another_model_it_starts_over(harness):
     """BX-13: what one model has thought is not sent to another."""
     run = await begin(harness)

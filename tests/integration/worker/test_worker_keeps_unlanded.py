@@ -69,6 +69,7 @@ async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harn
     assert (tmp_path / "back" / "data" / "deep" / "d").read_text() == "d\n"
 
 
+@pytest.mark.slow
 async def test_a_later_version_of_an_ignored_file_replaces_the_earlier_one(harness):
     """BX-3: also where a file has become a folder."""
     run = await ready(harness, iterations=2)

@@ -37,6 +37,7 @@ async def test_approved_work_continues_unchanged(harness):
     assert len(harness.prompts()) == 1, "the agent was asked once"
 
 
+@pytest.mark.slow
 async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
     """AL-9: an approval is no proof."""
     run = await begin(harness, check=f"test -f login.sql && ! test -e {tmp_path}/broken")

@@ -131,6 +131,7 @@ async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(
     assert harness.action(run, "a").state.reason.startswith("contract_failed in attempt 3 of 3: ")
 
 
+@pytest.mark.slow
 async def test_an_action_fails_for_its_most_telling_reason(harness):
     """AL-6: the check that its work failed, not that the last agent changed nothing."""
     run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=3, iterations=1, **UNSANDBOXED)
@@ -141,6 +142,7 @@ async def test_an_action_fails_for_its_most_telling_reason(harness):
     assert "grep -q good a" in reason
 
 
+@pytest.mark.slow
 async def test_a_retried_action_fails_for_a_reason_of_its_new_attempts(harness):
     """AL-6: what failed before the human's retry counts no longer."""
     run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=1, iterations=1, **UNSANDBOXED)

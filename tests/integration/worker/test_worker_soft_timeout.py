@@ -72,9 +72,9 @@ async def test_without_an_answer_an_attempt_is_extended_once_and_then_ends(harne
 
 async def test_a_share_of_one_asks_nobody(harness):
     """AL-25: then the hard limit counts alone."""
-    run = await harness.own(goal("g", act("a")), attempt_timeout_s=1.0)
+    run = await harness.own(goal("g", act("a")), attempt_timeout_s=0.3)
     ending = await harness.work(run, "a", "sleep 60")
-    assert ending == AttemptEnd("timeout", "not finished after 1 s")
+    assert ending.outcome == "timeout"
     assert not questions(harness, run)
 
 
