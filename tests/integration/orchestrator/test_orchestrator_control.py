@@ -77,21 +77,15 @@ async def test_a_failed_run_can_only_be_cancelled(harness):
     assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
 
 
-async def test_an_owner_that_has_not_ended_the_run_yet_is_asked_to(harness):
+async def test_a_request_whose_owner_dies_is_executed_here(harness):
+    """OR-10: the user does not have to repeat it, although the owner lived when it was asked."""
     run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     assert await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.05) is None
     assert harness.store.runs.control_request(run.id) == "stop"
-
-
-async def test_a_request_whose_owner_dies_is_executed_here(harness):
-    """OR-10: the user does not have to repeat it."""
-    run = await harness.open_run(goal("g", act("a")))
-    with harness.store.transaction():
-        harness.store.runs.take(run.id, identify(1), expected_fence=0)
     asked = asyncio.create_task(halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10))
-    await poll_until(lambda: harness.store.runs.control_request(run.id))
+    await poll_until(lambda: harness.store.runs.control_request(run.id) == "cancel")
     harness.orphan(run)
     assert await asked == Cancelled()
 
