@@ -25,6 +25,12 @@ def phase(*children: ActionSpec, **fields):
     return act("phase", kind="compound", **fields), *children
 
 
+async def owner_of(harness, run, work):
+    """Own a run whose workers are this function, and return its owner."""
+    owned = take_over_run(harness.context, run.id)
+    return await recover_run_owner(harness.context, owned, TaskEngine(work, harness.supervise))
+
+
 def goals(harness, run):
     return {each.name: status_of(each.state) for each in harness.store.goals.of_run(run.id)}
 
@@ -111,9 +117,7 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
         await harness.run_attempt(attempt, {key: [f"echo x > {key}"]})
         return 0
 
-    run_owner = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
-    )
+    run_owner = await owner_of(harness, run, work)
     async with asyncio.timeout(30):
         assert (await run_owner.execute()).state == Completed()
     assert max(len(crowd) for crowd in crowds) == 4
@@ -263,9 +267,7 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
         await harness.run_attempt(attempt, {"a": ["echo x > a"]})
         return 0
 
-    run_owner = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
-    )
+    run_owner = await owner_of(harness, run, work)
     assert (await run_owner.execute()).state == Completed()
     killed, exited, landed = harness.attempts(run, "a")
     assert (killed.outcome, exited.outcome, landed.outcome) == ("lost", "lost", "landed")
@@ -282,11 +284,8 @@ async def test_a_worker_that_misses_its_deadline_is_ended(harness):
         await asyncio.Event().wait()
         return 0
 
-    run_owner = await recover_run_owner(
-        harness.context, take_over_run(harness.context, run.id), TaskEngine(work, harness.supervise)
-    )
-    carried = asyncio.create_task(run_owner.execute())
-    assert isinstance((await carried).state, Failed)
+    run_owner = await owner_of(harness, run, work)
+    assert isinstance((await run_owner.execute()).state, Failed)
     assert harness.attempts(run, "a")[0].outcome == "timeout"
 
 

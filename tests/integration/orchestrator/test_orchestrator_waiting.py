@@ -214,20 +214,6 @@ async def test_after_a_rejected_command_the_agent_finds_another_way_or_fails(har
     assert len(harness.store.inbox.all()) == 1
 
 
-async def test_a_goal_reached_in_another_way_needs_no_human(harness):
-    """BX-13: the item is withdrawn with the action."""
-    run = await harness.open_run(
-        goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
-        **ASKING,
-        agents=1,
-        allow=("shell:touch",),
-    )
-    ending = await harness.run_to_end(run, a=[COMMAND.format("a")], b=["touch b"])
-    assert ending.state == Completed()
-    assert harness.statuses(run) == {"a": "skipped", "b": "completed"}
-    assert item_states(harness) == ["withdrawn"]
-
-
 @pytest.mark.slow
 async def test_a_compound_waits_with_its_child(harness):
     """SC-5, BX-13."""
@@ -286,9 +272,8 @@ async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_i
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
 
 
-@pytest.mark.slow
-async def test_items_of_a_reached_goal_are_withdrawn_while_another_goal_waits(harness):
-    """BX-13: the human sees only what is needed."""
+async def test_items_of_a_goal_reached_in_another_way_are_withdrawn_while_another_goal_waits(harness):
+    """BX-13: the human sees only what is needed; the item is withdrawn with the action."""
     run = await harness.open_run(
         goal("g", act("a", effects=("done",)), act("b", effects=("done",)), wants=["done"]),
         goal("h", act("c")),
