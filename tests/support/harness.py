@@ -287,6 +287,13 @@ class Harness:
         """Return the status of every action by its key."""
         return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
 
+    def move(self, item: Goal | Action, *states: Any) -> None:
+        """Bring a goal or an action into these states, one after another."""
+        items = self.store.goals if isinstance(item, Goal) else self.store.actions
+        with self.store.transaction():
+            for state in states:
+                items.move(item.id, state)
+
     def events(self, run: Run, kind: type = object) -> list[Any]:
         """Return the events of a run, those of one kind if it is given, in order."""
         return [each.event for each in self.store.events.since(run.id, 0) if isinstance(each.event, kind)]

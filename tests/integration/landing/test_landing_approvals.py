@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from inline_snapshot import snapshot
 
+from builders import make_settings
 from integration.worker.builders import run_reviewed
 from scaffold.git import refs
 from scaffold.landing.human_review.approvals import ChangeApprovals
@@ -115,21 +116,25 @@ async def test_nothing_lands_without_an_approval_in_the_landing_transaction(harn
     await queue.close()
 
 
-@pytest.mark.parametrize(
-    ("tier", "human", "asks"),
-    [
-        ("architect", "tier", True),
-        ("architect", "never", False),
-        ("builder", "tier", False),
-        ("builder", "always", True),
-        ("quick", "always", True),
-    ],
-)
-async def test_tier_and_setting_say_whether_a_human_is_asked(harness, tier, human, asks):
+ASKS = {
+    ("architect", "tier"): True,
+    ("architect", "never"): False,
+    ("builder", "tier"): False,
+    ("builder", "always"): True,
+    ("quick", "always"): True,
+}
+
+
+def test_tier_and_setting_say_whether_a_human_is_asked():
     """AL-22: `--yolo` does not change that."""
-    run, queue = await begin(harness, "a", tier=tier, human_review=human, yolo=True)
+    settings = {(tier, human): make_settings(tier=tier, human_review=human, yolo=True) for tier, human in ASKS}
+    assert {each: made.human_reviews for each, made in settings.items()} == ASKS
+
+
+async def test_where_no_human_is_asked_work_lands_at_once(harness):
+    """AL-22."""
+    run, queue = await begin(harness, "a", human_review="never")
     await run_reviewed(harness, run, "a", ["echo one > a"], [])
-    step = await queue.step()
-    assert isinstance(step, QueueIdle if asks else BatchLanded)
-    assert bool(harness.store.inbox.open()) is asks
+    assert isinstance(await queue.step(), BatchLanded)
+    assert harness.store.inbox.open() == ()
     await queue.close()

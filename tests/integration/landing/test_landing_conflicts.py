@@ -50,7 +50,11 @@ UNION = {"NEWS.md": NEWS, ".gitattributes": "NEWS.md merge=union\n"}
 
 
 @pytest.mark.parametrize(
-    ("files", "settings"), [(UNION, {}), ({"NEWS.md": NEWS}, {"union": ("*.md",)})], ids=["attribute", "setting"]
+    ("files", "settings"),
+    [
+        pytest.param(UNION, {}, id="attribute"),
+        pytest.param({"NEWS.md": NEWS}, {"union": ("*.md",)}, id="setting", marks=pytest.mark.slow),
+    ],
 )
 async def test_a_declared_union_has_the_lines_of_both_sides(harness, files, settings):
     """AL-13: whether git knows it or the settings say it, it is certified and told."""

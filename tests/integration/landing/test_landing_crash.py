@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from fakes import Cut, CutClock
+from integration.landing.builders import interrupted_landing
 from scaffold.core.events import NoticeRaised
-from scaffold.core.model import Intent
 from scaffold.core.states import status_of
-from scaffold.git import commits, refs
+from scaffold.git import refs
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
-from scaffold.landing.record import record_recovered_landing, resolve_intent, session_ref
+from scaffold.landing.record import record_recovered_landing, resolve_intent
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store
 from support.harness import UNSANDBOXED, act, goal
@@ -21,28 +21,9 @@ from support.harness import UNSANDBOXED, act, goal
 @pytest.fixture
 async def died(harness):
     """A run, and the intent of a landing that stopped there."""
-    run = await harness.own(goal("g", act("a", check="test -f a")))
+    run = await harness.own(goal("g", act("a", check="test -f a")), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a")
-    (attempt,) = harness.attempts(run, "a")
-    tree = await commits.tree_of(harness.context.git, attempt.head_sha)
-    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    merged = await commits.commit_tree(harness.context.git, tree, parents=[run.base_sha], message="a", **people)
-    intent = Intent(
-        id="i",
-        run_id=run.id,
-        attempt_id=attempt.id,
-        fence=run.fence,
-        ref=session_ref(run),
-        old=run.base_sha,
-        new=merged,
-        commit=merged,
-    )
-    with harness.store.transaction(durable=True):
-        harness.store.attempts.advance(
-            attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
-        )
-        harness.store.intents.add(intent)
-    return run, intent
+    return run, await interrupted_landing(harness, run, "a")
 
 
 async def moved(harness, intent, new=None):
@@ -55,19 +36,11 @@ def expect_landed_once(harness, run):
     assert harness.store.intents.open_of_run(run.id) == ()
 
 
-@pytest.mark.slow
-async def test_died_before_the_branch_moved(harness, died):
-    """BX-2: as if nothing had happened; the same candidate lands later, once."""
-    run, intent = died
-    assert await resolve_intent(harness.context, run, intent) == "redone"
-    assert harness.facts(run) == set()
-    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
-    expect_landed_once(harness, run)
-    assert await harness.landed(run) == ["a"]
-
-
 async def test_a_superseded_owner_cannot_finish_a_recovered_landing(harness, died):
-    """BX-8, BX-2: no fence stops a git command; it lands nothing, because the candidate is pinned elsewhere by then."""
+    """BX-8, BX-2: no fence stops a git command; it lands nothing, because the candidate is pinned elsewhere by then.
+
+    The branch had not moved: it is as if nothing had happened, and the same candidate lands later, once.
+    """
     run, intent = died
     (attempt,) = harness.attempts(run, "a")
     assert await resolve_intent(harness.context, run, intent) == "redone"
@@ -75,8 +48,7 @@ async def test_a_superseded_owner_cannot_finish_a_recovered_landing(harness, die
     landed = await refs.move_and_delete(
         harness.context.git, intent.ref, new=intent.new, old=intent.old, drop={work: attempt.head_sha}
     )
-    assert not landed
-    assert await harness.landed(run) == []
+    assert (landed, harness.facts(run), await harness.landed(run)) == (False, set(), [])
     (now,) = harness.attempts(run, "a")
     assert await refs.resolve(harness.context.git, work) == now.head_sha != attempt.head_sha
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
@@ -140,34 +112,29 @@ async def test_work_that_the_user_removed_and_collected_ends_as_lost(harness, di
 
 @pytest.mark.slow
 async def test_died_after_the_landing_was_recorded(harness, died):
-    """The ref that pinned the work is deleted by the next cleanup; nothing else is left to do."""
+    """SC-16: the ref that pinned the work is deleted by the next cleanup; recovery may itself be killed."""
     run, intent = died
     await moved(harness, intent)
     (attempt,) = harness.attempts(run, "a")
     await record_recovered_landing(harness.context, run, intent)
-    await refs.pin(harness.context.git, refs.work_ref(attempt.id), attempt.head_sha)
-    await recover_run(harness.context, run)
-    expect_landed_once(harness, run)
+    for _ in range(2):
+        await refs.pin(harness.context.git, refs.work_ref(attempt.id), attempt.head_sha)
+        await recover_run(harness.context, run)
+        expect_landed_once(harness, run)
     assert await refs.list_refs(harness.context.git, "refs/scaffold/") == {}
 
 
 @pytest.mark.slow
-async def test_the_user_committed_on_top_before_the_landing_was_recorded(harness, died):
-    """The branch contains the new commit, so it landed."""
+@pytest.mark.parametrize("was_moved", [True, False])
+async def test_the_user_committed_before_the_landing_was_recorded(harness, died, was_moved):
+    """If the branch contains the new commit, it landed; else the candidate lands on top of the user's."""
     run, intent = died
-    await moved(harness, intent)
+    if was_moved:
+        await moved(harness, intent)
     await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.context, run, intent) == "recorded"
-    expect_landed_once(harness, run)
-
-
-@pytest.mark.slow
-async def test_the_user_committed_before_the_landing(harness, died):
-    """The branch moved past the old commit without the new one: the candidate lands on top."""
-    run, intent = died
-    await harness.sh(f"git checkout -q {run.session_branch}; git commit -q --allow-empty -m mine; git checkout -q main")
-    assert await resolve_intent(harness.context, run, intent) == "redone"
-    assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
+    assert await resolve_intent(harness.context, run, intent) == ("recorded" if was_moved else "redone")
+    if not was_moved:
+        assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
     expect_landed_once(harness, run)
 
 
@@ -205,16 +172,6 @@ async def test_a_recovery_that_is_killed_ends_a_lost_attempt_with_its_intent_or_
         looks += 1
     assert looks > 3, "it was killed in several places"
     assert left == ()
-
-
-@pytest.mark.slow
-async def test_recovering_twice_changes_nothing(harness, died):
-    """SC-16: recovery may itself be killed."""
-    run, intent = died
-    await moved(harness, intent)
-    for _ in range(2):
-        await recover_run(harness.context, run)
-    expect_landed_once(harness, run)
 
 
 @pytest.mark.slow

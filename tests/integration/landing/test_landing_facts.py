@@ -2,10 +2,10 @@
 
 import pytest
 
+from integration.landing.builders import interrupted_landing
 from integration.landing.test_landing_reviews import approve
 from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
-from scaffold.core.model import Intent
 from scaffold.core.states import Active, Completed, Failed, Running, status_of
 from scaffold.git import commits, refs
 from scaffold.landing.checkouts import Checkouts
@@ -18,7 +18,7 @@ from scaffold.landing.merge_queue import (
     QueueIdle,
 )
 from scaffold.landing.queue_steps import ReviewRecorded
-from scaffold.landing.record import resolve_intent, session_ref
+from scaffold.landing.record import resolve_intent
 from scaffold.landing.stale_facts import affected_facts
 from scaffold.verify.contract.base_checks import CheckResultCache
 from support.harness import UNSANDBOXED, act, goal
@@ -74,33 +74,23 @@ async def test_a_candidate_that_breaks_a_fact_is_refused_with_the_reason(harness
 
 @pytest.mark.slow
 async def test_a_touched_fact_that_still_holds_gets_new_evidence(harness):
-    """BX-1: at the new commit, depending on the same paths."""
-    run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", check="test -f b")))
+    """BX-1: at the new commit, depending on the same paths; a fact depends only on what its landing changed.
+
+    BX-5: no check can show a weak fact again, and none speaks against it.
+    """
+    other, weak, last = act("other", check="test ! -f b"), act("weak"), act("b", check="test -f b")
+    run, queue = await begin(harness, goal("g", act("a", check=MORE), other, weak, last))
     await land(harness, run, queue, "a", "echo more >> list")
-    landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list")
+    apart = await land(harness, run, queue, "other", "echo x > other")
+    unchecked = await land(harness, run, queue, "weak", "echo more >> README")
+    landed = await land(harness, run, queue, "b", "echo x > b; echo again >> list; echo again >> README")
     found = fact(harness, run, "a")
     assert (found.state, found.commit, found.paths, found.strength) == ("holds", landed, ("list",), "proven")
     assert [(each.command, each.commit) for each in found.evidence] == [(MORE, landed)]
     assert states(harness, run, "a") == ["holds", "holds"]
-
-
-@pytest.mark.slow
-async def test_a_fact_on_other_paths_is_not_rechecked(harness):
-    """BX-1: a fact depends only on what its landing changed."""
-    run, queue = await begin(harness, goal("g", act("a", check="test ! -f b"), act("b", check="test -f b")))
-    landed = await land(harness, run, queue, "a", "echo x > a")
-    await land(harness, run, queue, "b", "echo x > b")
-    assert (fact(harness, run, "a").commit, fact(harness, run, "a").state) == (landed, "holds")
-
-
-@pytest.mark.slow
-async def test_a_weak_fact_stays_weak(harness):
-    """BX-5: no check can show it again, and none speaks against it."""
-    run, queue = await begin(harness, goal("g", act("a"), act("b", check="test -f b")))
-    landed = await land(harness, run, queue, "a", "echo more >> list")
-    await land(harness, run, queue, "b", "echo x > b; echo again >> list")
-    found = fact(harness, run, "a")
-    assert (found.state, found.strength, found.commit) == ("holds", "weak", landed)
+    assert (fact(harness, run, "other").state, fact(harness, run, "other").commit) == ("holds", apart)
+    found = fact(harness, run, "weak")
+    assert (found.state, found.strength, found.commit) == ("holds", "weak", unchecked)
 
 
 @pytest.mark.slow
@@ -179,8 +169,7 @@ async def test_a_completed_goal_reopens_when_its_fact_is_refuted(harness):
     run, queue = await begin(harness, goal("g", act("a", check=MORE)), goal("h", act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     reached = harness.store.goals.by_name(run.id, "g")
-    with harness.store.transaction():
-        harness.store.goals.move(reached.id, Completed())
+    harness.move(reached, Completed())
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
     assert harness.store.goals.get(reached.id).state == Active()
@@ -191,11 +180,9 @@ async def test_a_compound_runs_again_when_an_effect_of_its_child_is_refuted(harn
     """SC-5: parents first, so that its children may start."""
     parts = act("whole", kind="compound"), act("a", check=MORE, parent="whole", effects=("whole_done", "a_done"))
     run, queue = await begin(harness, goal("g", *parts, act("b")))
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "whole").id, Running())
+    harness.move(harness.action(run, "whole"), Running())
     await land(harness, run, queue, "a", "echo more >> list")
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "whole").id, Completed())
+    harness.move(harness.action(run, "whole"), Completed())
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
     assert harness.statuses(run) == {"whole": "running", "a": "pending", "b": "pending"}
@@ -218,21 +205,10 @@ async def test_a_recovered_landing_leaves_no_touched_fact_unchecked(harness):
 
 async def land_without_recording(harness, run, key):
     """Let the owner die once the branch has moved; the next owner recovers the landing."""
-    tip, attempt = await harness.tip(run), harness.attempts(run, key)[-1]
-    tree = await commits.tree_of(harness.context.git, attempt.head_sha)
-    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    new = await commits.commit_tree(harness.context.git, tree, parents=[tip], message=key, **people)
-    ref = session_ref(run)
-    ends = {"ref": ref, "old": tip, "new": new, "commit": new}
-    intent = Intent(id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence, **ends)
-    with harness.store.transaction(durable=True):
-        harness.store.attempts.advance(
-            attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
-        )
-        harness.store.intents.add(intent)
-    await refs.move(harness.context.git, ref, new=new, old=tip)
+    intent = await interrupted_landing(harness, run, key)
+    await refs.move(harness.context.git, intent.ref, new=intent.new, old=intent.old)
     assert await resolve_intent(harness.context, run, intent) == "recorded"
-    return new
+    return intent.new
 
 
 async def approve_again(harness, run, queue):
@@ -261,8 +237,7 @@ async def test_a_fact_refuted_in_a_failed_goal_is_provided_again_after_a_retry(h
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
     (one,) = harness.store.goals.of_run(run.id)
-    with harness.store.transaction():
-        harness.store.goals.move(one.id, Failed("for a reason"))
+    harness.move(one, Failed("for a reason"))
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
     assert harness.statuses(run)["a"] == "pending"
@@ -276,8 +251,7 @@ async def test_a_fact_refuted_in_an_ended_goal_that_does_not_need_it_is_left(har
     await land(harness, run, queue, "a", "echo more >> list")
     await land(harness, run, queue, "b", "echo x > b")
     (one,) = harness.store.goals.of_run(run.id)
-    with harness.store.transaction():
-        harness.store.goals.move(one.id, Completed())
+    harness.move(one, Completed())
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
     assert fact(harness, run, "a").state == "refuted"

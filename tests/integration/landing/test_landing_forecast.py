@@ -4,22 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from builders import an_action, an_attempt
 from scaffold.landing.forecast import Forecaster
-from support.harness import act, goal
-
-KEYS = "abc"
 
 
 @pytest.fixture
 async def candidates(harness):
     """A forecaster, its tip, and candidates that all change one line."""
-    run = await harness.own(goal("g", *map(act, KEYS)), agents=3)
-    attempts = [await harness.queue(run, key) for key in KEYS]
-    for key, attempt in zip(KEYS, attempts, strict=True):
-        await harness.run_attempt(attempt, {key: [f"sed -i s/two/{key}/ list"]})
-    folder = harness.context.temporary_folder(run.id)
-    forecaster = Forecaster(harness.context.git, folder=folder, is_union=lambda _: False, most=2)
-    return forecaster, await harness.tip(run), [harness.attempt(each.id) for each in attempts]
+    tip, attempts = await harness.sh("git rev-parse HEAD"), []
+    for key in "abc":
+        await harness.sh(f"git checkout -q --detach {tip}; sed -i s/two/{key}/ list; git commit -qam {key}")
+        attempts.append(an_attempt(an_action(key), base_sha=tip, head_sha=await harness.sh("git rev-parse HEAD")))
+    folder = harness.context.temporary_folder("run-1")
+    return Forecaster(harness.context.git, folder=folder, is_union=lambda _: False, most=2), tip, attempts
 
 
 async def lose_list(harness, attempt):

@@ -60,6 +60,7 @@ async def test_an_agent_that_edits_other_files_is_told_nothing(harness, running)
     assert told(harness, attempt) == []
 
 
+@pytest.mark.slow
 async def test_a_broken_worktree_keeps_nothing_from_landing(harness, running):
     """BX-6: git is asked about it by its registration, whatever is in it."""
     run, attempt, folder = running

@@ -6,7 +6,6 @@ import shutil
 import pytest
 
 from builders import machine_sandbox
-from scaffold.git.repository import open_repository
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
 from support.harness import Harness, act, goal
@@ -90,15 +89,8 @@ async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(
     log.unlink()
     await harness.run_attempt(second, {"b": ["echo x > b"]})
     opened, calls = log.read_text().split()[: len(OPENING)], log.read_text().split()[len(OPENING) :]
-    assert opened == OPENING, "a worker that was not forked opens the repository itself"
+    assert opened == OPENING, "a worker that was not forked opens the repository itself: its version, and its location"
     # Which lines changed, among what links there are; which paths is known since they were committed.
     proving, paths = [UNCHANGED, "diff-tree", "ls-tree"], ["commit-tree", "diff-tree"]
     assert all(" ".join(each) in " ".join(calls) for each in (proving, paths))
     assert len(calls) - len(proving) - 1 <= MOST_OF_AN_ATTEMPT, " ".join(calls)
-
-
-async def test_opening_a_repository_takes_two_git_processes(harness, log):
-    """One for the version, the other for the location."""
-    log.unlink()
-    await open_repository(harness.context.repository.root, environ=harness.context.environ)
-    assert log.read_text().split() == OPENING

@@ -243,6 +243,7 @@ async def test_a_queue_that_ends_cancels_what_is_asked_and_the_next_one_asks_aga
     await later.close()
 
 
+@pytest.mark.slow
 async def test_nobody_is_asked_any_more_about_a_candidate_that_was_cancelled(harness, asked):
     """AL-13: and the queue goes on."""
     _, queue, merger, attempts = asked

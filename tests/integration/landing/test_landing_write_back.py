@@ -3,19 +3,19 @@
 import pytest
 from inline_snapshot import snapshot
 
+from integration.landing.builders import interrupted_landing
 from scaffold.core.ids import Commit
-from scaffold.core.model import Intent
 from scaffold.core.run_settings import WriteBack
 from scaffold.git import refs
 from scaffold.git.commits import commit_tree, tree_of
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
-from scaffold.landing.record import resolve_intent, session_ref
+from scaffold.landing.record import resolve_intent
 from scaffold.landing.taking.land import LandWish, prepare
 from scaffold.landing.taking.rebase import plan_rebase
 from scaffold.landing.taking.revert import changed_by, move_session_branch, plan_revert
 from scaffold.run.task_list import own_changed_paths, own_fingerprint
-from support.harness import act, goal
+from support.harness import AUTHOR, COMMITTER, act, goal
 
 PLACE = "specs/my list.md"
 LIST = "# Tasks\r\n\n- [ ] T001 one\n- [ ] T002 two\n- [-] T003 three\n  <!-- kept -->\n- [ ] T004 four\n"
@@ -133,8 +133,10 @@ async def test_the_list_of_the_branch_is_edited_whatever_its_user_made_of_it(har
 
 @pytest.mark.parametrize(
     ("theirs", "why"),
-    [(None, "is not a text file there any more"), ("nothing\n", "cannot be read any more")],
-    ids=["gone", "unreadable"],
+    [
+        pytest.param(None, "is not a text file", id="gone"),
+        pytest.param("nothing\n", "cannot be read", id="unreadable", marks=pytest.mark.slow),
+    ],
 )
 async def test_work_lands_without_its_mark_if_the_list_is_none_any_more(harness, run, theirs, why):
     """DR-1: the list is never a reason to refuse work."""
@@ -189,17 +191,8 @@ async def test_a_landing_that_died_is_recorded_without_the_list(harness, run):
     (made / PLACE).write_bytes(marked("T001").encode())
     await harness.sh("git commit -qam marked", made)
     tree = await tree_of(git, Commit(await harness.sh("git rev-parse HEAD", made)))
-    people = {"author": run.settings.identity.author, "committer": run.settings.identity.committer}
-    new = await commit_tree(git, tree, parents=[run.base_sha], message="m", **people)
-    intent = Intent(
-        id="i", run_id=run.id, attempt_id=attempt.id, fence=run.fence,
-        ref=session_ref(run), old=run.base_sha, new=new, commit=new,
-    )  # fmt: skip
-    with harness.store.transaction(durable=True):
-        harness.store.attempts.advance(
-            attempt.id, fence=attempt.fence, phase="landing", verification=attempt.verification
-        )
-        harness.store.intents.add(intent)
+    new = await commit_tree(git, tree, parents=[run.base_sha], message="m", author=AUTHOR, committer=COMMITTER)
+    intent = await interrupted_landing(harness, run, "T001", new)
     await refs.move(git, intent.ref, new=new, old=run.base_sha)
     assert await resolve_intent(harness.context, run, intent) == "recorded"
     (fact,) = harness.store.facts.of_goal(harness.action(run, "T001").goal_id)

@@ -1,8 +1,6 @@
 """The number of actions that a user agreed to: stored once, whatever models propose later."""
 
-import pytest
-
-from builders import make_context, make_repository, make_run, make_settings
+from builders import make_run, make_settings
 from scaffold.orchestrator.owner.open_run import RunExecutedElsewhere, RunInput, start_run, start_run_once
 from scaffold.orchestrator.planning.agreed_plan import as_started, store_agreed_actions, with_agreed_actions
 from scaffold.orchestrator.planning.apply_plan import new_goal
@@ -19,13 +17,6 @@ goals:
       - {key: sell, preconditions: [stored], effects: [sold]}
 """
 LATER = "{key: %s, effects: [%s_done]}"
-
-
-@pytest.fixture
-def context(tmp_path):
-    made = make_context(make_repository(tmp_path / "repo"))
-    yield made
-    made.store.close()
 
 
 def add_goal(context, run, name, *keys):

@@ -17,14 +17,11 @@ async def briefing(harness, run):
     return (await harness.queue(run, "a")).briefing
 
 
-async def test_the_first_attempt_is_told_nothing(harness):
-    assert await briefing(harness, await begin(harness)) == ""
-
-
 async def test_a_refusal_is_told_with_its_change_and_what_may_be_done(harness):
     """AL-6, SC-20: in plain words, and once."""
     run = await begin(harness, iterations=1)
     await harness.work(run, "a", "echo bad > a")
+    assert harness.attempts(run, "a")[0].briefing == "", "there was none before it"
     said, *rest = (await briefing(harness, run)).split("\n\n")
     assert [said, rest[0], rest[1].partition("\n")[0]] == snapshot(
         [

@@ -167,14 +167,9 @@ async def test_a_goal_is_paused_and_resumed(harness, host, answer):
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
     assert host.asked == [("go on", run.id)]
-
-
-async def test_an_active_goal_is_not_started_twice(harness, host, answer):
-    """SC-17."""
-    run = await harness.own(goal("shop", act("store")))
-    host.run_id = run.id
+    await harness.take(run)
     assert (await answer("start_goal", goal="shop"))["note"] == snapshot("It is already running.")
-    assert host.asked == []
+    assert host.asked == [("go on", run.id)]
 
 
 async def test_cancelling_a_goal_is_final(harness, host, answer):
@@ -191,8 +186,7 @@ async def test_only_the_user_can_retry_a_failure(harness, host, refusal):
     """SC-20."""
     run = await harness.own(goal("shop", act("store")))
     host.run_id = run.id
-    with harness.store.transaction():
-        harness.store.goals.move(harness.store.goals.by_name(run.id, "shop").id, Failed("no way"))
+    harness.move(harness.store.goals.by_name(run.id, "shop"), Failed("no way"))
     assert "has failed: no way" in await refusal("start_goal", goal="shop")
 
 
@@ -285,16 +279,6 @@ async def test_a_project_starts_on_request(harness, host, answer):
     assert (await answer("cancel_project", project="Web Shop"))["status"] == "cancelled"
 
 
-async def test_a_project_in_an_active_run_waits_for_its_start(harness, host, answer):
-    """OR-7, OR-8."""
-    run = await harness.own(goal("shop", act("store")))
-    host.run_id = run.id
-    await answer("create_project", **PROJECT)
-    assert state(harness, run.id, "Web Shop") == Paused(PAUSED_BY_USER)
-    assert state(harness, run.id, "shop") == Active()
-    assert {each.state for each in harness.store.actions.of_run(run.id)} == {Pending()}
-
-
 GOAL = {"name": "shop", "description": "A shop on the web.", "goal_state": ["shop_works"]}
 ACTIONS = {"goal": "shop", "actions": [{"key": "store", "description": "Write it.", "effects": ["shop_works"]}]}
 
@@ -315,14 +299,16 @@ async def test_a_goal_and_its_actions_are_created_as_a_planner_does_and_wait_for
 
 
 async def test_a_goal_joins_the_run_that_is_being_executed_and_does_not_start_there(harness, host, answer):
-    """SC-17: not even a persistent one."""
+    """SC-17, OR-7, OR-8: not even a persistent one, nor a project."""
     run = await harness.own(goal("lab", act("x")))
     host.run_id = run.id
     await answer("goap_create_goal", **GOAL)
     await answer("goap_create_goal", **(GOAL | {"name": "watch", "persistent": True}))
     await answer("goap_create_actions", **ACTIONS)
+    await answer("create_project", **PROJECT)
     assert host.asked == []
-    assert state(harness, run.id, "shop") == state(harness, run.id, "watch") == Paused(PAUSED_BY_USER)
+    made = {name: state(harness, run.id, name) for name in ("shop", "watch", "Web Shop")}
+    assert made == dict.fromkeys(made, Paused(PAUSED_BY_USER))
     assert state(harness, run.id, "lab") == Active()
 
 

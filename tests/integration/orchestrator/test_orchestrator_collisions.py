@@ -98,6 +98,7 @@ async def test_what_work_with_unknown_files_has_changed_is_in_the_way_of_others(
     assert reason(harness, run, "c") is None
 
 
+@pytest.mark.slow
 async def test_work_that_is_done_again_waits_for_what_it_would_conflict_with(harness):
     """AL-4: its last work and the running one are merged in memory; without a conflict it starts."""
     run = await harness.own(goal("g", act("a"), act("b"), act("c")), agents=3)

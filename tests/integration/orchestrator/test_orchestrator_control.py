@@ -77,21 +77,15 @@ async def test_a_failed_run_can_only_be_cancelled(harness):
     assert harness.statuses(run)["b"] == "failed", "the refusal left no trace"
 
 
-async def test_an_owner_that_has_not_ended_the_run_yet_is_asked_to(harness):
+async def test_a_request_whose_owner_dies_is_executed_here(harness):
+    """OR-10: the user does not have to repeat it, although the owner lived when it was asked."""
     run = await harness.open_run(goal("g", act("a")))
     with harness.store.transaction():
         harness.store.runs.take(run.id, identify(1), expected_fence=0)
     assert await halt_run(harness.context, harness.store.runs.get(run.id), "stop", timeout_s=0.05) is None
     assert harness.store.runs.control_request(run.id) == "stop"
-
-
-async def test_a_request_whose_owner_dies_is_executed_here(harness):
-    """OR-10: the user does not have to repeat it."""
-    run = await harness.open_run(goal("g", act("a")))
-    with harness.store.transaction():
-        harness.store.runs.take(run.id, identify(1), expected_fence=0)
     asked = asyncio.create_task(halt_run(harness.context, harness.store.runs.get(run.id), "cancel", timeout_s=10))
-    await poll_until(lambda: harness.store.runs.control_request(run.id))
+    await poll_until(lambda: harness.store.runs.control_request(run.id) == "cancel")
     harness.orphan(run)
     assert await asked == Cancelled()
 
@@ -203,11 +197,9 @@ async def test_the_end_of_a_run_follows_from_its_goals(harness):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
     first, second = harness.store.goals.of_run(run.id)
     assert state_from_goals(harness.store, run.id) is None
-    with harness.store.transaction():
-        harness.store.goals.move(first.id, Completed())
+    harness.move(first, Completed())
     assert state_from_goals(harness.store, run.id) is None
-    with harness.store.transaction():
-        harness.store.goals.move(second.id, Failed("no way"))
+    harness.move(second, Failed("no way"))
     assert state_from_goals(harness.store, run.id) == Failed("h: no way")
     assert finish_run(harness.store, run, "stopped") == Failed("h: no way"), "the verdict counts, whatever the cause"
     assert harness.store.runs.get(run.id).owner is None
@@ -226,8 +218,7 @@ async def test_a_run_cancelled_before_its_final_gates_is_cancelled(harness):
     """SC-16: its goals are over, but it is not proven as a whole; a pause that was asked for instead pauses it."""
     for cause, expected in (("cancelled", Cancelled()), ("paused", Paused("paused by the user"))):
         run = await harness.own(goal("g", act("a")))
-        with harness.store.transaction():
-            harness.store.goals.move(harness.goal(run).id, Completed())
+        harness.move(harness.goal(run), Completed())
         assert finish_run(harness.store, run, cause) == expected
         assert harness.store.runs.get(run.id).state == expected
         assert harness.goal(run).state == Completed()

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from inline_snapshot import snapshot
 
+from integration.landing.builders import interrupted_landing
 from scaffold.core.errors import RunBusy
 from scaffold.core.ids import ControlRequestId
-from scaffold.core.model import ControlRequest, Intent
+from scaffold.core.model import ControlRequest
 from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Paused, status_of
 from scaffold.host.identity import identify
 from scaffold.host.random_ids import new_id
 from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.record import session_ref
 from scaffold.orchestrator.owner.control import submit_control_request
 from scaffold.orchestrator.owner.control_requests import apply_control_requests
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
@@ -184,20 +184,7 @@ async def test_a_landing_in_progress_completes_and_the_request_waits_for_it(harn
     """A crash in between is recovered from the intent; a commit that may have landed is not cancelled."""
     run = await harness.own(goal("g", act("a"), act("b")))
     await harness.work(run, "a", "echo x > a")
-    (attempt,) = harness.attempts(run, "a")
-    intent = Intent(
-        id=new_id(),
-        run_id=run.id,
-        attempt_id=attempt.id,
-        fence=run.fence,
-        ref=session_ref(run),
-        old=run.base_sha,
-        new=attempt.head_sha,
-        commit=attempt.head_sha,
-    )
-    with harness.store.transaction():
-        harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing")
-        harness.store.intents.add(intent)
+    intent = await interrupted_landing(harness, run, "a", harness.attempts(run, "a")[0].head_sha)
     control = leave(harness, control_request(harness, run, "cancel"))
     await apply_control_requests(harness.context, run, None)
     assert harness.statuses(run) == {"a": "landing", "b": "cancelled"}
@@ -231,8 +218,7 @@ async def test_requests_are_executed_once_and_in_order(harness):
 
 async def test_an_ended_goal_does_not_change(harness):
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
-    with harness.store.transaction():
-        harness.store.goals.move(harness.goal(run).id, Completed())
+    harness.move(harness.goal(run), Completed())
     for kind in ("stop", "pause", "resume"):
         leave(harness, control_request(harness, run, kind))
         await apply_control_requests(harness.context, run, None)
@@ -270,9 +256,7 @@ async def test_a_run_whose_goals_have_all_ended_is_not_paused(harness):
     """SC-17: also if the last goals end at this very moment."""
     run = await harness.open_run(goal("g", act("a")), goal("h", act("b")))
     run_owner = await harness.recover_owner(run, {})
-    with harness.store.transaction():
-        harness.store.goals.move(harness.goal(run).id, Cancelled())
+    harness.move(harness.goal(run), Cancelled())
     assert not run_owner._all_goals_paused()
-    with harness.store.transaction():
-        harness.store.goals.move(harness.goal(run, "h").id, Cancelled())
+    harness.move(harness.goal(run, "h"), Cancelled())
     assert not run_owner._all_goals_paused()

@@ -34,7 +34,7 @@ async def test_an_attempt_that_is_released_leaves_no_temporary_files_and_others_
 
 
 async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harness):
-    """AL-15: those of attempts, of the merge queue, wake-up pipes, logs of processes that printed nothing.
+    """AL-15: those of attempts, of the merge queue, wake-up pipes, logs of processes that printed nothing, worktrees.
 
     Also what is left of a worktree when git was killed while it made or removed it: git lists it no more.
     """
@@ -42,6 +42,7 @@ async def test_recovery_removes_the_temporary_files_of_all_dead_processes(harnes
     run = await harness.own(goal("g", act("a"), act("b")))
     dead = await executing(harness, run, "a")
     context.temporary(run.id, "landing").mkdir()
+    await worktree.add(context.repository, context.run_folder(run.id) / "attempts" / "stray", run.base_sha)
     fifo = context.wake_fifo(run.id)
     fifo.parent.mkdir(parents=True)
     os.mkfifo(fifo)

@@ -18,11 +18,14 @@ TELL = 'cat >> "$HOME/told"; echo " $SCAFFOLD_EVENT $SCAFFOLD_RUN" >> "$HOME/tol
 class Notified:
     """A run whose events are sent to a command until `end`."""
 
-    def __init__(self, harness, run, command, *, timeout_s=10.0):
-        self.harness, self.run, self.over = harness, run, False
-        self.task = asyncio.create_task(
-            notify_until_done(harness.context, run, command, lambda: self.over, timeout_s=timeout_s)
-        )
+    @classmethod
+    async def begin(cls, harness, run, command, *, timeout_s=10.0):
+        made = cls()
+        made.harness, made.run, made.over = harness, run, False
+        sending = notify_until_done(harness.context, run, command, lambda: made.over, timeout_s=timeout_s)
+        made.task = asyncio.create_task(sending)
+        await asyncio.sleep(0)
+        return made
 
     async def end(self):
         self.over = True
@@ -49,8 +52,7 @@ def ask(harness, run, text):
 async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness):
     run = await harness.own(goal("g", act("a")))
     old = ask(harness, run, "asked before")
-    notifier = Notified(harness, run, TELL)
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, TELL)
     item = ask(harness, run, "May I?")
     await poll_until(lambda: notifier.lines)
     with harness.store.transaction():
@@ -67,8 +69,7 @@ async def test_inbox_items_and_the_end_are_sent_as_json_and_environment(harness)
 async def test_a_failure_is_sent_with_its_reason_and_without_secrets(harness):
     """BX-9: notifications contain no secret."""
     run = await harness.own(goal("g", act("a")))
-    notifier = Notified(harness, run, TELL)
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, TELL)
     with harness.store.transaction():
         harness.store.runs.move(run.id, Failed("the key sk-ant-api03-" + "a1B2" * 20 + " was refused"))
     await notifier.end()
@@ -81,8 +82,7 @@ async def test_the_command_gets_no_key_that_is_not_configured(harness):
     """BX-9: the environment of children is an allowlist, for the user's own command, too."""
     harness.context.environ.update(OPENAI_API_KEY="not-told", BELL_KEY="told", DISPLAY=":7")
     run = await harness.own(goal("g", act("a")), environment=("BELL_KEY",))
-    notifier = Notified(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, 'echo "[$OPENAI_API_KEY] $BELL_KEY $DISPLAY" > "$HOME/told"; exit 0')
     ask(harness, run, "one")
     await poll_until(lambda: notifier.lines)
     await notifier.end()
@@ -91,8 +91,7 @@ async def test_the_command_gets_no_key_that_is_not_configured(harness):
 
 async def test_an_exhausted_budget_is_sent_once(harness):
     run = await harness.own(goal("g", act("a")), budget_usd=1.0)
-    notifier = Notified(harness, run, TELL)
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, TELL)
     await harness.work(run, "a", "echo x > a", "true", usd=0.45)
     await poll_until(lambda: notifier.lines)
     await notifier.end()
@@ -101,8 +100,7 @@ async def test_an_exhausted_budget_is_sent_once(harness):
 
 async def test_a_failing_command_raises_one_notice(harness):
     run = await harness.own(goal("g", act("a")))
-    notifier = Notified(harness, run, "echo no bell >&2; exit 3")
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, "echo no bell >&2; exit 3")
     ask(harness, run, "one")
     await poll_until(lambda: notifier.warnings)
     ask(harness, run, "two")
@@ -113,8 +111,7 @@ async def test_a_failing_command_raises_one_notice(harness):
 @pytest.mark.slow
 async def test_a_hanging_command_is_ended_and_delays_nothing(harness):
     run = await harness.own(goal("g", act("a")))
-    notifier = Notified(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=1.5)
-    await asyncio.sleep(0)
+    notifier = await Notified.begin(harness, run, 'echo began > "$HOME/told"; sleep 60', timeout_s=1.5)
     ask(harness, run, "one")
     await poll_until(lambda: notifier.lines)
     assert (await harness.work(run, "a", "echo x > a")).head, "work goes on meanwhile"

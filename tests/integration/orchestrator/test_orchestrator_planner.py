@@ -3,11 +3,10 @@
 import asyncio
 from random import Random  # noqa: TID251 - seeded
 
-import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from builders import begin, make_context, make_repository, make_settings
+from builders import begin, make_settings
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.core.run_settings import Signature
@@ -23,13 +22,6 @@ from support.planner_cassettes import add_planner, create_actions_call, create_g
 from support.scenario import action
 
 ADA = Signature("Ada Example", "ada@example.org")
-
-
-@pytest.fixture
-def context(tmp_path):
-    made = make_context(make_repository(tmp_path / "repo"))
-    yield made
-    made.store.close()
 
 
 def opened(context, request="greet the world"):

@@ -222,8 +222,7 @@ async def test_a_compound_that_ended_meanwhile_gets_no_children(harness):
 
     def meanwhile(at):
         if at == 2:
-            with harness.store.transaction():
-                harness.store.actions.move(harness.action(run, "build").id, Skipped("not needed"))
+            harness.move(harness.action(run, "build"), Skipped("not needed"))
 
     model = ScriptedAgentModel(
         WHOLE, "done", create_actions("shop", STORE, WEB), "then without it", meanwhile=meanwhile

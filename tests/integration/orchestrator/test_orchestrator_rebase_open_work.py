@@ -125,6 +125,7 @@ async def test_a_candidate_that_conflicts_with_the_new_base_is_told_and_done_aga
     assert ("+mine" in told, "+theirs" in told, "y > b" in told) == (True, True, False)
 
 
+@pytest.mark.slow
 async def test_work_that_waited_for_a_human_continues_on_the_new_base(harness):
     """BX-13: its files are there with those of the new base, whose changes it is told about."""
     run = await begin(harness)
@@ -209,8 +210,7 @@ async def test_a_compound_whose_steps_have_begun_lands_what_they_made_alone(harn
     run = await harness.own(goal("g", act("a", check="test -f a"), *story()), **UNSANDBOXED)
     await harness.work(run, "a", "echo x > a; echo ours > shared")
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "s").id, Running())
+    harness.move(harness.action(run, "s"), Running())
     for key, command in (("look", "echo found > notes"), ("write", "echo six >> list")):
         await harness.work(run, f"s/{key}", command)
         assert isinstance(await MergeQueue(harness.context, run).step(), StepRecorded)

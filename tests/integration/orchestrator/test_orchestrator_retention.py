@@ -8,16 +8,18 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.core.run_settings import KeepSettings
+from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import UserDirs
-from scaffold.orchestrator.owner.run_end import cancel_run
+from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
 from scaffold.orchestrator.upkeep.cleanup import clean_up
 from scaffold.orchestrator.upkeep.purge import Purge
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
 from scaffold.run.ignored_archive import archive_folder
 from scaffold.worker.contract.projections import ignore_projections
-from support.harness import act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 KEEP = KeepSettings(days=30, logs_mb=1)
 
@@ -37,8 +39,15 @@ async def past(harness):
     """A run in which `good` landed and `bad` failed; both left an ignored file."""
     await harness.sh("echo '*.log' > .gitignore; git add .; git commit -qm ignore")
     ignore_projections(harness.context)
-    run = await harness.open_run(goal("g", act("good", check="test -f good"), act("bad", check="false")), attempts=1)
-    await harness.run_to_end(run, good=["touch good; echo x > x.log"], bad=["touch bad; echo x > x.log"])
+    plan = goal("g", act("good", check="test -f good"), act("bad", check="false"))
+    run = await harness.own(plan, attempts=1, iterations=1, **UNSANDBOXED)
+    for key in ("good", "bad"):
+        await harness.work(run, key, f"touch {key}; echo x > x.log")
+    queue = MergeQueue(harness.context, run)
+    assert isinstance(await queue.step(), BatchLanded)
+    await queue.close()
+    harness.move(harness.goal(run), Failed("`bad` failed"))
+    finish_run(harness.store, run, "done")
     (good,), (bad,) = harness.attempts(run, "good"), harness.attempts(run, "bad")
     await refs.pin(harness.context.git, refs.keep_ref(good.id), run.base_sha)
     await refs.pin(harness.context.git, refs.keep_ref(bad.id), run.base_sha)

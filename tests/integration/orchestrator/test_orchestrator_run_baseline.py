@@ -138,6 +138,7 @@ async def test_a_failing_final_gate_fails_the_run_until_it_is_fixed(harness):
     assert (await harness.run_to_end(run)).state == Completed()
 
 
+@pytest.mark.slow
 async def test_gates_that_ran_completely_at_the_landing_are_not_run_again_at_the_end(harness, tmp_path):
     """AL-11, AL-14: one run at the base, one in the worker, one at the landing."""
     count = tmp_path / "count"
@@ -147,6 +148,7 @@ async def test_gates_that_ran_completely_at_the_landing_are_not_run_again_at_the
     assert len(runs) == len(set(runs)) + 1 == 3, runs
 
 
+@pytest.mark.slow
 async def test_a_run_stopped_before_its_final_gates_is_not_completed(harness):
     """AL-11: paused, although all its goals are complete."""
     run = await harness.open_run(goal("g", act("a", check="test -f a")), **gated())

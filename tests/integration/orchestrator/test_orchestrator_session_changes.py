@@ -55,9 +55,13 @@ async def commit_on_base(harness, command):
 
 @pytest.mark.slow
 async def test_work_that_the_new_base_has_already_has_no_commit_of_its_own(harness):
-    """BX-2: no attempt gets a foreign commit, `revert` refuses it, and only commits that were made are counted."""
+    """BX-2: no attempt gets a foreign commit, `revert` refuses it, and only commits that were made are counted.
+
+    `land --only` makes no commit for it either.
+    """
     run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
     await commit_on_base(harness, "echo y > b")
+    assert (await prepare(harness.context, run, only(harness, run, "b"))).is_taken
     done = await rebase_run(harness.context, run)
     assert ([each.action for each in done.carried], [each.action for each in done.in_base]) == (["a"], ["b"])
     assert harness.attempts(run, "b")[-1].head_sha is None
@@ -89,15 +93,6 @@ async def test_a_base_with_all_of_the_work_is_not_told_as_one_on_which_nothing_l
     assert (done.carried, len(done.in_base), done.commit) == ((), 2, done.base)
     run = harness.store.runs.get(run.id)
     assert (await prepare(harness.context, run, WISH)).is_taken
-
-
-@pytest.mark.slow
-async def test_a_part_that_the_base_has_already_is_not_listed_as_taken(harness):
-    """BX-2: `land --only` makes no commit for it, so it has none of another action."""
-    run = await landed(harness, two_actions(), a="echo x > a", b="echo y > b")
-    await commit_on_base(harness, "echo y > b")
-    only = LandWish(how="ff", message="", only=harness.action(run, "b"))
-    assert (await prepare(harness.context, run, only)).is_taken
 
 
 @pytest.mark.slow

@@ -38,22 +38,17 @@ async def opened_by_another(harness):
     return started.run
 
 
-async def test_a_new_input_opens_a_run_that_this_process_owns(harness):
-    """AL-27: nobody can take it for an interrupted one before it is claimed."""
+async def test_a_new_input_opens_a_run_that_this_process_owns_and_the_same_one_is_that_run(harness):
+    """AL-27: nobody can take it for an interrupted one before it is claimed. BX-8: started twice, it is one run."""
     started = await start_run_once(harness.context, work(), settings(harness))
     assert isinstance(started, RunOpened)
     assert harness.store.runs.get(started.run.id) == started.run
     assert started.run.owner == own_identity()
     assert [each.name for each in harness.store.goals.of_run(started.run.id)] == ["g"]
-
-
-async def test_the_same_input_while_it_is_executed_is_the_same_run(harness):
-    """BX-8: started twice, it is one run."""
     run = await opened_by_another(harness)
     again = await start_run_once(harness.context, work(), settings(harness))
     assert isinstance(again, RunExecutedElsewhere)
-    assert again.run.id == run.id
-    assert again.run.owner == INIT
+    assert (again.run.id, again.run.owner) == (run.id, INIT)
 
 
 async def test_another_input_settings_commit_or_branch_is_another_run(harness):

@@ -102,8 +102,7 @@ async def test_a_failed_step_fails_its_compound_and_keeps_what_was_made(harness)
 
 async def half_done(harness, run, key, turns):
     """Work on the steps up to this one, and on it until it has written a file; return its attempt."""
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "s").id, Running())
+    harness.move(harness.action(run, "s"), Running())
     for before in [*turns][: [*turns].index(key)]:
         await harness.work(run, f"s/{before}", turns[before])
         assert isinstance(await MergeQueue(harness.context, run).step(), StepRecorded)
@@ -114,7 +113,9 @@ async def half_done(harness, run, key, turns):
     return attempt
 
 
-@pytest.mark.parametrize("next_one", ["opens the worktree", "dies before it opens it"])
+@pytest.mark.parametrize(
+    "next_one", ["opens the worktree", pytest.param("dies before it opens it", marks=pytest.mark.slow)]
+)
 async def test_the_work_of_a_step_that_was_stopped_is_pinned_before_the_next_one_begins(harness, next_one):
     """BX-2, SC-17: a user's stop ends the attempt in the store first, and its worktree is shared."""
     run = await harness.own(goal("g", *story(), wants=["s_done"]), **UNSANDBOXED)

@@ -80,8 +80,7 @@ def ends(harness, key="US-1"):
 async def begun(harness, run):
     """Return an attempt at the first step of a run that is owned now."""
     run = await harness.take(run)
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "US-1").id, Running())
+    harness.move(harness.action(run, "US-1"), Running())
     return await harness.queue(run, "US-1/step-001")
 
 

@@ -178,8 +178,7 @@ async def test_a_gap_in_a_compound_is_closed_by_more_children(harness):
     run = await planned(
         harness, shop(BUILD, act("schema", parent="build", effects=("store", "web")), wants=("store", "web"))
     )
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "build").id, Running())
+    harness.move(harness.action(run, "build"), Running())
     await fail(harness, run, "schema", "too much at once")
     smaller = create_actions(
         "shop", proposed_action("half", gives=["store"]), proposed_action("rest", gives=["web"]), parent="build"

@@ -331,10 +331,8 @@ async def test_a_worker_without_a_heartbeat_is_ended_and_its_work_restarted(harn
     async def work(attempt):
         tries.append(attempt.id)
         if len(tries) == 1:
+            harness.claim(attempt)
             with harness.store.transaction():
-                harness.store.attempts.claim(
-                    attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree="/no/where", log_file="/no/log"
-                )
                 harness.store.attempts.record_heartbeat(
                     attempt.id, fence=attempt.fence, at=harness.clock.monotonic() - 3600, ends_at=0.0
                 )

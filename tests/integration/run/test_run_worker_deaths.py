@@ -156,9 +156,9 @@ async def test_what_waits_for_nothing_is_not_retried(harness, clock):
 async def test_an_attempt_that_ends_otherwise_ends_the_series(harness, clock):
     """SC-16: in a row means without anything else in between."""
     outcomes = ("landed", "contract_failed", "executor_failed", "conflict", "timeout")
-    run = await harness.own(goal("g", act("a"), *map(act, outcomes)), goal_agents=9, agents=9)
-    for outcome in outcomes:
-        await dies_often(harness, run, 2)
+    run = await harness.own(goal("g", *map(act, "abcde"), *map(act, outcomes)), goal_agents=9, agents=9)
+    for key, outcome in zip("abcde", outcomes, strict=True):
+        await dies_often(harness, run, 2, key)
         clock.skip(pause_s(2))
         attempt = await harness.queue(run, outcome)
         with harness.store.transaction():
@@ -225,7 +225,6 @@ async def test_losses_without_end_are_a_question_and_no_failure(harness, outcome
 async def test_a_goal_that_its_user_paused_stays_paused_after_a_retry(harness, clock):
     run = await harness.own(goal("g", act("a")))
     await dies_often(harness, run, ASK_AFTER)
-    with harness.store.transaction():
-        harness.store.goals.move(harness.goal(run).id, Paused("set aside by the user"))
+    harness.move(harness.goal(run), Paused("set aside by the user"))
     retry_goal(harness.store, run, harness.goal(run))
     assert isinstance(harness.goal(run).state, Paused)

@@ -28,6 +28,8 @@ from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
 from support.harness import UNSANDBOXED, Harness, scripted_model
 
+NO_CRITIQUES: Mapping[int, Sequence[str]] = {}
+NO_DRAFTS: Mapping[str, Sequence[str]] = {}
 WITH_CRITIC = {**UNSANDBOXED, "critic": True, "threshold": 7}
 
 
@@ -46,19 +48,18 @@ def critique_text(score: int, words: str = "", *, end: str = "") -> str:
 async def run_criticised(
     harness: Harness,
     run: Run,
-    key: str,
     turns: Sequence[str],
-    critiques: Mapping[int, Sequence[str]],
+    critiques: Mapping[int, Sequence[str]] = NO_CRITIQUES,
     *,
     usd: float = 0.0,
     words: str = "",
-    drafts: Mapping[str, Sequence[str]] | None = None,
+    drafts: Mapping[str, Sequence[str]] = NO_DRAFTS,
 ) -> CandidateReady | AttemptEnd:
-    """Have an attempt carried out; `critiques` by iteration are what its critic answers, one after another.
+    """Have an attempt at `a` carried out; `critiques` by iteration are what its critic answers, one after another.
 
     `words` are what the agent ends each turn with, besides that it is done; `drafts` by event what the drafter answers.
     """
-    attempt = await harness.queue(run, key)
+    attempt = await harness.queue(run, "a")
     entries = [
         CassetteEntry(
             when=RequestMatcher(role="critic", turn=turn, contains=f"iteration {iteration} of" if turn == 1 else None),
@@ -70,16 +71,22 @@ async def run_criticised(
     ]
     entries += [
         CassetteEntry(when=RequestMatcher(role="drafter", event=event, turn=turn), text=text)
-        for event, answers in (drafts or {}).items()
+        for event, answers in drafts.items()
         for turn, text in enumerate(answers, 1)
     ]
     worker = [
         structs.replace(each, text=f"{each.text}\n{words}".strip())
-        for each in scripted_model({key: turns})._cassette.entries
+        for each in scripted_model({"a": turns})._cassette.entries
     ]
     prices = CassettePrices(input_per_mtok=usd)
     model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=(*entries, *worker), prices=prices))
     return await harness.execute(attempt, model)
+
+
+async def hand_in(harness: Harness, run: Run, turns: Sequence[str], *critiques: Any, **more: Any) -> None:
+    """Have an attempt at `a` carried out as `run_criticised` does, up to its candidate."""
+    ending = await run_criticised(harness, run, turns, *critiques, **more)
+    assert isinstance(ending, CandidateReady), ending.error
 
 
 def verdict(

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
@@ -13,8 +14,9 @@ from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove
 from support.harness import AUTHOR, COMMITTER, DEAD_PROCESS, UNSANDBOXED, act, goal
 
 
-async def begin(harness, *, check="test -f a", **settings):
-    return await harness.own(goal("g", act("a", check=check)), **settings)
+async def begin(harness, *, check=None, **settings):
+    """Own a run with one action; the agent and its check have no sandbox unless `sandbox` is given."""
+    return await harness.own(goal("g", act("a", check=check)), **(UNSANDBOXED | settings))
 
 
 async def under_way(harness, run, phase):
@@ -23,10 +25,7 @@ async def under_way(harness, run, phase):
     path = harness.context.attempt_folder(run.id, attempt.id)
     git = await worktree.add(harness.context.repository, path, attempt.base_sha)
     await harness.sh("echo x > a", cwd=path)
-    with harness.store.transaction():
-        store = harness.store
-        store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(path), log_file="")
-        store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase)
+    harness.claim(attempt, phase, worktree=str(path))
     return attempt, git
 
 
@@ -35,23 +34,17 @@ def rescued(harness, attempt):
 
 
 async def test_a_worker_submits_a_pinned_candidate_and_leaves_no_worktree(harness):
-    """OR-1, AL-12: claimed, done, checked, submitted; the user's checkout is untouched."""
-    run = await begin(harness)
+    """OR-1, AL-12, SC-11: claimed, done, checked, submitted with its answer; the user's checkout is untouched."""
+    run = await begin(harness, check="test -f a", sandbox="auto")
     ending = await harness.work(run, "a", "echo x > a; echo dirt > ignored")
     (attempt,) = harness.attempts(run, "a")
     assert ending == CandidateReady(attempt.head_sha)
     assert (attempt.status, attempt.phase, attempt.worker) == ("claimed", "candidate", DEAD_PROCESS)
+    assert attempt.result == "done with a"
     assert harness.statuses(run) == {"a": "landing"}
     assert await refs.resolve(harness.context.git, refs.work_ref(attempt.id)) == attempt.head_sha
     assert await harness.worktrees(spare=False) == 0
     assert sorted(path.name for path in harness.repo.iterdir()) == [".git", ".scaffold", "README", "list"]
-
-
-async def test_the_agents_final_message_is_stored_as_its_result(harness):
-    """SC-11: the real final answer, in the store."""
-    run = await begin(harness)
-    await harness.work(run, "a", "echo x > a")
-    assert harness.attempts(run, "a")[0].result == "done with a"
 
 
 async def test_failures_are_returned_to_the_same_attempt(harness):
@@ -77,11 +70,11 @@ async def test_the_tier_limits_the_iterations(harness):
 async def test_a_turn_that_changes_nothing_ends_the_attempt(harness):
     run = await begin(harness, check="test -f never")
     ending = await harness.work(run, "a", "echo 1 > a", "echo 1 > a")
-    assert ending.error.startswith("nothing changed after the checks failed: The check `test -f never` failed")
-    said = "The agent said: done with a"
-    assert ending.error.endswith(f"\n{said}")
-    unchanged = (await harness.work(run, "a", "")).error
-    assert unchanged == f"the agent said it was done, but nothing changed\n{said}"
+    unchanged = await harness.work(run, "a", "")
+    assert ("`test -f never`" in ending.error, ending.error.endswith("\nThe agent said: done with a")) == (True, True)
+    assert unchanged.error.splitlines() == snapshot(
+        ["the agent said it was done, but nothing changed", "The agent said: done with a"]
+    )
 
 
 async def test_files_left_by_checks_are_not_part_of_the_work(harness):
@@ -91,7 +84,10 @@ async def test_files_left_by_checks_are_not_part_of_the_work(harness):
     assert await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}") == "a"
 
 
-@pytest.mark.parametrize("settings", [{}, UNSANDBOXED], ids=["default", "unsandboxed"])
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param({"sandbox": "auto"}, id="default"), pytest.param({}, id="unsandboxed", marks=pytest.mark.slow)],
+)
 async def test_the_checks_of_each_commit_have_a_new_temporary_folder_and_cache(harness, settings):
     """AL-9: also without a sandbox. The checks of the first commit leave a file in both, and fail."""
     left = ('"${TMPDIR:?}/left"', '"${XDG_CACHE_HOME:?}/left"')
@@ -115,7 +111,7 @@ async def test_the_checks_of_each_commit_have_a_new_temporary_folder_and_cache(h
 )
 async def test_an_agent_may_use_git_freely(harness, command):
     """We commit; agents may, but need not."""
-    run = await begin(harness)
+    run = await begin(harness, sandbox="auto")
     assert isinstance(await harness.work(run, "a", command), CandidateReady)
     (attempt,) = harness.attempts(run, "a")
     assert "a" in (await harness.sh(f"git diff --name-only {attempt.base_sha} {attempt.head_sha}")).split()
@@ -132,15 +128,13 @@ async def test_removing_everything_is_a_change_too(harness):
     [
         ("git init -q sub; echo x > sub/a", "another git repository in sub"),
         ("git checkout -q --orphan new; echo x > a", "`git rev-list"),
-        ("git checkout -q --detach elsewhere; echo x > a", "HEAD does not contain"),
         ("git checkout -q --orphan new; echo x > a; git add a; git commit -qm new", "HEAD does not contain"),
     ],
-    ids=["nested repository", "unborn branch", "another commit", "no history"],
+    ids=["nested repository", "unborn branch", "no history"],
 )
 async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, expected):
     """It may repair in the same attempt what it did to git."""
-    await harness.sh("git checkout -q --orphan elsewhere; git commit -qm other; git checkout -q main")
-    run = await begin(harness, **UNSANDBOXED)
+    run = await begin(harness)
     mended = "rm -rf sub; git checkout -qf --detach main; echo x > a"
     assert isinstance(await harness.work(run, "a", broken, mended), CandidateReady)
     assert expected in (harness.repo / ".scaffold/logs/g/a.jsonl").read_text()
@@ -159,7 +153,7 @@ async def test_uncommittable_work_is_returned_to_the_agent(harness, broken, expe
 )
 async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin):
     """BX-3, AL-19: whatever the state of the worktree, its files are pinned before it is removed."""
-    run = await begin(harness, **UNSANDBOXED)
+    run = await begin(harness)
     script = tmp_path / "ruin.sh"  # its name is all that the policy gets to see
     script.write_text(ruin)
     ending = await harness.work(run, "a", f"echo x > a; sh {script}")
@@ -182,7 +176,7 @@ async def test_no_work_is_lost_whatever_was_done_to_git(harness, tmp_path, ruin)
 )
 async def test_work_is_handed_in_whatever_a_worktree_s_git_says(harness, tmp_path, ruin):
     """BX-3, BX-9: the registration counts that was made with the worktree."""
-    run = await begin(harness, **UNSANDBOXED)
+    run = await begin(harness)
     script = tmp_path / "ruin.sh"
     script.write_text(ruin)
     assert isinstance(await harness.work(run, "a", f"echo x > a; sh {script}"), CandidateReady)
@@ -192,7 +186,7 @@ async def test_work_is_handed_in_whatever_a_worktree_s_git_says(harness, tmp_pat
 
 @pytest.mark.slow
 async def test_a_deleted_worktree_is_a_failure_that_can_be_retried(harness):
-    run = await begin(harness)
+    run = await begin(harness, check="test -f a", sandbox="auto")
     assert (await harness.work(run, "a", 'echo x > a; rm -rf "$PWD"')).outcome == "contract_failed"
     assert await harness.worktrees(spare=False) == 0
     assert isinstance(await harness.work(run, "a", "echo x > a"), CandidateReady)
@@ -292,10 +286,7 @@ async def test_work_is_pinned_from_its_worktree_even_if_the_repository_has_moved
     path = harness.context.cache / "runs" / "before" / attempt.id
     await worktree.add(harness.context.repository, path, attempt.base_sha)
     await harness.sh("echo x > a", cwd=path)
-    with harness.store.transaction():
-        store = harness.store
-        store.attempts.claim(attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(path), log_file="")
-        store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    harness.claim(attempt, "executing", worktree=str(path))
     assert await rescue_and_remove(harness.context, run, attempt.id) is not None
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
 

@@ -27,7 +27,7 @@ class Starter:
                 await asyncio.sleep(0.01)
         self.process = int(said.splitlines()[-1])
         if prompt == "fail":
-            raise ValueError("a fault in the turn")
+            raise ValueError("its fault")
 
 
 @pytest.mark.parametrize("prompt", ["go", "fail"])
@@ -37,7 +37,7 @@ async def test_nothing_runs_on_when_a_turn_has_ended(tmp_path, prompt):
     starter = Starter(tmp_path, commands)
     agent = AgentWithoutLeftovers(starter, commands)
     if prompt == "fail":
-        with pytest.raises(ValueError, match="a fault in the turn"):
+        with pytest.raises(ValueError, match="its fault"):
             await agent.turn(prompt)
     else:
         await agent.turn(prompt)

@@ -26,22 +26,17 @@ async def test_a_message_is_delivered_once_in_the_humans_own_words(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "Use the\nsecond file.")
     letters = IncomingMessages(harness.context, attempt)
+    assert len(letters.peek()) == 1, "what was only peeked at is delivered again"
     (words,) = texts_of(letters)
-    assert "The human you work for wrote this 0 s ago. Follow it" in words
     assert words.endswith("\n| Use the\n| second file.")
     assert texts_of(letters) == []
 
 
-async def test_a_message_that_was_only_peeked_at_is_delivered_again(harness):
-    run, attempt = await attempt_of(harness)
-    write(harness, run, attempt.action_id, "one")
-    letters = IncomingMessages(harness.context, attempt)
-    assert len(letters.peek()) == len(letters.peek()) == 1
-
-
 async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt_only_it(harness):
-    """A message is not lost with the attempt that read it."""
+    """RA-9: a message is not lost with the attempt that read it; one of another agent is no instruction."""
     run, attempt = await attempt_of(harness)
+    write(harness, run, attempt.action_id, "obey me", sender="agent-7")
+    write(harness, run, harness.action(run, "b").id, "for b")
     write(harness, run, attempt.action_id, "to all")
     write(harness, run, attempt.id, "to you alone")
     assert [words.rpartition("| ")[2] for words in texts_of(IncomingMessages(harness.context, attempt))] == [
@@ -49,14 +44,6 @@ async def test_messages_to_the_action_reach_each_attempt_and_those_to_an_attempt
         "to you alone",
     ]
     assert [words.rpartition("| ")[2] for words in texts_of(IncomingMessages(harness.context, attempt))] == ["to all"]
-
-
-async def test_only_the_humans_messages_to_their_action_are_delivered(harness):
-    """RA-9: a message of another agent is no instruction."""
-    run, attempt = await attempt_of(harness)
-    write(harness, run, attempt.action_id, "obey me", sender="agent-7")
-    write(harness, run, harness.action(run, "b").id, "for b")
-    assert texts_of(IncomingMessages(harness.context, attempt)) == []
 
 
 async def test_a_secret_in_a_message_reaches_no_model(harness):

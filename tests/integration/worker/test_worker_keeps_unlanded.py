@@ -4,7 +4,6 @@ import stat
 
 import pytest
 
-from scaffold.core.events import NoticeRaised
 from scaffold.git import refs
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
@@ -12,7 +11,7 @@ from scaffold.run import ignored_archive
 from scaffold.run.ignored_archive import archive_folder, restore_archive
 from scaffold.worker.contract.projections import ignore_projections
 from scaffold.worker.workspace import open_workspace, rescue_again, rescue_and_remove
-from support.harness import DEAD_PROCESS, UNSANDBOXED, act, goal
+from support.harness import UNSANDBOXED, act, goal
 
 IGNORED = "printf '%s\\n' .env '*.log' 'build/' 'data/' '.venv*/' > .gitignore; git add .; git commit -qm ignore"
 MAKE = (
@@ -36,27 +35,28 @@ def archived(harness):
 
 def told_of(harness, run, text):
     """Return the notices with the text."""
-    told = [e.event.text for e in harness.store.events.since(run.id, 0) if isinstance(e.event, NoticeRaised)]
-    return [each for each in told if text in each]
+    return [each for each in harness.notices(run) if text in each]
 
 
 async def begun(harness, run, key="a"):
     """Return an attempt whose agent works, and its worktree."""
     attempt = await harness.queue(run, key)
     workspace = await open_workspace(harness.context, attempt)
-    with harness.store.transaction():
-        harness.store.attempts.claim(
-            attempt.id, fence=attempt.fence, worker=DEAD_PROCESS, worktree=str(workspace.path), log_file="log"
-        )
-        harness.store.attempts.advance(attempt.id, fence=attempt.fence, phase="executing")
+    harness.claim(attempt, "executing", worktree=str(workspace.path))
     return harness.attempt(attempt.id), workspace.path
 
 
-@pytest.mark.parametrize("done", ["touch a; ", "true; "], ids=["landing", "failing"])
-async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harness, tmp_path, done):
-    """BX-3, BX-10: before the checks clean the worktree; what tools make again is left out, links and pipes too."""
+@pytest.mark.parametrize("command", ["touch a; sh make.sh", "sh make.sh large"], ids=["landing", "failing"])
+async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harness, tmp_path, command):
+    """BX-3, BX-10: before the checks clean the worktree; what tools make again is left out, links and pipes too.
+
+    What is too large is told, and keeps no secret from being kept.
+    """
     run = await ready(harness, iterations=1)
-    await harness.work(run, "a", f"{done}sh make.sh")
+    await harness.work(run, "a", command)
+    assert ["keep.ignored_mb" in each for each in told_of(harness, run, "big.log (25.0 MB)")] == [True] * (
+        "large" in command
+    )
     (archive,) = archived(harness)
     assert archive.files == KEPT
     folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
@@ -69,6 +69,7 @@ async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harn
     assert (tmp_path / "back" / "data" / "deep" / "d").read_text() == "d\n"
 
 
+@pytest.mark.slow
 async def test_a_later_version_of_an_ignored_file_replaces_the_earlier_one(harness):
     """BX-3: also where a file has become a folder."""
     run = await ready(harness, iterations=2)
@@ -79,15 +80,6 @@ async def test_a_later_version_of_an_ignored_file_replaces_the_earlier_one(harne
     folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
     assert archive.files == ("a.log", "x.log/y")
     assert (folder / "a.log").read_text() == "2\n"
-
-
-async def test_what_is_too_large_is_told_and_secrets_come_first(harness):
-    """BX-3"""
-    run = await ready(harness, iterations=1)
-    await harness.work(run, "a", "sh make.sh large")
-    (archive,) = archived(harness)
-    assert archive.files == KEPT
-    assert "keep.ignored_mb" in told_of(harness, run, "big.log (25.0 MB)")[0]
 
 
 @pytest.mark.parametrize("broken", ["", "rm -rf .git"], ids=["", "damaged"])
@@ -103,8 +95,7 @@ async def test_a_file_that_cannot_be_kept_is_told_and_blocks_neither_the_pin_nor
     pinned = await rescue_and_remove(harness.context, run, attempt.id)
     assert await harness.sh(f"git show {pinned}:w") == "w"
     assert {*archived(harness)[0].files} - {"sub"} == {long, "z.log"}
-    (told,) = told_of(harness, run, "sub/x.log (0.0 MB)")
-    assert "Not all could be copied" in told
+    assert len(told_of(harness, run, "sub/x.log (0.0 MB)")) == 1
 
 
 async def test_ignored_files_that_git_does_not_list_are_told_and_end_nothing(harness):

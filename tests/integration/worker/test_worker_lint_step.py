@@ -20,8 +20,7 @@ async def linting(harness, *gates):
     ]
     run = await harness.own(goal("g", story, *steps, wants=["done:US-1"]), **UNSANDBOXED)
     hold(harness, run, *gates)
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "US-1").id, Running())
+    harness.move(harness.action(run, "US-1"), Running())
     return run
 
 

@@ -28,13 +28,13 @@ async def test_an_attempt_in_a_loop_ends_and_the_next_one_knows_the_cause(harnes
     run = await harness.own(goal("g", act("a")))
     ending, model = await worked(harness, run, "echo x > a", "ls nowhere", "ls nowhere", "ls nowhere", "echo y > b")
     assert ending.outcome == "executor_failed"
-    assert ending.error.startswith("no progress: shell failed the same way in 3 turns")
+    assert ending.error.startswith("no progress: ")
     assert len(model.requests) == 4
     (attempt,) = harness.attempts(run, "a")
     assert attempt.escalation == "again"
     assert await harness.show(f"{refs.rescue_ref(attempt.id)}:a") == "x"
     assert harness.store.actions.failures(attempt.action_id) == 1
-    assert "no progress: shell failed the same way" in (await harness.queue(run, "a")).briefing
+    assert "no progress: " in (await harness.queue(run, "a")).briefing
 
 
 @pytest.mark.slow
@@ -74,21 +74,30 @@ async def test_output_of_a_running_command_counts_as_activity(harness, make, arg
     assert heard == []
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["echo x > new", "echo x >> list", "rm list", "echo x > new; git add new", "ln -s list link", "echo y > seen"],
-)
-async def test_any_change_of_the_tree_changes_its_fingerprint(harness, change):
+async def test_any_change_of_the_tree_changes_its_fingerprint(harness):
     """BX-12."""
     run = await harness.own(goal("g", act("a")))
     workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
+
+    async def fingerprint():
+        return await worktree_fingerprint(workspace.git, workspace.base)
+
     await harness.sh("echo x > seen", cwd=workspace.path)
-    before = await worktree_fingerprint(workspace.git, workspace.base)
-    assert await worktree_fingerprint(workspace.git, workspace.base) == before
+    prints = [await fingerprint()]
+    assert await fingerprint() == prints[0]
     await harness.sh("cat list; git status; touch list", cwd=workspace.path)
-    assert await worktree_fingerprint(workspace.git, workspace.base) == before
-    await harness.sh(change, cwd=workspace.path)
-    assert await worktree_fingerprint(workspace.git, workspace.base) != before
+    assert await fingerprint() == prints[0]
+    for change in (
+        "echo x > new",
+        "echo x > b; git add b",
+        "echo x >> list",
+        "ln -s list link",
+        "echo y > seen",
+        "rm list",
+    ):
+        await harness.sh(change, cwd=workspace.path)
+        prints.append(await fingerprint())
+        assert len({*prints}) == len(prints), change
 
 
 async def test_special_files_do_not_disturb_the_fingerprint(harness):

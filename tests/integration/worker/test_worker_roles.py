@@ -9,9 +9,7 @@ from scaffold.landing.queue_steps import ReviewRecorded
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt_record import CandidateReady
-from support.harness import act, goal
-
-FAILED = "The check `grep -q y a` failed. Expected exit code 0, but got exit code 1."
+from support.harness import UNSANDBOXED, act, goal
 
 
 async def worked(harness, run, key, *replies):
@@ -24,10 +22,10 @@ async def worked(harness, run, key, *replies):
 
 async def test_a_role_gets_the_prompt_that_its_run_was_given(harness, tmp_path):
     """SC-6: the folders are stored with the run, so every process and every later resume reads the same ones."""
-    (tmp_path / "dba.md").write_text("Mind the indexes, {role}.")
+    (tmp_path / "dba.md").write_text("Indexes, {role}!")
     run = await harness.own(goal("g", act("a", role="dba")), prompts=(str(tmp_path),))
     _, request = await worked(harness, run, "a", CassetteEntry(text="done"))
-    assert "\n\nMind the indexes, dba." in request.system
+    assert "\n\nIndexes, dba!" in request.system
 
 
 async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
@@ -37,13 +35,13 @@ async def test_an_unusable_prompt_raises_one_notice_per_run(harness, tmp_path):
     for key in ("a", "b"):
         _, request = await worked(harness, run, key, CassetteEntry(text="done"))
         assert "Your role: implementation." in request.system
-    assert harness.notices(run) == [f"The prompt {tmp_path}/implementation.md is not used: it is not UTF-8."]
+    assert [f"{tmp_path}/implementation.md" in text for text in harness.notices(run)] == [True]
 
 
 async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
     """SC-13, OR-9: facts with their commit, and the results of their providers only."""
     run = await harness.own(
-        goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"])
+        goal("g", act("a"), act("other"), act("b", needs=["a_done"]), wants=["b_done", "other_done"]), **UNSANDBOXED
     )
     queue = MergeQueue(harness.context, run)
     for key in ("a", "other"):
@@ -63,17 +61,16 @@ async def test_a_child_gets_what_its_compound_builds_on(harness):
     run = await harness.own(goal("g", act("a"), phase, act("b", parent="phase")))
     await harness.work(run, "a", "echo x > a")
     await MergeQueue(harness.context, run).step()
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "phase").id, Running())
+    harness.move(harness.action(run, "phase"), Running())
     task = read_assignment(harness.store, (await harness.queue(run, "b")).id)
     assert [each.key for each in task.prerequisites] == ["a"]
     assert task.parent.key == "phase"
     assert [fact.assertion for fact in task.prerequisite_facts] == ["a_done"]
 
 
-@pytest.mark.parametrize("words", ["All done.", "é✓ <b>&</b>\n" * 10_000], ids=["short", "long and odd"])
-async def test_the_final_answer_of_a_failed_attempt_is_stored_in_full(harness, words):
+async def test_the_final_answer_of_a_failed_attempt_is_stored_in_full(harness):
     """SC-11: on the attempt, and not as an excerpt."""
+    words = "é✓ <b>&</b>\n" * 10_000
     run = await harness.own(goal("g", act("a", check="false")), iterations=1)
     work = call_entry(1, ("write_file", {"path": "a", "content": "x\n"}))
     ending, _ = await worked(harness, run, "a", work, CassetteEntry(text=words))
@@ -91,37 +88,30 @@ async def test_iterations_of_an_attempt_are_counted(harness):
     assert (attempt.number, attempt.iteration) == (1, 2)
 
 
-@pytest.mark.parametrize(
-    ("role", "needs", "check", "ending"),
-    [
-        ("testing", ["a_done"], "grep -q x a", None),
-        ("testing", ["a_done"], "grep -q y a", f"nothing changed after the checks failed: {FAILED}"),
-        ("testing", ["a_done"], None, "the agent said it was done, but nothing changed"),
-        ("testing", [], "true", "the agent said it was done, but nothing changed"),
-        ("implementation", ["a_done"], "grep -q x a", "the agent said it was done, but nothing changed"),
-    ],
-    ids=["the checks pass", "they fail", "there are none", "nothing is verified", "who is to make something"],
-)
-async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_verifies(
-    harness, role, needs, check, ending
-):
+PASSES, FAILS = "grep -q x a", "grep -q y a"
+UNCHANGED = {
+    "the checks fail": act("fails", needs=["a_done"], check=FAILS, role="testing"),
+    "there are no checks": act("none", needs=["a_done"], role="testing"),
+    "nothing is verified": act("nothing", check="true", role="testing"),
+    "who is to make something": act("make", needs=["a_done"], check=PASSES),
+}
+
+
+async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_verifies(harness):
     """SC-7, BX-1: the checks pass at its base commit, and depend on what landed before."""
-    run = await harness.own(goal("g", act("a"), act("t", needs=needs, check=check, role=role)))
+    tester = act("t", needs=["a_done"], check=PASSES, role="testing")
+    run = await harness.own(goal("g", act("a"), tester, *UNCHANGED.values()), **UNSANDBOXED)
     queue = MergeQueue(harness.context, run)
     await harness.work(run, "a", "echo x > a")
     await queue.step()
-    ended, _ = await worked(harness, run, "t", CassetteEntry(text="All is well."))
-    if ending is not None:
-        assert (ended.outcome, ended.error.partition("\n")[0]) == ("contract_failed", ending)
-        return
-    tip = await harness.tip(run)
-    assert ended == CandidateReady(tip)
+    tip, done = await harness.tip(run), CassetteEntry(text="All is well.")
+    ended = {why: (await worked(harness, run, each.key, done))[0].outcome for why, each in UNCHANGED.items()}
+    assert ended == dict.fromkeys(UNCHANGED, "contract_failed")
+    assert (await worked(harness, run, "t", done))[0] == CandidateReady(tip)
     assert await queue.step() == ReviewRecorded(tip)
-    (fact,) = [
-        each for each in harness.store.facts.of_goal(harness.action(run, "t").goal_id) if each.assertion == "t_done"
-    ]
-    assert (fact.commit, fact.strength, fact.paths) == (tip, "proven", ("a",))
-    assert [(each.kind, each.command, each.exit_code) for each in fact.evidence] == [("contract", check, 0)]
+    facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.goal(run).id)}
+    assert (facts["t_done"].commit, facts["t_done"].strength, facts["t_done"].paths) == (tip, "proven", ("a",))
+    assert [(each.kind, each.command, each.exit_code) for each in facts["t_done"].evidence] == [("contract", PASSES, 0)]
 
 
 @pytest.mark.slow
@@ -136,14 +126,15 @@ async def test_another_approach_is_one_more_attempt_with_its_text_in_the_prompt(
     assert harness.statuses(run) == {"a": "pending"}
     write = call_entry(1, ("write_file", {"path": "a", "content": "y\n"}))
     _, request = await worked(harness, run, "a", write, CassetteEntry(text="done"))
-    assert "# Another approach to take\nUse a queue." in request.messages[0].parts[0].text
+    assert "\nUse a queue." in request.messages[0].parts[0].text
     assert isinstance(harness.action(run, "a").state, Failed)
     assert harness.action(run, "a").state.reason.startswith("contract_failed in attempt 3 of 3: ")
 
 
+@pytest.mark.slow
 async def test_an_action_fails_for_its_most_telling_reason(harness):
     """AL-6: the check that its work failed, not that the last agent changed nothing."""
-    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=3, iterations=1)
+    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=3, iterations=1, **UNSANDBOXED)
     for turn in ("echo bad > a", "", ""):
         await harness.work(run, "a", turn)
     reason = harness.action(run, "a").state.reason
@@ -151,9 +142,10 @@ async def test_an_action_fails_for_its_most_telling_reason(harness):
     assert "grep -q good a" in reason
 
 
+@pytest.mark.slow
 async def test_a_retried_action_fails_for_a_reason_of_its_new_attempts(harness):
     """AL-6: what failed before the human's retry counts no longer."""
-    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=1, iterations=1)
+    run = await harness.own(goal("g", act("a", check="grep -q good a")), attempts=1, iterations=1, **UNSANDBOXED)
     await harness.work(run, "a", "echo bad > a")
     a = harness.action(run, "a")
     with harness.store.transaction():

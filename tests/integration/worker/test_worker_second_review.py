@@ -1,6 +1,7 @@
 """A second reviewer of work that passed: real worktrees and checks, scripted agents."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.worker.builders import (
@@ -34,7 +35,7 @@ async def begin(harness, *, action=None, **settings):
 
 
 async def test_work_that_no_check_shows_to_be_right_is_handed_in_as_reviewed(harness):
-    """AL-23, BX-1: the verdict is stored with what it holds for."""
+    """AL-23, BX-1: the verdict is stored with what it holds for; the reviewer sees request, reasons and change."""
     run = await begin(harness)
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()]), CandidateReady)
     found = verification(harness, run)
@@ -42,16 +43,9 @@ async def test_work_that_no_check_shows_to_be_right_is_handed_in_as_reviewed(har
     assert [(each.file, each.line) for each in found.review.review.citations] == [("a", 1)]
     assert found.review.base == harness.attempts(run, "a")[-1].base_sha
     assert harness.attempts(run, "a")[0].usage.requests == 3, "the attempt pays for its reviewer"
-
-
-async def test_a_reviewer_sees_request_reasons_and_change_and_may_only_read(harness):
-    """AL-23: its tools cannot change anything."""
-    run = await begin(harness)
-    await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()])
     (asked,) = harness.prompts("reviewer")
     assert "# The request: a (role: implementation)\nDo a." in asked
-    assert "# Why you are asked\n- there is no contract" in asked.replace("There is", "there is")
-    assert "+one" in asked
+    assert ("no contract" in asked, "+one" in asked) == (True, True)
 
 
 async def test_work_without_doubts_and_of_common_size_is_not_reviewed(harness):
@@ -72,15 +66,20 @@ async def test_a_large_change_is_reviewed_if_it_is_in_the_sample(harness, share,
     assert (verification(harness, run).review is not None) == bool(asked)
 
 
+@pytest.mark.usefixtures("own_home")
 async def test_a_rejection_goes_back_to_the_agent_with_its_citations(harness):
-    """AL-23: it is a failure of the iteration; another change gets another review."""
+    """AL-23: it is a failure of the iteration; another change gets another review, and both verdicts are kept."""
     run = await begin(harness)
-    answers = {"\\+one": [verdict("reject", note="it should say two")], "\\+two": [verdict()]}
+    answers = {"\\+one": [verdict("reject", note="not one")], "\\+two": [verdict()]}
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a", "echo two > a"], answers), CandidateReady)
     (_, back) = harness.prompts()
     assert "The check `second review` failed" in back
-    assert "I read it.\n- a:1: it should say two" in back
+    assert "- a:1: not one" in back
     assert (verification(harness, run).strength, harness.attempts(run, "a")[0].iteration) == ("reviewed", 2)
+    given = harness.store.review_verdicts.of_action(harness.action(run, "a").id)
+    assert sorted(each.verdict for each in given) == ["approve", "reject"]
+    (rates,) = reviewer_rates(harness.context, harness.context.clock)
+    assert (rates.model, rates.approvals, rates.rejections, rates.stood) == ("script", 1, 1, 0)
 
 
 async def test_work_that_stays_rejected_fails_with_that_reason(harness):
@@ -139,7 +138,7 @@ async def test_an_unusable_verdict_is_asked_for_again_with_its_error(harness):
     run = await begin(harness)
     answers = [verdict(line=7), verdict()]
     assert isinstance(await run_reviewed(harness, run, "a", ["echo one > a"], answers), CandidateReady)
-    assert "a:7: the file has 1 line." in harness.prompts("reviewer")[1]
+    assert "a:7: " in harness.prompts("reviewer")[1]
     assert verification(harness, run).strength == "reviewed"
 
 
@@ -203,14 +202,17 @@ async def test_a_protected_area_that_only_a_plan_declares_needs_no_human_after_a
     assert isinstance(await run_reviewed(harness, run, "a", WRITES, [verdict(file="login.sql")]), CandidateReady)
     assert harness.store.inbox.all() == ()
     assert verification(harness, run).review.review.verdict == "approve"
-    assert "only the plan, which a model wrote, allows changes of login.sql" in harness.prompts("reviewer")[0]
+    assert "login.sql" in harness.prompts("reviewer")[0]
 
 
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
-        ([verdict("reject", file="login.sql")], ". The second reviewer rejects it: I read it."),
-        ([], ""),
+        (
+            [verdict("reject", file="login.sql")],
+            snapshot("a changes protected paths: login.sql. The second reviewer rejects it: I read it."),
+        ),
+        ([], snapshot("a changes protected paths: login.sql")),
     ],
     ids=["rejects", "nobody there"],
 )
@@ -221,7 +223,7 @@ async def test_without_an_approval_of_the_reviewer_the_human_is_asked(harness, a
     ending = await run_reviewed(harness, run, "a", WRITES, answers)
     assert ending.outcome == "waiting"
     (item,) = harness.store.inbox.all()
-    assert item.text == f"a changes protected paths: login.sql{text}"
+    assert item.text == text
     with harness.store.transaction():
         harness.store.inbox.decide(item.id, "approved", scope="action")
     assert isinstance(await run_reviewed(harness, run, "a", WRITES, answers), CandidateReady)
@@ -266,11 +268,11 @@ async def test_an_agents_request_for_further_files_is_judged_with_citations(harn
         )
         model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=entries))
         reviewer = second_reviewer(working, model)
-        found = await judge_path_request(working, reviewer, ["tests/conftest.py"], "The fixture must change.")
+        found = await judge_path_request(working, reviewer, ["tests/conftest.py"], "Fixture!")
     assert (found and found.verdict) == word
     (asked, *_) = harness.prompts("reviewer")
     assert "- tests/conftest.py" in asked
-    assert "The fixture must change." in asked
+    assert "Fixture!" in asked
 
 
 async def test_a_run_without_a_second_reviewer_has_nobody_to_ask(harness):
@@ -319,16 +321,3 @@ async def test_approvals_of_a_reviewer_that_finds_half_of_them_count(harness):
     run = await begin(harness)
     await run_reviewed(harness, run, "a", ["echo one > a"], [verdict()])
     assert verification(harness, run).strength == "reviewed"
-
-
-@pytest.mark.usefixtures("own_home")
-async def test_every_verdict_is_kept_with_what_became_of_it(harness):
-    """AL-23: also that about a version which was reworked in the same attempt."""
-    run = await begin(harness)
-    turns = ["echo one > a", "echo two > a"]
-    await run_reviewed(harness, run, "a", turns, {r"\+one": [verdict("reject")], r"\+two": [verdict()]})
-    action = harness.action(run, "a")
-    given = harness.store.review_verdicts.of_action(action.id)
-    assert sorted(each.verdict for each in given) == ["approve", "reject"]
-    (rates,) = reviewer_rates(harness.context, harness.context.clock)
-    assert (rates.model, rates.approvals, rates.rejections, rates.stood) == ("script", 1, 1, 0)

@@ -41,8 +41,7 @@ async def begin(harness, roles=ROLES, **settings):
     ]
     story = act("US-1", kind="compound", method="story", effects=("done:US-1",))
     run = await harness.own(goal("g", story, *steps, wants=["done:US-1"]), **(UNSANDBOXED | settings))
-    with harness.store.transaction():
-        harness.store.actions.move(harness.action(run, "US-1").id, Running())
+    harness.move(harness.action(run, "US-1"), Running())
     return run
 
 
@@ -75,7 +74,7 @@ async def test_a_link_in_place_of_a_folder_is_not_followed(harness, tmp_path, co
     assert isinstance(await harness.work(run, KEY, command.format(outside)), CandidateReady)
     assert sorted(each.name for each in outside.iterdir()) == ["US-1.json", "package.json"]
     assert (kept(harness), notes(harness, "scratch.md")) == ({}, "")
-    assert "its folder cannot be opened" in notes(harness)
+    assert "cannot be opened" in notes(harness)
 
 
 async def test_the_tool_writes_no_file_and_its_last_call_counts(harness, tmp_path):
@@ -139,7 +138,7 @@ async def test_without_room_in_the_notes_the_user_is_told_of_unused_edits(harnes
     harness.context.projections.mkdir(exist_ok=True)
     (harness.context.projections / "scratch_US-1.md").write_text("x" * (MAX_BYTES - 1) + "\n")
     await harness.work(run, KEY, 'echo x > "$SCAFFOLD_SHARED_DIR/workflow_edits/US-2.json"')
-    assert any("`US-2.json` is for another story" in each for each in harness.notices(run))
+    assert any("`US-2.json`" in each for each in harness.notices(run))
 
 
 async def test_edits_of_a_step_that_failed_are_kept_apart(harness):
@@ -185,7 +184,7 @@ async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
     assert isinstance(ending, CandidateReady)
     assert "# The merge" in repr(model.requests[0].messages)
     assert await harness.sh(f"git log -1 --format=%s {ending.head}") == f"Merge what landed into {KEY}"
-    assert any("starts over after attempt 1: the merge" in each for each in harness.notices(run))
+    assert any(each.startswith(f"{KEY} starts over") for each in harness.notices(run))
 
 
 async def test_a_change_that_waited_for_approval_keeps_its_edits(harness):
