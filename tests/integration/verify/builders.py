@@ -98,6 +98,12 @@ class CandidateRepository:
         environ = dict(self.harness.context.environ) | QUICK
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
+    async def worked(self, base, work):
+        """Commit a base and work on it; return the checkout of the work, and what it changed."""
+        base, head = await self.commit(base), await self.commit(work)
+        tree = await self.tree(base, head)
+        return tree, await commits.path_changes(tree.git, base, head)
+
     async def capture(self, base, *gates, given=frozenset(), left_out=()):
         tree = await self.tree(base, base)
         tree_id = await commits.tree_of(tree.git, base)
@@ -111,6 +117,16 @@ class CandidateRepository:
         return await capture_baseline(
             detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out
         )
+
+    async def begin(self, files, *gates):
+        """Commit the base and capture its baseline."""
+        self.base = await self.commit(files)
+        self.captured = await self.capture(self.base, *gates)
+
+    async def after(self, work, /, *, gate="test", **terms):
+        """Commit work on the base and return the result of its gate."""
+        head = await self.commit(work)
+        return (await self.judge(self.captured, self.base, head, **terms))[gate]
 
     def find(self, gate, tree, environment):
         return self.kept.get((gate.name, tree, environment))
