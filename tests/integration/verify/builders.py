@@ -55,6 +55,114 @@ def test_known_to_fail():
     assert add(1, 1) == 3
 """
 
+PYTEST_OUTCOMES = """
+import unittest
+
+import pytest
+
+
+def test_passes():
+    pass
+
+
+def test_fails():
+    assert 1 == 2
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+
+
+@pytest.mark.xfail
+def test_foreseen():
+    assert 0
+
+
+@pytest.mark.xfail
+def test_unforeseen():
+    pass
+
+
+@pytest.mark.xfail(strict=True)
+def test_strictly_foreseen():
+    pass
+
+
+@pytest.fixture
+def broken():
+    raise ValueError
+
+
+def test_unprepared(broken):
+    pass
+
+
+@pytest.fixture
+def late():
+    yield
+    raise ValueError
+
+
+def test_untidy(late):
+    pass
+
+
+@pytest.mark.parametrize("text", ["a\\nb", "é", "x" * 90])
+def test_each(text):
+    assert text != "é"
+
+
+class TestOld(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_passes(self):
+        pass
+"""
+"""A test for each outcome that pytest has."""
+UNITTEST_OUTCOMES = """
+import unittest
+
+
+class TestAll(unittest.TestCase):
+    def test_passes(self):
+        pass
+
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_breaks(self):
+        raise OSError
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_foreseen(self):
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_unforeseen(self):
+        pass
+
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertLess(number, 2)
+
+
+class TestUnprepared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError
+
+    def test_never(self):
+        pass
+"""
+"""The same for unittest."""
+
 
 async def verify_contract(contract: Contract | None, tree: Tree) -> Verification:
     """Check a tree against a contract only."""

@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from integration.verify.builders import run_gate_once, tree_in, write_files
+from integration.verify.builders import PYTEST_OUTCOMES, run_gate_once, tree_in, write_files
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import detect_level
@@ -16,71 +16,6 @@ PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
 ADDS = "def add(a, b):\n    return 0\n"
 TEST_B = "def test_b(): pass\n"
 TESTS_ADD = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
-EVERY_OUTCOME = """
-import unittest
-
-import pytest
-
-
-def test_passes():
-    pass
-
-
-def test_fails():
-    assert 1 == 2
-
-
-@pytest.mark.skip
-def test_skipped():
-    pass
-
-
-@pytest.mark.xfail
-def test_foreseen():
-    assert 0
-
-
-@pytest.mark.xfail
-def test_unforeseen():
-    pass
-
-
-@pytest.mark.xfail(strict=True)
-def test_strictly_foreseen():
-    pass
-
-
-@pytest.fixture
-def broken():
-    raise ValueError
-
-
-def test_unprepared(broken):
-    pass
-
-
-@pytest.fixture
-def late():
-    yield
-    raise ValueError
-
-
-def test_untidy(late):
-    pass
-
-
-@pytest.mark.parametrize("text", ["a\\nb", "é", "x" * 90])
-def test_each(text):
-    assert text != "é"
-
-
-class TestOld(unittest.TestCase):
-    def test_fails(self):
-        self.assertEqual(1, 2)
-
-    def test_passes(self):
-        pass
-"""
 PASS_ALL = "report.outcome = 'passed'; report.longrepr = None"
 PASSING_HOOK = (
     "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
@@ -102,7 +37,7 @@ FORGED = (
 
 async def test_every_outcome_is_reported_under_pytests_names(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
-    shown = await run_gate_once(write_files(tmp_path, {"tests/test_all.py": EVERY_OUTCOME}), PYTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"tests/test_all.py": PYTEST_OUTCOMES}), PYTEST)
     assert (shown.problem, shown.exit_code) == (None, 1)
     names = {name.removeprefix("tests/test_all.py::"): outcome for name, outcome in shown.outcomes.items()}
     assert names == {
@@ -330,7 +265,7 @@ async def test_assertions_that_outlive_a_test_are_recorded_as_replaced(tmp_path,
 @pytest.mark.slow
 async def test_pytest_and_its_plugins_replace_nothing_of_what_is_compared(tmp_path):
     shown = await run_gate_once(
-        write_files(tmp_path, {"test_a.py": EVERY_OUTCOME}), PYTEST, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
+        write_files(tmp_path, {"test_a.py": PYTEST_OUTCOMES}), PYTEST, PYTEST_DISABLE_PLUGIN_AUTOLOAD=""
     )
     assert shown.replaced == ()
 

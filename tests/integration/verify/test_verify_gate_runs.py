@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from integration.verify.builders import run_gate_once, tree_in, write_files
+from integration.verify.builders import UNITTEST_OUTCOMES, run_gate_once, tree_in, write_files
 from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
@@ -15,46 +15,6 @@ from scaffold.verify.gates.run import run_gate
 from scaffold.verify.regression.comparison import compare_gate_runs
 
 UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")
-EVERY_OUTCOME = """
-import unittest
-
-
-class TestAll(unittest.TestCase):
-    def test_passes(self):
-        pass
-
-    def test_fails(self):
-        self.assertEqual(1, 2)
-
-    def test_breaks(self):
-        raise OSError
-
-    @unittest.skip("not here")
-    def test_skipped(self):
-        pass
-
-    @unittest.expectedFailure
-    def test_foreseen(self):
-        self.fail()
-
-    @unittest.expectedFailure
-    def test_unforeseen(self):
-        pass
-
-    def test_parts(self):
-        for number in range(3):
-            with self.subTest(number=number):
-                self.assertLess(number, 2)
-
-
-class TestUnprepared(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        raise OSError
-
-    def test_never(self):
-        pass
-"""
 PASSES_ALL = """
 def _run(self, result):
     result.startTest(self)
@@ -68,7 +28,7 @@ ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(
 
 async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
-    shown = await run_gate_once(write_files(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"test_all.py": UNITTEST_OUTCOMES}), UNITTEST)
     assert (shown.problem, shown.exit_code) == (None, 1), shown.detail
     assert dict(shown.outcomes) == {
         "test_all.TestAll.test_passes": "passed",

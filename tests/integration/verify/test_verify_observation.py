@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from builders import needs
-from integration.verify.builders import CandidateRepository, tree_in, write_files
+from integration.verify.builders import PYTEST_OUTCOMES, UNITTEST_OUTCOMES, CandidateRepository, tree_in, write_files
 from scaffold.core.contract import Check, Contract, ExecutedLines
 from scaffold.core.ids import Commit
 from scaffold.verify.contract.checks import run_check
@@ -305,54 +305,7 @@ async def test_changed_lines_of_javascript_are_seen_by_nodes_own_coverage(tmp_pa
     assert {command: lines for command, (_, _, lines) in found.items()} == executed
 
 
-OUTCOMES = """\
-import unittest
-
-import pytest
-
-
-def test_passes():
-    pass
-
-
-def test_fails():
-    assert 0
-
-
-@pytest.mark.skip
-def test_skipped():
-    pass
-
-
-@pytest.mark.xfail
-def test_xfailed():
-    assert 0
-
-
-@pytest.mark.xfail
-def test_xpassed():
-    pass
-
-
-@pytest.fixture
-def broken():
-    yield
-    assert 0
-
-
-def test_broken_after(broken):
-    pass
-
-
-@pytest.mark.parametrize("n", [1, "ä\\n"])
-def test_n(n):
-    pass
-
-
-class TestUnit(unittest.TestCase):
-    def test_in_class(self):
-        pass
-
+INSIDE = """
 
 def test_with_pytest_inside(tmp_path):
     (tmp_path / "test_inner.py").write_text("def test_inner(): assert 0")
@@ -365,7 +318,7 @@ def test_with_pytest_inside(tmp_path):
 async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
     """BX-5: by its worst phase; files that cannot be loaded or skip themselves count, too."""
     work = {
-        "sub/test_all.py": OUTCOMES,
+        "sub/test_all.py": PYTEST_OUTCOMES + INSIDE,
         "test_broken.py": "import nowhere\n",
         "test_away.py": "import pytest\n\npytest.skip(allow_module_level=True)\n",
         "pytest.ini": "[pytest]\n",
@@ -377,62 +330,34 @@ async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
         "test_passes": "passed",
         "test_fails": "failed",
         "test_skipped": "skipped",
-        "test_xfailed": "xfailed",
-        "test_xpassed": "xfailed",
-        "test_broken_after": "failed",
-        "test_n[1]": "passed",
-        "test_n[\\xe4\\n]": "passed",
-        "TestUnit::test_in_class": "passed",
+        "test_foreseen": "xfailed",
+        "test_unforeseen": "xfailed",
+        "test_strictly_foreseen": "failed",
+        "test_unprepared": "failed",
+        "test_untidy": "failed",
+        "test_each[a\\nb]": "passed",
+        "test_each[\\xe9]": "failed",
+        f"test_each[{'x' * 90}]": "passed",
+        "TestOld::test_fails": "failed",
+        "TestOld::test_passes": "passed",
         "test_with_pytest_inside": "passed",
     }
     others = {name: outcome for name, outcome in seen.tests.items() if name not in in_file}
     assert others == {"test_broken.py": "failed", "test_away.py": "skipped"}
 
 
-UNITTESTS = """\
-import unittest
-
-
-class TestAll(unittest.TestCase):
-    def test_passes(self):
-        pass
-
-    def test_fails(self):
-        self.fail()
-
-    def test_errs(self):
-        raise ValueError
-
-    @unittest.skip("later")
-    def test_skipped(self):
-        pass
-
-    @unittest.expectedFailure
-    def test_expected(self):
-        self.fail()
-
-    @unittest.expectedFailure
-    def test_unexpected(self):
-        pass
-
-    def test_parts(self):
-        with self.subTest(1):
-            self.fail()
-"""
-
-
 async def test_the_outcome_of_each_unittest_is_seen_under_pytests_name(tmp_path):
     """BX-5: so that a project may move from one to the other."""
-    work = {"tests/test_all.py": UNITTESTS, "tests/test_broken.py": "import nowhere\n", "tests/__init__.py": ""}
+    work = {"tests/test_all.py": UNITTEST_OUTCOMES, "tests/test_broken.py": "import nowhere\n", "tests/__init__.py": ""}
     _, seen, _ = await observed(tmp_path, {}, work, "python -m unittest discover -s tests; true")
-    name = "tests/test_all.py::TestAll::"
-    assert seen.tests == {
-        f"{name}test_passes": "passed",
-        f"{name}test_fails": "failed",
-        f"{name}test_errs": "failed",
-        f"{name}test_skipped": "skipped",
-        f"{name}test_expected": "xfailed",
-        f"{name}test_unexpected": "xfailed",
-        f"{name}test_parts": "failed",
-        "tests/test_broken.py": "failed",
+    outcomes = {
+        "TestAll::test_passes": "passed",
+        "TestAll::test_fails": "failed",
+        "TestAll::test_breaks": "failed",
+        "TestAll::test_skipped": "skipped",
+        "TestAll::test_foreseen": "xfailed",
+        "TestAll::test_unforeseen": "xfailed",
+        "TestAll::test_parts": "failed",
     }
+    in_file = {f"tests/test_all.py::{name}": outcome for name, outcome in outcomes.items()}
+    assert seen.tests == {**in_file, "tests/test_broken.py": "failed"}

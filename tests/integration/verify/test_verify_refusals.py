@@ -124,19 +124,19 @@ async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, leve
     tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
     found = await run_gate(PYTEST, tree, environment="here", timeout_s=60)
     assert found.problem is None, found.detail
-    new, network = f"the sandbox forbids access to {out}/new", "the sandbox's network is loopback"
-    refused = {name.removeprefix("test_net.py::test_"): reason for name, reason in found.refused.items()}
-    secret = refused.pop("a_secret")
-    assert secret in {f"the sandbox {verb} {out}/hidden/key" for verb in ("hides", "forbids access to")}
+    refused = {
+        name.removeprefix("test_net.py::test_"): reason.rpartition(" ")[2] for name, reason in found.refused.items()
+    }
     assert refused == {
-        **dict.fromkeys(("a_host", "a_name"), network),
-        **dict.fromkeys(("a_file_elsewhere", "while_handling", "before_a_failing_teardown"), new),
-        **dict.fromkeys(("a_second_path[link]", "a_second_path[symlink]"), new),
+        "a_secret": f"{out}/hidden/key",
+        **dict.fromkeys(("a_host", "a_name"), "loopback"),
+        **dict.fromkeys(("a_file_elsewhere", "while_handling", "before_a_failing_teardown"), f"{out}/new"),
+        **dict.fromkeys(("a_second_path[link]", "a_second_path[symlink]"), f"{out}/new"),
     }
     assert found.outcomes["test_net.py::test_local"] == "passed"
     if level == "bubblewrap":
         evidence = describe_gate(compare_gate_runs(found, found))
-        assert "8 tests not checkable here: test_net.py::test_a_file_elsewhere" in evidence
+        assert "test_net.py::test_a_file_elsewhere" in evidence
         assert gate_summary(found)["not_checkable"] == dict(found.refused)
 
 
@@ -182,7 +182,10 @@ class Alone(unittest.TestCase):
     found = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
     names = [f"test_u.{name}" for name in ("Alone.test_parts", "Prepared.test_a", "Prepared.test_b")]
     names.append("setUpClass (test_u.Prepared)")
-    assert dict(found.refused) == dict.fromkeys(names, f"the sandbox forbids access to {out}/new")
+    reason = snapshot("the sandbox forbids access to NEW")
+    assert {name: each.replace(f"{out}/new", "NEW") for name, each in found.refused.items()} == dict.fromkeys(
+        names, reason
+    )
 
 
 async def test_without_a_sandbox_nothing_is_refused(tmp_path):
