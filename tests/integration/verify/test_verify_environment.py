@@ -96,9 +96,12 @@ async def test_results_do_not_count_in_another_sandbox(project):
 
 
 async def test_a_concurrent_preparation_waits_for_the_first(project):
+    """Each command is announced before it runs."""
+    heard = []
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(project.prepared("npm ci")) for _ in range(3)]
+        tasks = [group.create_task(project.prepared("npm ci", "true", tell=heard.append)) for _ in range(3)]
     assert len({task.result().fingerprint for task in tasks}) == len(installed(project)) == 1
+    assert heard == ["npm ci", "true"]
 
 
 async def test_a_failed_setup_is_reported_in_full_and_retried(project):
@@ -259,14 +262,6 @@ async def test_an_environment_unused_for_a_month_is_removed(project):
     there = sorted(path.name for path in (project.cache / "environments").iterdir() if path.is_dir())
     assert there == sorted(["staging", Path(new.shown[0]).name])
     assert list((project.cache / "environments" / "staging").iterdir()) == []
-
-
-async def test_each_setup_command_is_announced_before_it_runs(project):
-    heard = []
-    await project.prepared("npm ci", "true", tell=heard.append)
-    assert heard == ["npm ci", "true"]
-    await project.prepared("npm ci", "true", tell=heard.append)
-    assert heard == ["npm ci", "true"]
 
 
 async def test_a_used_checkout_is_provisioned_again(project):

@@ -210,6 +210,7 @@ async def test_processes_started_by_tests_inherit_nothing_of_ours(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith((".", "_"))) == ["test_a.py"]
 
 
+@pytest.mark.slow
 async def test_in_the_sandbox_the_report_is_written_to_its_temporary_folder(tmp_path):
     """BX-4: gates run in the sandbox, and their report is not in the checkout."""
     finding = await detect_level(os.environ)

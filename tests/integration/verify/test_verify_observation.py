@@ -22,7 +22,7 @@ TESTS = {
         "import unittest\n\nimport calc\n\n\nclass TestSub(unittest.TestCase):\n"
         "    def test_sub(self):\n        self.assertEqual(calc.sub(3, 1), 2)\n"
     ),
-    "Makefile": "test:\n\t@python -m pytest -q test_calc.py\n",
+    "Makefile": "test:\n\t@python -m unittest -q test_unit\n",
     "run.sh": "exec python -m unittest -q test_unit\n",
 }
 SUB = {"calc.py": frozenset({6, 7})}

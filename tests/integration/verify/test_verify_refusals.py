@@ -115,7 +115,7 @@ async def sandbox_at(level: str, top: Path, out: Path) -> SandboxSpec:
     return SandboxSpec(level, zone, program=found.program)
 
 
-@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize("level", ["bubblewrap", pytest.param("landlock", marks=pytest.mark.slow)])
 async def test_what_the_sandbox_forbids_is_named_and_nothing_else(tmp_path, level):
     """AL-10, BX-9: by pytest's own exceptions, in fixtures and behind other exceptions, too."""
     top, out = tmp_path.resolve() / "tree", tmp_path.resolve() / "elsewhere"
