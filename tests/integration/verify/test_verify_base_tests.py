@@ -74,15 +74,26 @@ async def test_what_was_taken_out_before_is_asked_of_the_whole_alone(candidates)
     assert whole.tests["test_calc.py::test_sub"] == "new_failure"
 
 
+OLD_CASE = """\
+import unittest
+
+import calc
+
+
+class Old(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(calc.add(1, 2), 3)
+"""
+
+
 @pytest.mark.slow
 async def test_a_test_of_unittest_may_be_renamed_too(candidates):
     """AL-10, BX-5: of equal length, so that nothing compiled before may stand in for either file."""
-    old = "import unittest\n\nimport calc\n\n\nclass Adds(unittest.TestCase):\n    def test_add(self):\n"
-    old += "        self.assertEqual(calc.add(1, 2), 3)\n"
     gate = Gate(kind="test", command=f"{sys.executable} -m unittest -v", runner="unittest")
-    await candidates.begin({"calc.py": CALC, "test_calc.py": old}, gate)
-    assert list(candidates.captured.baseline.runs[0].outcomes) == ["test_calc.Adds.test_add"]
-    test = await candidates.after({"test_calc.py": old.replace("test_add", "test_sum")}, files=("test_calc.py",))
+    await candidates.begin({"calc.py": CALC, "test_calc.py": OLD_CASE}, gate)
+    assert list(candidates.captured.baseline.runs[0].outcomes) == ["test_calc.Old.test_add"]
+    renamed = {"test_calc.py": OLD_CASE.replace("test_add", "test_sum")}
+    test = await candidates.after(renamed, files=("test_calc.py",))
     assert (test.blocks, test.counts) == (False, {"pass": 2})
 
 
@@ -289,16 +300,13 @@ def test_local():
 @pytest.mark.slow
 async def test_a_file_of_tests_with_an_unusual_name_runs_in_its_base_version_too(candidates):
     """AL-10, BX-22: the baseline's runner found tests in it; here all there are, in a class that gets another name."""
-    old = "import unittest\n\nimport calc\n\n\nclass Old(unittest.TestCase):\n    def test_add(self):\n"
-    old += "        self.assertEqual(calc.add(1, 2), 3)\n"
     gate = Gate(kind="test", command=f"{sys.executable} -m unittest", runner="unittest")
-    await candidates.begin({"calc.py": CALC, "test.py": old}, gate)
-    test = await candidates.after({"test.py": old.replace("class Old", "class New")}, files=("test.py",))
+    await candidates.begin({"calc.py": CALC, "test.py": OLD_CASE}, gate)
+    renamed = OLD_CASE.replace("class Old", "class New")
+    test = await candidates.after({"test.py": renamed}, files=("test.py",))
     assert (test.blocks, test.base_tests) == (False, {"test.Old.test_add": "moved"})
-    test = await candidates.after(
-        {"calc.py": CALC.replace("a + b", "0"), "test.py": old.replace("Old", "New")[:-2] + "0)\n"},
-        files=("test.py", "calc.py"),
-    )
+    broken = {"calc.py": CALC.replace("a + b", "0"), "test.py": renamed.replace(", 3)", ", 0)")}
+    test = await candidates.after(broken, files=("test.py", "calc.py"))
     assert test.base_tests == {"test.Old.test_add": "lost"}
 
 

@@ -184,15 +184,21 @@ async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
     assert (shown.problem, shown.replaced) == (None, ("unittest.case.TestCase.assertEqual",)), shown.detail
 
 
-async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(tmp_path):
-    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that pass."""
+@pytest.fixture
+def logged(tmp_path):
+    """A tree that keeps logs, and what it has kept."""
     kept = {}
 
     def keep(name, text):
         kept[name] = text
         return f"logs/{name}.log"
 
-    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    return structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep), kept
+
+
+async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(logged):
+    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that pass."""
+    tree, kept = logged
     many = Gate(kind="build", command="seq 100; exit 127")
     broken = await run_gate(many, tree, environment="here", timeout_s=60)
     assert broken.detail.splitlines()[1:] == [str(number) for number in range(71, 101)]
@@ -206,20 +212,14 @@ async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_i
     assert (passed.log, kept) == ("", {})
 
 
-async def test_the_whole_output_of_a_failed_gate_and_of_a_long_failed_check_is_kept(tmp_path):
+async def test_the_whole_output_of_a_failed_gate_and_of_a_long_failed_check_is_kept(logged):
     """AL-10, SC-19: each in a file of its own, so that a later run does not replace it."""
-    kept = {}
-
-    def keep(name, text):
-        kept[name] = text
-        return f"logs/{name}.log"
-
-    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    tree, kept = logged
     gate = await run_gate(Gate(kind="build", command="echo no; exit 1"), tree, environment="here", timeout_s=60)
-    long = await run_check(Check(command="seq 9000; exit 1"), tree)
-    again = await run_check(Check(command="seq 8000; exit 1"), tree)
-    short = await run_check(Check(command="seq 9; exit 1"), tree)
-    passed = await run_check(Check(command="seq 9000"), tree)
+    long, again, short, passed = [
+        await run_check(Check(command=command), tree)
+        for command in ("seq 9000; exit 1", "seq 8000; exit 1", "seq 9; exit 1", "seq 9000")
+    ]
     assert [kept[Path(each.log).stem] for each in (gate, long, again)] == [
         "$ echo no; exit 1\nno\n",
         *("\n".join([f"$ seq {n}; exit 1", *map(str, range(1, n + 1)), ""]) for n in (9000, 8000)),
