@@ -1,10 +1,12 @@
 """Builders for checks and gates: repositories with candidates, single gate runs, check environments."""
 
 import os
+import shutil
 import subprocess  # noqa: TID251 - a checkout is one of a real commit
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest
 from support.harness import Harness
+from support.samples import folder_until_exit
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 TEST = Gate(kind="test", command=PYTEST, runner="pytest")
@@ -254,6 +257,19 @@ class CandidateRepository:
     async def _judge_in(self, tree, captured, terms):
         assert not isinstance(captured, NotReady), f"{captured.what}\n{captured.detail}"
         return await judge_gates(ProofRequest(slots=self.slots, **terms), captured.baseline, tree)
+
+
+@cache
+def _sample_venv() -> Path:
+    folder = folder_until_exit() / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
+def add_venv(folder: Path) -> Path:
+    """Put a virtual environment of this Python into a folder, and return where its packages are."""
+    shutil.copytree(_sample_venv(), folder / ".venv", symlinks=True)
+    return next((folder / ".venv" / "lib").glob("*/site-packages"))
 
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import bubblewrap_or_skip, sandbox_or_skip
-from integration.verify.builders import PYTHON, EnvironmentSetup, check_output, run_check
+from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output, run_check
 from scaffold.core.errors import ScaffoldError
 from scaffold.git import worktree
 from scaffold.host.process.command import Containment, run_command
@@ -163,7 +163,7 @@ async def test_dependencies_installed_by_the_user_are_copied_and_not_installed_a
 
 async def test_the_users_own_virtual_environment_is_used_in_place(project):
     await project.commit({".gitignore": "/.venv\n"})
-    await project.harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    add_venv(project.repo)
     environment = await project.prepared("uv sync", trusted=False)
     async with project.tree(environment) as tree:
         output = await check_output(tree, "python -c 'import sys; print(sys.prefix)'")

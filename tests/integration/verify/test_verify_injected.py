@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from integration.verify.builders import PYTHON, EnvironmentSetup, check_output
+from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
@@ -27,7 +27,7 @@ async def project(harness, tmp_path):
     """A Python repository whose user has a virtual environment in the checkout."""
     made = EnvironmentSetup(harness, tmp_path)
     await made.commit(CODE)
-    await harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
+    add_venv(made.repo)
     return made
 
 
