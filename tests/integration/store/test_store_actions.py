@@ -124,22 +124,17 @@ def test_a_parent_may_follow_its_child_in_the_list(store: Store) -> None:
 
 
 def test_an_action_is_ready_once_its_last_precondition_holds(store: Store) -> None:
-    """SC-4, SC-10: ready if and only if pending and all preconditions hold."""
+    """SC-4, SC-10: ready if and only if pending and all preconditions hold; facts of another goal do not count."""
     store_run(store, an_action("x", preconditions=("a", "b")))
     assert _ready(store) == []
     _show(store, "a")
+    with store.transaction():
+        store.goals.add(a_goal("web"))
+        store.facts.record("run-1/web", "b", commit="c", paths=(), evidence=())
     assert _ready(store) == []
     _show(store, "b")
     assert _ready(store) == ["x"]
     _move(store, "x", Running())
-    assert _ready(store) == []
-
-
-def test_a_fact_of_another_goal_makes_nothing_ready(store: Store) -> None:
-    store_run(store, an_action("x", preconditions=("a",)))
-    with store.transaction():
-        store.goals.add(a_goal("web"))
-        store.facts.record("run-1/web", "a", commit="c", paths=(), evidence=())
     assert _ready(store) == []
 
 

@@ -232,14 +232,6 @@ def test_an_end_records_outcome_and_time(store: Store, clock: FakeClock) -> None
     assert events_of(store)[-1] == AttemptEnded("api", 1, "gate_failed", "red")
 
 
-def test_an_end_keeps_a_candidate_that_it_does_not_name(store: Store) -> None:
-    claim(store, FIRST)
-    with store.transaction():
-        store.attempts.advance(FIRST.id, fence=1, phase="candidate", head_sha=HEAD)
-        store.attempts.end(FIRST.id, outcome="conflict")
-    assert store.attempts.get(FIRST.id).head_sha == HEAD
-
-
 def test_only_an_attempts_own_failure_counts_against_its_action(store: Store) -> None:
     """SC-4, SC-20: crashes, conflicts and cancellations do not."""
     outcomes = get_args(AttemptOutcome)
@@ -299,20 +291,24 @@ def test_an_attempt_advances_only_once_claimed_and_is_claimed_once(store: Store)
 
 
 def test_candidates_land_in_order_of_submission(store: Store) -> None:
+    """An end keeps a candidate that it does not name."""
+
+    def waiting() -> list[str]:
+        return [attempt.id for attempt in store.attempts.waiting_to_land("run-1")]
+
     web = an_attempt(an_action("web"))
     claim(store, FIRST, phase="executing")
     claim(store, web, phase="candidate")
-    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id]
-    with store.transaction():
-        store.attempts.advance(FIRST.id, fence=1, phase="candidate")
-        store.attempts.advance(web.id, fence=1, phase="candidate")
-    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id, FIRST.id]
-    with store.transaction():
-        store.attempts.advance(FIRST.id, fence=1, phase="landing")
-        store.attempts.advance(web.id, fence=1, phase="landing")
-    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [web.id, FIRST.id]
+    assert waiting() == [web.id]
+    for phase in ("candidate", "landing"):
+        with store.transaction():
+            store.attempts.advance(FIRST.id, fence=1, phase=phase, head_sha=HEAD)
+            store.attempts.advance(web.id, fence=1, phase=phase)
+        assert waiting() == [web.id, FIRST.id]
     _end(store, web.id, "landed")
-    assert [attempt.id for attempt in store.attempts.waiting_to_land("run-1")] == [FIRST.id]
+    assert waiting() == [FIRST.id]
+    _end(store, outcome="conflict")
+    assert store.attempts.get(FIRST.id).head_sha == HEAD
 
 
 def test_only_landed_work_settles_tests(store: Store) -> None:

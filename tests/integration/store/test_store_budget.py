@@ -94,30 +94,19 @@ async def _spend(budget: Budget, usd: float) -> None:
     budget.settle(await budget.reserve(cost(usd)), cost(usd))
 
 
-async def test_usage_is_settled_and_the_reservation_released(run: Store, clock: FakeClock) -> None:
-    """BX-11: reserve before, settle after."""
+async def test_usage_is_settled_once_and_the_reservation_released(run: Store, clock: FakeClock) -> None:
+    """BX-11: reserve before, settle after, on this run's account; a request without a reply costs nothing."""
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(0.4))
     assert run.reservations.held("run-1").usd == 0.4
+    assert run.reservations.held("run-2").usd == 0
     assert run.runs.spent("run-1") == Usage()
-    budget.settle(reservation, cost(0.3))
-    assert run.reservations.held("run-1").usd == 0
-    assert run.runs.spent("run-1") == cost(0.3)
-    assert run.attempts.get(A.id).usage == cost(0.3)
-
-
-async def test_settling_twice_counts_once(run: Store, clock: FakeClock) -> None:
-    budget = a_budget(run, clock)
-    reservation = await budget.reserve(cost(0.4))
     for _ in range(2):
         budget.settle(reservation, cost(0.3))
-    assert run.accounts.totals("run-1").spent.usd == 0.3
-
-
-async def test_a_request_without_a_reply_costs_nothing(run: Store, clock: FakeClock) -> None:
-    budget = a_budget(run, clock)
     budget.settle(await budget.reserve(cost(0.4)), Usage())
-    assert (run.reservations.held("run-1").usd, run.accounts.totals("run-1").spent.usd) == (0, 0)
+    assert run.reservations.held("run-1").usd == 0
+    assert run.accounts.totals("run-1").spent.usd == 0.3
+    assert run.runs.spent("run-1") == run.attempts.get(A.id).usage == cost(0.3)
 
 
 async def test_requests_start_until_the_budget_is_used_up(run: Store, clock: FakeClock) -> None:
@@ -172,30 +161,23 @@ async def test_without_a_limit_no_request_waits(run: Store, second: Store, clock
 async def test_requests_wait_while_the_rest_of_the_budget_is_reserved(
     run: Store, second: Store, clock: FakeClock
 ) -> None:
-    """BX-11: reservations of all processes count."""
+    """BX-11: reservations of all processes count; a waiting request is refused when others spend the rest."""
     first = a_budget(run, clock)
     reservation = await first.reserve(cost(1.0))
-    waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
+    waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.8)))
     await pass_time(clock, 0.5)
     assert not waiting.done()
     assert run.reservations.held("run-1").usd == 1.0
     first.settle(reservation, cost(0.2))
     await pass_time(clock, 0.1)
     assert waiting.done()
-    assert run.reservations.held("run-1").usd == 0.5
-
-
-async def test_a_waiting_request_is_refused_when_others_spend_the_rest(
-    run: Store, second: Store, clock: FakeClock
-) -> None:
-    first = a_budget(run, clock)
-    reservation = await first.reserve(cost(1.0))
-    waiting = asyncio.create_task(a_budget(second, clock, B, owner=ALIVE).reserve(cost(0.5)))
+    assert run.reservations.held("run-1").usd == 0.8
+    late = asyncio.create_task(first.reserve(cost(0.5)))
     await pass_time(clock, 0.1)
-    first.settle(reservation, cost(1.0))
+    a_budget(second, clock, B, owner=ALIVE).settle(waiting.result(), cost(0.8))
     await pass_time(clock, 0.1)
     with pytest.raises(BudgetExceeded):
-        await waiting
+        await late
     assert run.reservations.of_account("run-1") == ()
 
 
@@ -340,12 +322,6 @@ async def test_money_spent_by_an_attempt_that_ended_meanwhile_is_counted(run: St
         budget.settle(reservation, cost(0.3))
     assert run.attempts.get(A.id).usage == cost(0.3)
     assert run.reservations.held("run-1").usd == 0
-
-
-async def test_each_run_has_its_own_account(run: Store, clock: FakeClock) -> None:
-    await a_budget(run, clock).reserve(cost(1.0))
-    assert run.reservations.held("run-2").usd == 0
-    assert run.reservations.of_account("run-2") == ()
 
 
 async def test_a_sessions_agents_share_one_limit(user: UserStore, neighbour: UserStore, clock: FakeClock) -> None:

@@ -98,7 +98,10 @@ def test_usage_adds_up_with_and_without_a_message(user: UserStore, history: Conv
     assert total.cost_usd is None
 
 
-def test_a_conversation_has_its_folder_and_owner(user: UserStore, clock: FakeClock) -> None:
+def test_a_conversation_has_its_folder_and_owner_and_another_model_may_continue(
+    user: UserStore, clock: FakeClock
+) -> None:
+    """RA-1: `/model` switches, and the conversation stores it; a dead process holds none."""
     began = clock.now()
     history = _begin(user, "talk")
     clock.advance(60)
@@ -106,6 +109,14 @@ def test_a_conversation_has_its_folder_and_owner(user: UserStore, clock: FakeClo
     found = user.conversations.get("talk")
     assert (found.cwd, found.model, found.title, found.owner) == ("/shop", "openai:gpt", "about talk", ME)
     assert (found.created_at, found.updated_at) == (began, clock.now())
+    _switch(user)
+    assert user.conversations.get("talk").model == "m2"
+    with user.transaction():
+        user.conversations.release("talk", ME)
+        user.conversations.claim("talk", OWNER)
+    with user.transaction():
+        user.conversations.claim("talk", ME)
+    assert user.conversations.get("talk").owner == ME
 
 
 def test_any_text_can_be_stored(user: UserStore) -> None:
@@ -197,22 +208,6 @@ def test_a_superseded_process_writes_nothing_more(user: UserStore, history: Conv
 def _switch(store: UserStore) -> None:
     with store.transaction():
         store.conversations.switch_model("talk", "m2", me=ME)
-
-
-def test_a_dead_process_holds_no_conversation(user: UserStore) -> None:
-    _begin(user, "talk")
-    with user.transaction():
-        user.conversations.release("talk", ME)
-        user.conversations.claim("talk", OWNER)
-    with user.transaction():
-        user.conversations.claim("talk", ME)
-    assert user.conversations.get("talk").owner == ME
-
-
-def test_another_model_may_continue(user: UserStore, history: ConversationHistory) -> None:
-    """RA-1: `/model` switches, and the conversation stores it."""
-    _switch(user)
-    assert user.conversations.get("talk").model == "m2"
 
 
 def test_after_a_compaction_the_conversation_is_the_summary_and_the_last_messages(

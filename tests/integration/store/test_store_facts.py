@@ -55,45 +55,34 @@ def test_a_fact_reads_back_with_its_evidence_and_lowers_the_unmet_count_of_its_c
     assert _unmet(store) == [1, 0]
 
 
-def test_an_assertion_given_twice_is_one_fact_and_one_event(store: Store) -> None:
-    with store.transaction():
-        store.facts.record_all(SHOP, ["a", "a"], commit=HEAD, doubts=(DOUBT,), paths=(), evidence=())
-    assert _unmet(store) == [1, 0]
-    assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
-
-
 def test_newer_evidence_replaces_older_and_counts_once(store: Store) -> None:
+    """So does an assertion that is given twice."""
     _show(store, commit=BASE)
-    _show(store, commit=HEAD)
+    with store.transaction():
+        store.facts.record_all(
+            SHOP, ["a", "a"], commit=HEAD, doubts=(DOUBT,), paths=["shop/store.py"], evidence=[some_evidence(HEAD)]
+        )
     assert store.facts.of_goal(SHOP) == (_fact(HEAD),)
     assert _unmet(store) == [1, 0]
     assert [event.commit for event in events_of(store)] == [BASE, HEAD]
 
 
 def test_a_withdrawn_fact_counts_as_unmet_and_may_be_shown_again(store: Store) -> None:
-    """A stale one may turn out refuted."""
-    for state in ("holds", "stale", "refuted", "holds"):
+    """A stale one may turn out refuted; withdrawing it again, or what was never shown, changes nothing."""
+    for state in ("holds", "stale", "refuted", "holds", "refuted"):
         if state == "holds":
             _show(store)
         else:
             _withdraw(store, state)
+            events = events_of(store)
+            _withdraw(store, state)
+            _withdraw(store, state, assertion="never shown")
+            assert events_of(store) == events
         holds = state == "holds"
         assert store.facts.of_goal(SHOP) == (_fact(state=state),)
         assert store.facts.holding(SHOP) == (frozenset({"a"}) if holds else frozenset())
         assert _unmet(store) == ([1, 0] if holds else [2, 1])
         assert events_of(store)[-1] == FactStateChanged("shop", "a", state, HEAD)
-    _withdraw(store, "refuted")
-    assert _unmet(store) == [2, 1]
-
-
-def test_withdrawing_twice_changes_nothing(store: Store) -> None:
-    _show(store)
-    _withdraw(store, "stale")
-    events = events_of(store)
-    _withdraw(store, "stale")
-    _withdraw(store, "stale", assertion="never shown")
-    assert _unmet(store) == [2, 1]
-    assert events_of(store) == events
 
 
 def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None:

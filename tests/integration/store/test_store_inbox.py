@@ -102,21 +102,15 @@ def test_each_kind_accepts_its_decisions_once(store: Store, item: InboxItem, clo
 
 
 def test_asking_the_same_while_it_is_open_makes_one_item(store: Store, item: InboxItem) -> None:
-    """BX-13: identical requests of several agents are one question to the human."""
+    """BX-13: identical requests of several agents are one question; a decision is no rule for the next."""
     ask(store, item)
     same = replace(item, id="item-2", detail={"paths": ["a", "b"], "command": "make deploy"})
     assert ask(store, same) == item
     assert store.inbox.get("item-2") is None
     for number, other in enumerate([{"text": "else"}, {"detail": {}}, {"kind": "question"}]):
         assert ask(store, replace(item, id=f"other-{number}", **other)).id == f"other-{number}"
-
-
-def test_asking_again_after_the_decision_makes_a_new_item(store: Store, item: InboxItem) -> None:
-    """A decision concerns one request: it is no rule for the next."""
-    ask(store, item)
-    with store.transaction():
-        store.inbox.decide("item-1", "rejected")
-    assert ask(store, replace(item, id="item-2")).id == "item-2"
+    decide(store, "item-1", "rejected")
+    assert ask(store, same).id == "item-2"
 
 
 def test_of_concurrent_requests_and_decisions_one_counts(store: Store, place: StoreLocation, item: InboxItem) -> None:
@@ -140,19 +134,6 @@ def test_an_expired_item_cannot_be_decided_and_is_asked_anew(store: Store, item:
         store.inbox.decide("item-1", "approved")
     assert ask(store, replace(item, id="item-2")).id == "item-2"
     assert store.inbox.get("item-1").state == "expired"
-
-
-def test_expired_items_are_closed_with_an_event(store: Store, item: InboxItem, clock: FakeClock) -> None:
-    ask(store, replace(item, expires_at=clock.now() + HOUR))
-    ask(store, replace(item, id="patient", text="no hurry"))
-    clock.advance(3600)
-    with store.transaction():
-        assert store.inbox.expire("run-1") == ("item-1",)
-        assert store.inbox.expire("run-1") == ()
-    assert store.inbox.get("item-1").state == "expired"
-    assert store.inbox.get("patient").state == "open"
-    assert (events_of(store)[-1].level, "item-1" in events_of(store)[-1].text) == ("warning", True)
-    assert ask(store, replace(item, id="again")).id == "again"
 
 
 def waiting(store: Store, *actions: Action, item: InboxItem) -> InboxItem:
@@ -240,7 +221,7 @@ def test_a_decision_covers_actions_within_its_scope(store: Store, item: InboxIte
 def test_a_decision_covers_exactly_what_was_shown_until_it_expires(
     store: Store, item: InboxItem, clock: FakeClock
 ) -> None:
-    """BX-13: another command or another reason is another question."""
+    """BX-13: another command or another reason is another question; the latest decision counts."""
     ask(store, item)
     assert store.inbox.in_force(item) is None
     decide(store, "item-1", "approved", valid_until=clock.now() + HOUR)
@@ -250,30 +231,31 @@ def test_a_decision_covers_exactly_what_was_shown_until_it_expires(
     assert store.inbox.in_force(replace(item, run_id="run-2")) is None
     clock.advance(3600)
     assert store.inbox.in_force(item) is None
-    assert ask(store, replace(item, id="anew")).id == "anew"
-
-
-def test_the_latest_of_several_decisions_counts(store: Store, item: InboxItem, clock: FakeClock) -> None:
-    for item_id, to, scope in (("1", "approved", "run"), ("2", "rejected", "run")):
-        ask(store, replace(item, id=item_id))
-        decide(store, item_id, to, scope=scope, answer=to)
+    for item_id, to in (("anew", "approved"), ("again", "rejected")):
+        assert ask(store, replace(item, id=item_id)).id == item_id
+        decide(store, item_id, to, scope="run", answer=to)
         clock.advance(1)
-    assert store.inbox.in_force(item).answer == "rejected"
+        assert store.inbox.in_force(item).answer == to
 
 
 def test_an_action_that_waits_for_an_expired_item_asks_again(
     store: Store, item: InboxItem, clock: FakeClock, family: dict[str, Action]
 ) -> None:
-    """BX-13."""
+    """BX-13: the item is closed, with an event."""
     waiting(store, family["b"], item=replace(item, expires_at=clock.now() + HOUR))
+    ask(store, replace(item, id="patient", text="no hurry"))
     assert not store.inbox.overdue("run-1")
     clock.advance(3600)
     assert store.inbox.overdue("run-1")
     assert not store.inbox.is_open("item-1")
     with store.transaction():
         assert store.inbox.expire("run-1") == ("item-1",)
-    assert states(store)["b"] == "pending"
+        assert store.inbox.expire("run-1") == ()
     assert not store.inbox.overdue("run-1")
+    assert states(store)["b"] == "pending"
+    assert [store.inbox.get(each).state for each in ("item-1", "patient")] == ["expired", "open"]
+    assert any("item-1" in event.text for event in events_of(store)[-2:] if isinstance(event, NoticeRaised))
+    assert ask(store, replace(item, id="again")).id == "again"
 
 
 def test_an_item_that_is_no_longer_needed_is_withdrawn(
@@ -295,21 +277,15 @@ def test_an_item_that_is_no_longer_needed_is_withdrawn(
     assert [each.id for each in store.inbox.all()] == ["item-1", "shared", "look"]
 
 
-def test_a_retry_after_a_failure_does_not_touch_actions_that_wait_for_a_human(
+def test_an_action_that_waits_for_a_human_keeps_waiting_and_its_compound_open(
     store: Store, item: InboxItem, family: dict[str, Action]
 ) -> None:
-    waiting(store, family["b"], item=item)
+    """SC-5, BX-13: a retry after a failure of another action does not touch it."""
+    waiting(store, family["b"], family["child"], item=item)
     with store.transaction():
         store.actions.block({"run-1/a": "dependency_failed:x"})
         assert store.actions.unblock("run-1/shop") == ("run-1/a",)
-    assert states(store)["b"] == "blocked"
-
-
-def test_a_child_that_waits_for_a_human_keeps_its_compound_open(
-    store: Store, item: InboxItem, family: dict[str, Action]
-) -> None:
-    """SC-5, BX-13."""
-    waiting(store, family["child"], item=item)
+    assert (states(store)["b"], states(store)["child"]) == ("blocked", "blocked")
     (compound,) = store.actions.open_compounds("run-1/shop")
     assert (compound.children, compound.open_children) == (1, 1)
 

@@ -51,12 +51,9 @@ def newer(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_in_the_users_data_folder() -> None:
-    assert user_database(Path("/home/ann/data")) == Path("/home/ann/data/user.db")
-
-
 def test_it_is_readable_only_by_its_user(user: UserStore, user_path: Path) -> None:
     """RA-10: conversations are private, in the log beside the database, too."""
+    assert user_database(Path("/home/ann/data")) == Path("/home/ann/data/user.db")
     _talk(user)
     assert _mode(user_path.parent) == 0o700
     assert {path.name: _mode(path) for path in user_path.parent.iterdir()} == {

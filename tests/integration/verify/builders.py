@@ -1,10 +1,12 @@
 """Builders for checks and gates: repositories with candidates, single gate runs, check environments."""
 
 import os
+import shutil
 import subprocess  # noqa: TID251 - a checkout is one of a real commit
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.request import ProofRequest
 from support.harness import Harness
+from support.samples import folder_until_exit
 
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 TEST = Gate(kind="test", command=PYTEST, runner="pytest")
@@ -54,6 +57,114 @@ def test_sub():
 def test_known_to_fail():
     assert add(1, 1) == 3
 """
+
+PYTEST_OUTCOMES = """
+import unittest
+
+import pytest
+
+
+def test_passes():
+    pass
+
+
+def test_fails():
+    assert 1 == 2
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+
+
+@pytest.mark.xfail
+def test_foreseen():
+    assert 0
+
+
+@pytest.mark.xfail
+def test_unforeseen():
+    pass
+
+
+@pytest.mark.xfail(strict=True)
+def test_strictly_foreseen():
+    pass
+
+
+@pytest.fixture
+def broken():
+    raise ValueError
+
+
+def test_unprepared(broken):
+    pass
+
+
+@pytest.fixture
+def late():
+    yield
+    raise ValueError
+
+
+def test_untidy(late):
+    pass
+
+
+@pytest.mark.parametrize("text", ["a\\nb", "é", "x" * 90])
+def test_each(text):
+    assert text != "é"
+
+
+class TestOld(unittest.TestCase):
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_passes(self):
+        pass
+"""
+"""A test for each outcome that pytest has."""
+UNITTEST_OUTCOMES = """
+import unittest
+
+
+class TestAll(unittest.TestCase):
+    def test_passes(self):
+        pass
+
+    def test_fails(self):
+        self.assertEqual(1, 2)
+
+    def test_breaks(self):
+        raise OSError
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        pass
+
+    @unittest.expectedFailure
+    def test_foreseen(self):
+        self.fail()
+
+    @unittest.expectedFailure
+    def test_unforeseen(self):
+        pass
+
+    def test_parts(self):
+        for number in range(3):
+            with self.subTest(number=number):
+                self.assertLess(number, 2)
+
+
+class TestUnprepared(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        raise OSError
+
+    def test_never(self):
+        pass
+"""
+"""The same for unittest."""
 
 
 async def verify_contract(contract: Contract | None, tree: Tree) -> Verification:
@@ -98,6 +209,12 @@ class CandidateRepository:
         environ = dict(self.harness.context.environ) | QUICK
         return Tree(git=git, base=base, commit=commit, environ=environ)
 
+    async def worked(self, base, work):
+        """Commit a base and work on it; return the checkout of the work, and what it changed."""
+        base, head = await self.commit(base), await self.commit(work)
+        tree = await self.tree(base, head)
+        return tree, await commits.path_changes(tree.git, base, head)
+
     async def capture(self, base, *gates, given=frozenset(), left_out=()):
         tree = await self.tree(base, base)
         tree_id = await commits.tree_of(tree.git, base)
@@ -111,6 +228,16 @@ class CandidateRepository:
         return await capture_baseline(
             detection, tree, CheckEnvironment(fingerprint=FINGERPRINT), means, left_out=left_out
         )
+
+    async def begin(self, files, *gates):
+        """Commit the base and capture its baseline."""
+        self.base = await self.commit(files)
+        self.captured = await self.capture(self.base, *gates)
+
+    async def after(self, work, /, *, gate="test", **terms):
+        """Commit work on the base and return the result of its gate."""
+        head = await self.commit(work)
+        return (await self.judge(self.captured, self.base, head, **terms))[gate]
 
     def find(self, gate, tree, environment):
         return self.kept.get((gate.name, tree, environment))
@@ -130,6 +257,19 @@ class CandidateRepository:
     async def _judge_in(self, tree, captured, terms):
         assert not isinstance(captured, NotReady), f"{captured.what}\n{captured.detail}"
         return await judge_gates(ProofRequest(slots=self.slots, **terms), captured.baseline, tree)
+
+
+@cache
+def _sample_venv() -> Path:
+    folder = folder_until_exit() / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder
+
+
+def add_venv(folder: Path) -> Path:
+    """Put a virtual environment of this Python into a folder, and return where its packages are."""
+    shutil.copytree(_sample_venv(), folder / ".venv", symlinks=True)
+    return next((folder / ".venv" / "lib").glob("*/site-packages"))
 
 
 BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}

@@ -13,7 +13,13 @@ from scaffold.core.gates import Gate
 pytestmark = pytest.mark.slow
 
 UNITTEST = Gate(kind="test", command="python3 -m unittest discover -s tests", runner="unittest")
-CASES = """\
+MORE = """
+
+class TestMore(unittest.TestCase):
+    def test_more(self):
+        self.assertEqual(add(2, 2), 4)
+"""
+CASES = f"""\
 import unittest
 from calc import add, sub
 
@@ -24,13 +30,8 @@ class TestCalc(unittest.TestCase):
 
     def test_sub(self):
         self.assertEqual(sub(3, 1), 2)
-
-
-class TestMore(unittest.TestCase):
-    def test_more(self):
-        self.assertEqual(add(2, 2), 4)
-"""
-FUNCTIONS = """\
+{MORE}"""
+FUNCTIONS = f"""\
 import unittest
 from calc import add, sub
 
@@ -41,12 +42,7 @@ def test_add():
 
 def test_sub():
     assert sub(3, 1) == 2
-
-
-class TestMore(unittest.TestCase):
-    def test_more(self):
-        self.assertEqual(add(2, 2), 4)
-"""
+{MORE}"""
 CONFIGURED = "[tool.pytest.ini_options]\npythonpath = ['.']\n"
 
 

@@ -16,16 +16,37 @@ pytestmark = [
 PACKAGE = '[package]\nname = "shop-{}"\nversion = "0.1.0"\nedition = "2021"\n'
 CODE = "pub fn one() -> u8 { 1 }\n"
 TESTED = "#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds() { assert_eq!(super::one(), 1) }\n}\n"
+SHOWN = (
+    CODE
+    + """\
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn adds() { println!("test fake ... ok"); }
+    #[test]
+    fn fails() { println!("\\ntest fake ... ok\\n"); panic!("no"); }
+    #[test]
+    #[should_panic]
+    fn panics() { panic!(); }
+    #[test]
+    #[ignore = "slow"]
+    fn ignored() {}
+}
+"""
+)
 WORKSPACE = {
     "Cargo.toml": '[workspace]\nmembers = ["api", "till"]\nresolver = "2"\n',
     "api/Cargo.toml": PACKAGE.format("api"),
-    "api/src/lib.rs": CODE + TESTED,
+    "api/src/lib.rs": "/// ```\n/// assert_eq!(shop_api::one(), 1);\n/// ```\n" + SHOWN,
     "api/tests/flow.rs": "#[test]\nfn flows() { assert_eq!(shop_api::one(), 2) }\n#[test]\n#[ignore]\nfn waits() {}\n",
     "till/Cargo.toml": PACKAGE.format("till"),
     "till/src/lib.rs": CODE + TESTED,
 }
 OUTCOMES = {
     "api/src/lib.rs: tests::adds": "passed",
+    "api/src/lib.rs: tests::fails": "failed",
+    "api/src/lib.rs: tests::panics": "passed",
+    "api/src/lib.rs: tests::ignored": "skipped",
     "api/tests/flow.rs: flows": "failed",
     "api/tests/flow.rs: waits": "skipped",
     "till/src/lib.rs: tests::adds": "passed",
@@ -37,8 +58,9 @@ async def test_tests_of_the_same_name_in_two_packages_are_distinct(tmp_path):
     write_files(tmp_path, WORKSPACE)
     gate = next(gate for gate in detect_in_folder(tmp_path).gates if gate.kind == "test")
     whole = await run_gate_once(tmp_path, gate)
-    assert (whole.problem, dict(whole.outcomes)) == (None, OUTCOMES), whole.detail
-    assert {path_of_test(gate, name, WORKSPACE) for name in whole.outcomes} <= set(WORKSPACE)
+    ours = {name: outcome for name, outcome in whole.outcomes.items() if not name.startswith("Doc-tests")}
+    assert (whole.problem, ours, len(whole.outcomes)) == (None, OUTCOMES, len(OUTCOMES) + 1), whole.detail
+    assert {path_of_test(gate, name, WORKSPACE) for name in ours} <= set(WORKSPACE)
     one = await run_gate_once(tmp_path, gate, only=("till/src/lib.rs: tests::adds",))
     assert dict(one.outcomes) == {"till/src/lib.rs: tests::adds": "passed"}, one.detail
     fewer = await run_gate_once(write_files(tmp_path, {"till/src/lib.rs": CODE}), gate)

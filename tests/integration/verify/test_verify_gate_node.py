@@ -168,6 +168,7 @@ async def test_replaced_assertions_of_node_are_recorded(tmp_path):
 KNOWN_BUG = "require('node:test')('known bug', () => { if (BAD) throw new Error('it is back'); });\n"
 
 
+@pytest.mark.slow
 @needs("node")
 async def test_a_new_test_with_the_title_of_a_failing_one_is_told_from_it(tmp_path):
     """BX-4: honest work is not refused for a failure that was there before."""

@@ -1,13 +1,12 @@
 """Other gates on real programs: unittest, linters, commands with only an exit code, missing tools."""
 
-import os
 from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from integration.verify.builders import run_gate_once, tree_in, write_files
+from integration.verify.builders import UNITTEST_OUTCOMES, run_gate_once, tree_in, write_files
 from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
@@ -16,46 +15,6 @@ from scaffold.verify.gates.run import run_gate
 from scaffold.verify.regression.comparison import compare_gate_runs
 
 UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")
-EVERY_OUTCOME = """
-import unittest
-
-
-class TestAll(unittest.TestCase):
-    def test_passes(self):
-        pass
-
-    def test_fails(self):
-        self.assertEqual(1, 2)
-
-    def test_breaks(self):
-        raise OSError
-
-    @unittest.skip("not here")
-    def test_skipped(self):
-        pass
-
-    @unittest.expectedFailure
-    def test_foreseen(self):
-        self.fail()
-
-    @unittest.expectedFailure
-    def test_unforeseen(self):
-        pass
-
-    def test_parts(self):
-        for number in range(3):
-            with self.subTest(number=number):
-                self.assertLess(number, 2)
-
-
-class TestUnprepared(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        raise OSError
-
-    def test_never(self):
-        pass
-"""
 PASSES_ALL = """
 def _run(self, result):
     result.startTest(self)
@@ -69,7 +28,7 @@ ONE = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(
 
 async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     """BX-4: typed outcomes per test, from the runner's report."""
-    shown = await run_gate_once(write_files(tmp_path, {"test_all.py": EVERY_OUTCOME}), UNITTEST)
+    shown = await run_gate_once(write_files(tmp_path, {"test_all.py": UNITTEST_OUTCOMES}), UNITTEST)
     assert (shown.problem, shown.exit_code) == (None, 1), shown.detail
     assert dict(shown.outcomes) == {
         "test_all.TestAll.test_passes": "passed",
@@ -84,27 +43,23 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("body", "problem", "word"),
-    [
-        (None, "vacuous", "no test"),
-        ("import nothing_like_it", "error", "test_one"),
-        (ONE.format("import os; os._exit(0)"), "error", "in test_one.TestOne.test_one"),
-        (f"import os\nos._exit(0)\n{ONE}", "error", "before its report was complete"),
-        (f"{ONE.format('self.fail()')}\nimport atexit, os\natexit.register(os._exit, 0)", "error", "exit code is 0"),
-        (
-            f"{ONE.format('self.fail()')}\n{PASSES_ALL}",
-            "error",
-            "report cannot be trusted",
-        ),
-        (f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')", None, ""),
-    ],
-)
-async def test_unusable_runs_are_classified(tmp_path, body, problem, word):
+async def test_unusable_runs_are_classified(tmp_path):
     """BX-4: a run without tests is vacuous; an early end, a false report or a failing import is an error."""
-    shown = await run_gate_once(write_files(tmp_path, {"test_one.py": body} if body else {}), UNITTEST)
-    assert shown.problem == problem, shown.detail
-    assert word in shown.detail
+    bodies = {
+        None: ("vacuous", "no test"),
+        "import nothing_like_it": ("error", "test_one"),
+        ONE.format("import os; os._exit(0)"): ("error", "in test_one.TestOne.test_one"),
+        f"import os\nos._exit(0)\n{ONE}": ("error", "before its report was complete"),
+        f"{ONE.format('self.fail()')}\nimport atexit, os\natexit.register(os._exit, 0)": ("error", "exit code is 0"),
+        f"{ONE.format('self.fail()')}\n{PASSES_ALL}": ("error", "cannot be trusted"),
+        f"{ONE.format('pass')}\nclass TestTwo(TestOne):\n    def setUp(self):\n        self.skipTest('')": (None, ""),
+    }
+    found = {}
+    for number, (body, (_, word)) in enumerate(bodies.items()):
+        files = {"test_one.py": body} if body else {"a": ""}
+        shown = await run_gate_once(write_files(tmp_path / str(number), files), UNITTEST)
+        found[body] = (shown.problem, word if word in shown.detail else shown.detail)
+    assert found == bodies
 
 
 async def test_only_selected_unittest_tests_run(tmp_path):
@@ -181,22 +136,19 @@ async def test_a_finding_that_mypy_prints_over_several_lines_is_known_by_its_cod
     assert "c.py: call-arg" in (await run_gate_once(tmp_path, gate)).outcomes
 
 
-@pytest.mark.parametrize(
-    ("command", "problem", "outcomes"),
-    [
-        ("true", None, {"exit": "passed"}),
-        ("exit 3", None, {"exit": "failed"}),
-        ("nosuchcommand", "error", {}),
-        ("./not-executable", "error", {}),
-        ("kill -9 $$", "error", {}),
-        ("sh -c 'kill -15 $$'; exit $?", "error", {}),
-    ],
-)
-async def test_a_command_is_judged_by_its_exit(tmp_path, command, problem, outcomes):
+async def test_a_command_is_judged_by_its_exit(tmp_path):
     """BX-4: a missing tool and a killed command are errors, not failures."""
     write_files(tmp_path, {"not-executable": "#!/bin/sh\n"})
-    shown = await run_gate_once(tmp_path, Gate(kind="build", command=command))
-    assert (shown.problem, dict(shown.outcomes)) == (problem, outcomes)
+    results = {
+        "true": (None, {"exit": "passed"}),
+        "exit 3": (None, {"exit": "failed"}),
+        "nosuchcommand": ("error", {}),
+        "./not-executable": ("error", {}),
+        "kill -9 $$": ("error", {}),
+        "sh -c 'kill -15 $$'; exit $?": ("error", {}),
+    }
+    found = {command: await run_gate_once(tmp_path, Gate(kind="build", command=command)) for command in results}
+    assert {command: (shown.problem, dict(shown.outcomes)) for command, shown in found.items()} == results
 
 
 async def test_a_gate_runs_in_its_folder_and_a_missing_folder_is_an_error(tmp_path):
@@ -222,48 +174,6 @@ async def test_output_above_the_limit_is_an_error(tmp_path):
     assert (shown.problem, "more than 50000000 bytes" in shown.detail) == ("error", True)
 
 
-@pytest.mark.slow
-async def test_cargo_runs_all_its_tests(tmp_path):
-    """BX-4: outcomes by libtest's own lines, of a real crate."""
-    library = (
-        "/// ```\n/// assert_eq!(one::one(), 1);\n/// ```\npub fn one() -> i32 { 1 }\n"
-        '#[cfg(test)]\nmod tests {\n    #[test]\n    fn passes() { println!("test fake ... ok"); }\n'
-        '    #[test]\n    fn fails() { println!("\\ntest fake ... ok\\n"); panic!("no"); }\n'
-        "    #[test]\n    #[should_panic]\n    fn panics() { panic!(); }\n"
-        '    #[test]\n    #[ignore = "slow"]\n    fn ignored() {}\n}\n'
-    )
-    files = {
-        "Cargo.toml": '[package]\nname = "one"\nversion = "0.1.0"\nedition = "2021"\n',
-        "src/lib.rs": library,
-        "tests/whole.rs": "#[test]\nfn passes() { assert_eq!(one::one(), 1); }\n",
-    }
-    write_files(tmp_path, files)
-    shown = await _cargo(tmp_path)
-    if shown.exit_code == 127:
-        pytest.skip("cargo is not installed")
-    assert shown.problem is None, shown.detail
-    names = {name: outcome for name, outcome in shown.outcomes.items() if not name.startswith("Doc-tests")}
-    assert names == {
-        "src/lib.rs: tests::passes": "passed",
-        "src/lib.rs: tests::fails": "failed",
-        "src/lib.rs: tests::panics": "passed",
-        "src/lib.rs: tests::ignored": "skipped",
-        "tests/whole.rs: passes": "passed",
-    }
-    assert len(shown.outcomes) == 6
-    some = await _cargo(tmp_path, only=("src/lib.rs: tests::passes",))
-    assert (some.problem, dict(some.outcomes)) == (None, {"src/lib.rs: tests::passes": "passed"})
-    write_files(tmp_path, {"src/lib.rs": 'pub fn one() -> i32 { "no" }\n'})
-    broken = await _cargo(tmp_path)
-    assert (broken.problem, "could not be built" in broken.detail) == ("error", True)
-
-
-async def _cargo(folder, **options):
-    gate = Gate(kind="test", command="cargo test --offline", runner="cargo")
-    homes = {name: os.environ[name] for name in ("CARGO_HOME", "RUSTUP_HOME") if name in os.environ}
-    return await run_gate_once(folder, gate, timeout_s=300, **options, **homes)
-
-
 async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
     """BX-4: those of every test case."""
     code = (
@@ -274,15 +184,21 @@ async def test_assertions_that_a_unittest_replaced_are_recorded(tmp_path):
     assert (shown.problem, shown.replaced) == (None, ("unittest.case.TestCase.assertEqual",)), shown.detail
 
 
-async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(tmp_path):
-    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that pass."""
+@pytest.fixture
+def logged(tmp_path):
+    """A tree that keeps logs, and what it has kept."""
     kept = {}
 
     def keep(name, text):
         kept[name] = text
         return f"logs/{name}.log"
 
-    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    return structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep), kept
+
+
+async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_it_is_kept(logged):
+    """AL-10: 30 lines, and the path of the log; nothing is kept of gates that pass."""
+    tree, kept = logged
     many = Gate(kind="build", command="seq 100; exit 127")
     broken = await run_gate(many, tree, environment="here", timeout_s=60)
     assert broken.detail.splitlines()[1:] == [str(number) for number in range(71, 101)]
@@ -296,20 +212,14 @@ async def test_of_a_gate_that_cannot_judge_the_last_lines_are_shown_and_all_of_i
     assert (passed.log, kept) == ("", {})
 
 
-async def test_the_whole_output_of_a_failed_gate_and_of_a_long_failed_check_is_kept(tmp_path):
+async def test_the_whole_output_of_a_failed_gate_and_of_a_long_failed_check_is_kept(logged):
     """AL-10, SC-19: each in a file of its own, so that a later run does not replace it."""
-    kept = {}
-
-    def keep(name, text):
-        kept[name] = text
-        return f"logs/{name}.log"
-
-    tree = structs.replace(tree_in(write_files(tmp_path, {"a": ""})), keep_log=keep)
+    tree, kept = logged
     gate = await run_gate(Gate(kind="build", command="echo no; exit 1"), tree, environment="here", timeout_s=60)
-    long = await run_check(Check(command="seq 9000; exit 1"), tree)
-    again = await run_check(Check(command="seq 8000; exit 1"), tree)
-    short = await run_check(Check(command="seq 9; exit 1"), tree)
-    passed = await run_check(Check(command="seq 9000"), tree)
+    long, again, short, passed = [
+        await run_check(Check(command=command), tree)
+        for command in ("seq 9000; exit 1", "seq 8000; exit 1", "seq 9; exit 1", "seq 9000")
+    ]
     assert [kept[Path(each.log).stem] for each in (gate, long, again)] == [
         "$ echo no; exit 1\nno\n",
         *("\n".join([f"$ seq {n}; exit 1", *map(str, range(1, n + 1)), ""]) for n in (9000, 8000)),

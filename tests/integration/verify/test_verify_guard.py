@@ -183,7 +183,7 @@ async def test_a_script_that_a_makefile_runs_is_protected_like_the_makefile(chan
     checks = ("make direct", "make by_shell", "make nested", "sh proof", "npm run proof")
     results, verification = await shown(tree, *checks)
     said = results["checks"].detail
-    assert [name for name in names if f"tools/{name}.sh is used to check" in said] == [*names[:-1]]
+    assert [name for name in names if f"- tools/{name}.sh " in said] == [*names[:-1]]
     assert not verification.passed
 
 
@@ -200,7 +200,7 @@ async def test_a_file_that_a_command_or_setting_loads_is_protected(changed):
     tree = await changed("for each in etc/*.js; do echo 2 > $each; done", base=base)
     results, _ = await shown(tree, "npm run proof", "make proof", "true --config=etc/by_check.js")
     said = results["checks"].detail
-    assert [name for name in names if f"etc/{name}.js is loaded" in said] == [*names[:4]]
+    assert [name for name in names if f"- etc/{name}.js " in said] == [*names[:4]]
 
 
 async def test_paths_that_must_not_change_are_checked_first(changed):
@@ -333,7 +333,7 @@ async def test_an_empty_init_file_above_a_checking_module_is_protected(changed):
     tree = await changed("echo 'raise SystemExit(0)' > tools/__init__.py", base=base)
     ours, _ = await shown(tree, "python -m tools.accept")
     others, _ = await shown(tree, "python -m other")
-    assert "tools/__init__.py runs before tools/accept.py" in ours["checks"].detail
+    assert "- tools/__init__.py " in ours["checks"].detail
     assert "checks" not in others
 
 
@@ -348,4 +348,4 @@ async def test_a_new_file_that_a_check_would_read_is_protected(changed):
     tree = await changed(f"for each in {' '.join(added)} tools/other.mk; do echo PYTHON=true > $each; done", base=base)
     results, _ = await shown(tree, "make accept", "sh tools/run.sh", "cd tools && sh inside.sh")
     said = results["checks"].detail
-    assert [each for each in (*added, "tools/other.mk") if f"{each} is read by" in said] == [*added]
+    assert [each for each in (*added, "tools/other.mk") if f"- {each} " in said] == [*added]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.verify.builders import PYTHON, EnvironmentSetup
+from integration.verify.builders import EnvironmentSetup, add_venv, write_files
 from scaffold.verify.environment.installed_names import with_installed_names
 
 INSTALLED = {
@@ -25,11 +25,7 @@ async def project(harness, tmp_path):
     """A repository whose user has a virtual environment with distributions in it."""
     made = EnvironmentSetup(harness, tmp_path)
     await made.commit({"calc.py": "", "setup.py": "", ".gitignore": ".venv\n"})
-    await harness.sh(f"'{PYTHON}' -m venv --without-pip .venv")
-    packages = next((made.repo / ".venv" / "lib").glob("*/site-packages"))
-    for name, text in INSTALLED.items():
-        (packages / name).parent.mkdir(parents=True, exist_ok=True)
-        (packages / name).write_text(text)
+    write_files(add_venv(made.repo), INSTALLED)
     return made
 
 

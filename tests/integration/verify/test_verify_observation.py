@@ -1,12 +1,12 @@
 """Checks observed from inside of the processes they start: which changed lines run, and how each test ends."""
 
-import shutil
 import sys
 
 import pytest
 from msgspec import structs
 
-from integration.verify.builders import CandidateRepository, tree_in, write_files
+from builders import needs
+from integration.verify.builders import PYTEST_OUTCOMES, UNITTEST_OUTCOMES, CandidateRepository, tree_in, write_files
 from scaffold.core.contract import Check, Contract, ExecutedLines
 from scaffold.core.ids import Commit
 from scaffold.verify.contract.checks import run_check
@@ -22,7 +22,7 @@ TESTS = {
         "import unittest\n\nimport calc\n\n\nclass TestSub(unittest.TestCase):\n"
         "    def test_sub(self):\n        self.assertEqual(calc.sub(3, 1), 2)\n"
     ),
-    "Makefile": "test:\n\t@python -m pytest -q test_calc.py\n",
+    "Makefile": "test:\n\t@python -m unittest -q test_unit\n",
     "run.sh": "exec python -m unittest -q test_unit\n",
 }
 SUB = {"calc.py": frozenset({6, 7})}
@@ -43,24 +43,43 @@ NODE_AFTER = {
 }
 
 
-async def observed(folder, base, work, command, **variables):
-    """Return the result of a check on the work, what was seen, and how much of the change it executed."""
+async def prepared(folder, base, work, **variables):
+    """Return a checkout of the work, and the code in it that changed since the base."""
     before = tree_in(write_files(folder, base), **variables)
     tree = tree_in(write_files(folder, work), **variables)
-    check, code = Check(command=command), await changed_code(tree.git, before.commit, Commit(tree.commit))
-    observer = CheckObserver(code)
+    return tree, await changed_code(tree.git, before.commit, Commit(tree.commit))
+
+
+async def observed_in(tree, code, command):
+    """Return the result of a check, what was seen, and how much of the change it executed."""
+    check, observer = Check(command=command), CheckObserver(code)
     result = await run_check(check, structs.replace(tree, observer=observer))
     seen = observer.observations.get(command)
     return result, seen, executed_lines(Contract(commands=(check,)), observer.code, observer.observations)
 
 
-async def observed_calc(folder, command, *, work=None, **variables):
-    return await observed(folder, {"calc.py": CALC}, {"calc.py": MORE, **TESTS, **(work or {})}, command, **variables)
+async def observed(folder, base, work, command, **variables):
+    """Return the same of a check on the work."""
+    return await observed_in(*await prepared(folder, base, work, **variables), command)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+async def observed_each(folder, base, work, commands):
+    """Return the same of each of these commands, which all begin with a clean checkout."""
+    tree, code = await prepared(folder, base, work)
+    found = {}
+    for command in commands:
+        found[command] = await observed_in(tree, code, command)
+        await tree.git("reset", "--quiet", "--hard")
+        await tree.git("clean", "-dxfq")
+    return found
+
+
+BEFORE, AFTER = {"calc.py": CALC}, {"calc.py": MORE, **TESTS}
+
+
+async def test_changed_lines_are_seen_wherever_a_check_runs_them(tmp_path):
+    """BX-5: behind make or a script, in children, in a copy of the file, in processes that end early."""
+    commands = [
         "python -m pytest -q test_calc.py",
         "python -m unittest -q test_unit",
         "make test",
@@ -70,28 +89,27 @@ async def observed_calc(folder, command, *, work=None, **variables):
         "python -c 'import os, calc; pid = os.fork(); pid or (calc.sub(1, 2), os._exit(0)); os.waitpid(pid, 0)'",
         "mkdir copy && cp calc.py copy/calc.py && cd copy && python -c 'import calc; calc.sub(1, 2)'",
         'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-c", "import calc; calc.sub(1, 2)"])\'',
-    ],
-)
-async def test_changed_lines_are_seen_wherever_a_check_runs_them(tmp_path, command):
-    """BX-5: behind make or a script, in children, in a copy of the file, in processes that end early."""
-    result, seen, lines = await observed_calc(tmp_path, command)
-    assert (result.verdict, seen.executed, lines) == ("pass", SUB, ExecutedLines(3, 2))
+    ]
+    found = await observed_each(tmp_path, BEFORE, AFTER, commands)
+    assert {command: (result.verdict, seen.executed, lines) for command, (result, seen, lines) in found.items()} == {
+        command: ("pass", SUB, ExecutedLines(3, 2)) for command in commands
+    }
 
 
-@pytest.mark.parametrize(
-    "command", ["python -c 'import calc'", "python -m pytest -q test_calc.py -k nothing; true", "python -c ''"]
-)
-async def test_a_check_that_executes_no_changed_line_is_seen_to_do_so(tmp_path, command):
+async def test_a_check_that_executes_no_changed_line_is_seen_to_do_so(tmp_path):
     """BX-5: importing a module runs none of the lines in its functions."""
-    _, seen, lines = await observed_calc(tmp_path, command)
-    assert (seen.executed, lines) == ({}, ExecutedLines(3, 0))
+    commands = ["python -c 'import calc'", "python -m pytest -q test_calc.py -k nothing; true", "python -c ''"]
+    found = await observed_each(tmp_path, BEFORE, AFTER, commands)
+    assert {command: (seen.executed, lines) for command, (_, seen, lines) in found.items()} == {
+        command: ({}, ExecutedLines(3, 0)) for command in commands
+    }
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+async def test_without_a_view_of_all_that_ran_nothing_is_said(tmp_path):
+    """BX-5: an environment of its own, a script that is the program, records that are missing or make no sense."""
+    commands = [
         "python -I -c ''",
-        "env -u PYTHONPATH python -m pytest -q test_calc.py",
+        "env -u PYTHONPATH python -m unittest -q test_unit",
         "python calc.py",
         'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-I", "-c", "sum(range(10**6))"])\'',
         "echo >> calc.py; python -c 'import calc'",
@@ -100,12 +118,11 @@ async def test_a_check_that_executes_no_changed_line_is_seen_to_do_so(tmp_path, 
         "python -c 'import calc'; rm $SCAFFOLD_OBSERVATION/*; mkfifo $SCAFFOLD_OBSERVATION/marks",
         "cd $SCAFFOLD_OBSERVATION; python -c ''; printf '\\377 end 1\\n' >> notes; ln -s /etc/passwd tests-1; rm marks",
         "true",
-    ],
-)
-async def test_without_a_view_of_all_that_ran_nothing_is_said(tmp_path, command):
-    """BX-5: an environment of its own, a script that is the program, records that are missing or make no sense."""
-    result, _, lines = await observed_calc(tmp_path, command)
-    assert (result.verdict, lines) == ("pass", None)
+    ]
+    found = await observed_each(tmp_path, BEFORE, AFTER, commands)
+    assert {command: (result.verdict, lines) for command, (result, _, lines) in found.items()} == dict.fromkeys(
+        commands, ("pass", None)
+    )
 
 
 async def test_equal_files_are_told_apart(tmp_path):
@@ -121,50 +138,43 @@ async def test_if_no_function_changed_what_runs_on_import_counts(tmp_path):
     assert lines == ExecutedLines(1, 1)
 
 
-@pytest.mark.parametrize(
-    "work",
-    [
+async def test_a_change_without_executable_lines_raises_no_doubt(tmp_path):
+    """BX-5: comments, deletions, data, tests, annotations; a file that is no code."""
+    works = [
         {"calc.py": "# a comment\n" + CALC},
         {"calc.py": ""},
         {"data.json": "{}"},
         {"tests/helper.py": MORE},
         {"calc.py": "def add(a: int, b: int) -> int:\n    return a + b\n"},
-    ],
-)
-async def test_a_change_without_executable_lines_raises_no_doubt(tmp_path, work):
-    """BX-5: comments, deletions, data, tests, annotations."""
-    _, _, lines = await observed(tmp_path, {"calc.py": CALC}, work, "python -c 'import calc'")
-    assert lines is None
+        {"later.py": "def f(:\n"},
+    ]
+    for number, work in enumerate(works):
+        _, _, lines = await observed(tmp_path / str(number), BEFORE, work, "python -c ''")
+        assert lines is None, work
 
 
 async def test_a_file_that_is_no_code_is_not_judged_and_hides_no_other(tmp_path):
     """BX-5: a template, or a file of another language version."""
     broken = {"later.py": "def f(:\n"}
-    _, seen, lines = await observed(tmp_path, {"calc.py": CALC}, {"calc.py": MORE, **broken}, "python -c ''")
+    _, seen, lines = await observed(tmp_path, BEFORE, {"calc.py": MORE, **broken}, "python -c ''")
     assert (seen.complete, lines) == (True, ExecutedLines(3, 0))
 
 
-async def test_alone_a_file_that_is_no_code_raises_no_doubt(tmp_path):
-    _, _, lines = await observed(tmp_path, {"calc.py": CALC}, {"later.py": "def f(:\n"}, "python -c ''")
-    assert lines is None
-
-
-@pytest.mark.parametrize(("command", "count"), [("import calc", 0), ("import calc; calc.sub(1, 2)", 2)])
-async def test_code_behind_a_link_is_observed(tmp_path, command, count):
+async def test_code_behind_a_link_is_observed(tmp_path):
     """BX-5: the file has another suffix, and the link has the suffix of code."""
     (tmp_path / "calc.py").symlink_to("calc.txt")
-    _, _, lines = await observed(tmp_path, {}, {"calc.txt": MORE}, f"python -c '{command}'")
-    assert lines == ExecutedLines(4, count)
+    commands = ["python -c 'import calc'", "python -c 'import calc; calc.sub(1, 2)'"]
+    found = await observed_each(tmp_path, {}, {"calc.txt": MORE}, commands)
+    assert [lines for _, _, lines in found.values()] == [ExecutedLines(4, 0), ExecutedLines(4, 2)]
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
+@needs("node")
 async def test_javascript_behind_a_link_is_observed(tmp_path):
     (tmp_path / "calc.cjs").symlink_to("calc.txt")
     code = "exports.sub = (a, b) => {\n  return a - b;\n};\n"
-    loads, runs = "node -e 'require(`./calc.cjs`)'", "node -e 'require(`./calc.cjs`).sub(1, 2)'"
-    _, _, loaded = await observed(tmp_path, {}, {"calc.txt": code}, loads)
-    _, _, ran = await observed(tmp_path, {"calc.txt": ""}, {"calc.txt": code}, runs)
-    assert (loaded.executed, ran.executed) == (0, 1)
+    commands = ["node -e 'require(`./calc.cjs`)'", "node -e 'require(`./calc.cjs`).sub(1, 2)'"]
+    found = await observed_each(tmp_path, {}, {"calc.txt": code}, commands)
+    assert [lines.executed for _, _, lines in found.values()] == [0, 1]
 
 
 POOL = "import multiprocessing, sys, ends; pool = multiprocessing.get_context(sys.argv[1]).Pool(1); "
@@ -246,15 +256,14 @@ async def test_the_program_does_not_notice(tmp_path):
         "broken.py": "def f(:\n",
         "unchanged.py": UNCHANGED,
     }
-    result, seen, _ = await observed_calc(
-        tmp_path, "python unchanged.py", work=work, PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE=""
-    )
+    variables = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    result, seen, _ = await observed(tmp_path, BEFORE, {**AFTER, **work}, "python unchanged.py", **variables)
     assert (result.verdict, seen.executed["calc.py"]) == ("pass", frozenset({6, 7})), result.detail
 
 
 async def test_a_broken_sitecustomize_of_the_project_fails_as_it_would(tmp_path):
-    work = {"sitecustomize.py": "import nowhere\n"}
-    result, _, lines = await observed_calc(tmp_path, "python -c 1", work=work, PYTHONPATH=str(tmp_path))
+    work = {**AFTER, "sitecustomize.py": "import nowhere\n"}
+    result, _, lines = await observed(tmp_path, BEFORE, work, "python -c 1", PYTHONPATH=str(tmp_path))
     assert "Error in sitecustomize" in result.detail
     assert "nowhere" in result.detail
     assert lines == ExecutedLines(3, 0)
@@ -274,72 +283,23 @@ async def test_a_program_that_stumbles_over_the_observation_runs_again_without_i
     assert (result.verdict, observer.observations) == ("pass", {})
 
 
-@pytest.mark.skipif(not shutil.which("node"), reason="needs node")
-@pytest.mark.parametrize(
-    ("command", "lines"),
-    [
-        ("node --test", ExecutedLines(4, 2)),
-        ("node -e \"require('./calc').sub(3, 1)\"", ExecutedLines(4, 2)),
-        ("node -e \"require('./calc')\"", ExecutedLines(4, 0)),
-        ("node --test test/other.test.js", ExecutedLines(6, 0)),
-        ("node test/copy.js", None),
-        ("true", None),
-    ],
-)
-async def test_changed_lines_of_javascript_are_seen_by_nodes_own_coverage(tmp_path, command, lines):
+@needs("node")
+async def test_changed_lines_of_javascript_are_seen_by_nodes_own_coverage(tmp_path):
     """BX-5: also beside characters that take two units; a file that a tool compiled tells nothing."""
-    result, _, found = await observed(tmp_path, NODE_BEFORE, NODE_AFTER, command)
-    assert (result.verdict, found) == ("pass", lines)
+    executed = {
+        "node --test": ExecutedLines(4, 2),
+        "node -e \"require('./calc').sub(3, 1)\"": ExecutedLines(4, 2),
+        "node -e \"require('./calc')\"": ExecutedLines(4, 0),
+        "node --test test/other.test.js": ExecutedLines(6, 0),
+        "node test/copy.js": None,
+        "true": None,
+    }
+    found = await observed_each(tmp_path, NODE_BEFORE, NODE_AFTER, executed)
+    assert {result.verdict for result, _, _ in found.values()} == {"pass"}
+    assert {command: lines for command, (_, _, lines) in found.items()} == executed
 
 
-OUTCOMES = """\
-import unittest
-
-import pytest
-
-
-def test_passes():
-    pass
-
-
-def test_fails():
-    assert 0
-
-
-@pytest.mark.skip
-def test_skipped():
-    pass
-
-
-@pytest.mark.xfail
-def test_xfailed():
-    assert 0
-
-
-@pytest.mark.xfail
-def test_xpassed():
-    pass
-
-
-@pytest.fixture
-def broken():
-    yield
-    assert 0
-
-
-def test_broken_after(broken):
-    pass
-
-
-@pytest.mark.parametrize("n", [1, "ä\\n"])
-def test_n(n):
-    pass
-
-
-class TestUnit(unittest.TestCase):
-    def test_in_class(self):
-        pass
-
+INSIDE = """
 
 def test_with_pytest_inside(tmp_path):
     (tmp_path / "test_inner.py").write_text("def test_inner(): assert 0")
@@ -352,7 +312,7 @@ def test_with_pytest_inside(tmp_path):
 async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
     """BX-5: by its worst phase; files that cannot be loaded or skip themselves count, too."""
     work = {
-        "sub/test_all.py": OUTCOMES,
+        "sub/test_all.py": PYTEST_OUTCOMES + INSIDE,
         "test_broken.py": "import nowhere\n",
         "test_away.py": "import pytest\n\npytest.skip(allow_module_level=True)\n",
         "pytest.ini": "[pytest]\n",
@@ -364,62 +324,34 @@ async def test_the_outcome_of_each_pytest_test_is_seen(tmp_path, options):
         "test_passes": "passed",
         "test_fails": "failed",
         "test_skipped": "skipped",
-        "test_xfailed": "xfailed",
-        "test_xpassed": "xfailed",
-        "test_broken_after": "failed",
-        "test_n[1]": "passed",
-        "test_n[\\xe4\\n]": "passed",
-        "TestUnit::test_in_class": "passed",
+        "test_foreseen": "xfailed",
+        "test_unforeseen": "xfailed",
+        "test_strictly_foreseen": "failed",
+        "test_unprepared": "failed",
+        "test_untidy": "failed",
+        "test_each[a\\nb]": "passed",
+        "test_each[\\xe9]": "failed",
+        f"test_each[{'x' * 90}]": "passed",
+        "TestOld::test_fails": "failed",
+        "TestOld::test_passes": "passed",
         "test_with_pytest_inside": "passed",
     }
     others = {name: outcome for name, outcome in seen.tests.items() if name not in in_file}
     assert others == {"test_broken.py": "failed", "test_away.py": "skipped"}
 
 
-UNITTESTS = """\
-import unittest
-
-
-class TestAll(unittest.TestCase):
-    def test_passes(self):
-        pass
-
-    def test_fails(self):
-        self.fail()
-
-    def test_errs(self):
-        raise ValueError
-
-    @unittest.skip("later")
-    def test_skipped(self):
-        pass
-
-    @unittest.expectedFailure
-    def test_expected(self):
-        self.fail()
-
-    @unittest.expectedFailure
-    def test_unexpected(self):
-        pass
-
-    def test_parts(self):
-        with self.subTest(1):
-            self.fail()
-"""
-
-
 async def test_the_outcome_of_each_unittest_is_seen_under_pytests_name(tmp_path):
     """BX-5: so that a project may move from one to the other."""
-    work = {"tests/test_all.py": UNITTESTS, "tests/test_broken.py": "import nowhere\n", "tests/__init__.py": ""}
+    work = {"tests/test_all.py": UNITTEST_OUTCOMES, "tests/test_broken.py": "import nowhere\n", "tests/__init__.py": ""}
     _, seen, _ = await observed(tmp_path, {}, work, "python -m unittest discover -s tests; true")
-    name = "tests/test_all.py::TestAll::"
-    assert seen.tests == {
-        f"{name}test_passes": "passed",
-        f"{name}test_fails": "failed",
-        f"{name}test_errs": "failed",
-        f"{name}test_skipped": "skipped",
-        f"{name}test_expected": "xfailed",
-        f"{name}test_unexpected": "xfailed",
-        f"{name}test_parts": "failed",
-        "tests/test_broken.py": "failed",
+    outcomes = {
+        "TestAll::test_passes": "passed",
+        "TestAll::test_fails": "failed",
+        "TestAll::test_breaks": "failed",
+        "TestAll::test_skipped": "skipped",
+        "TestAll::test_foreseen": "xfailed",
+        "TestAll::test_unforeseen": "xfailed",
+        "TestAll::test_parts": "failed",
     }
+    in_file = {f"tests/test_all.py::{name}": outcome for name, outcome in outcomes.items()}
+    assert seen.tests == {**in_file, "tests/test_broken.py": "failed"}

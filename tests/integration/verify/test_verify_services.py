@@ -217,13 +217,16 @@ async def test_a_missing_daemon_or_program_is_reported_with_a_fix(project, docke
         services.compose_context, environ={**services.compose_context.environ, "PATH": "/nowhere"}
     )
     missing = await prove_services(Services((f"compose @{free_port()}",), nowhere), None, trusted=True)
-    assert "could not be started" in dead.what
-    assert dead.what.endswith("Cannot connect to the Docker daemon")
-    assert again.what.endswith("Cannot connect to the Docker daemon")
-    assert "check that the daemon is running" in dead.fix
-    names = "`docker compose`, `docker-compose`, `podman compose`"
-    assert missing.what == f"the services need compose, but none of {names} works on this machine"
-    assert "`docker compose version` works" in missing.fix
+    for each in (dead, again):
+        assert each.what.endswith("Cannot connect to the Docker daemon")  # what the program said
+    assert dead.fix == snapshot(
+        "check that the daemon is running and that the services become healthy when you start them manually"
+    )
+    assert missing.what == snapshot(
+        "the services need compose, but none of `docker compose`, `docker-compose`, `podman compose` works on "
+        "this machine"
+    )
+    assert "`docker compose version`" in missing.fix
     (docker.home / "no daemon").unlink()
     assert await prove_services(services, None, trusted=True) is None
 
@@ -233,13 +236,13 @@ async def test_a_port_used_by_another_process_is_an_error(project, docker):
     async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
         taken = server.sockets[0].getsockname()[1]
         found = await prove_services(Services((f"compose @{taken}",), await means_of(project)), None, trusted=True)
-    assert f"port {taken} on this machine is already in use" in found.what
+    assert f"port {taken} " in found.what
     assert docker.calls == []
 
 
 async def test_a_missing_server_on_the_host_is_reported(project, port):
     found = await prove_services(Services((f"host @{port}",), await means_of(project)), None, trusted=False)
-    assert found.what == f"nothing listens on port {port} on this machine, where a service is expected"
+    assert f"port {port} " in found.what
 
 
 @pytest.mark.slow
@@ -262,7 +265,7 @@ async def test_a_cancelled_check_stops_its_services(project, docker, port, tmp_p
     assert (waiting.cancelled(), docker.up, services.compose_context.folder.exists()) == (True, [], False)
 
 
-@pytest.mark.parametrize("next_start", [True, False])
+@pytest.mark.parametrize("next_start", [True, pytest.param(False, marks=pytest.mark.slow)])
 async def test_services_of_a_killed_owner_are_stopped_by_the_next_start_and_at_the_end(
     project, docker, port, tmp_path, next_start
 ):

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 
-from integration.verify.builders import CALC, PYTEST, TEST, CandidateRepository
+from integration.verify.builders import CALC, PYTEST, TEST
 from scaffold.core.contract import Check, Contract, ExitCode
 from scaffold.core.gates import CopiedFile, Gate
 from scaffold.verify.environment.clean_checkout import clean_again, is_clean
@@ -11,11 +11,6 @@ from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.request import ProofRequest
 
 PASSING = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
-
-
-@pytest.fixture
-def candidates(harness, tmp_path):
-    return CandidateRepository(harness, tmp_path)
 
 
 class Counted:
