@@ -17,7 +17,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import database_path
 from support.crash_points import CrashPoint
 from support.pdf_files import pdf_of
-from support.scenario import COMMAND_S, Scenario
+from support.scenario import COMMAND_S
 
 pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")
 pytestmark = pytest.mark.slow
@@ -31,11 +31,6 @@ def manual(word: str, pages: int = PAGES) -> bytes:
         f"Section {number}\nThe {word} pump {number} is set to {number * 3} bar." for number in range(1, pages + 1)
     ]
     return pdf_of(texts, pictures=[7], outline={"Basics": 1, "Pumps": 100})
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def memory(scenario, *words):

@@ -49,11 +49,6 @@ with closing(UserStore.open(user_database(user_dirs().data), clock=SystemClock()
 """
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
 async def ralph(scenario, server, *args):
     process = await asyncio.create_subprocess_exec(
         *scenario.command("ralph", *args, "--model", server.model),

@@ -11,7 +11,6 @@ from inline_snapshot import snapshot
 from model_server.embeddings import openai_answer
 from model_server.server import serve
 from model_server.turn import Call, Turn
-from support.scenario import Scenario
 
 EXTRA = importlib.util.find_spec("usearch") is not None
 LOAD = Turn(calls=(Call("load_tools", {"group": "vector_db"}),))
@@ -21,11 +20,6 @@ ADD = Turn(
 )
 SEARCH = Turn(calls=(Call("vector_db_search_text", {"index": "notes", "query": "cat"}),))
 DONE = Turn(text="done")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 async def start(scenario, server, *args):
