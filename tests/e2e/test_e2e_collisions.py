@@ -84,8 +84,7 @@ def test_what_collides_is_worked_on_one_after_another_and_a_package_by_two(scena
     scenario.plan(plan_of(g=made))
     scenario.configure(max_workers_per_goal=6, quality_gates={"test": "off"})
     scenario.cassette(**{key: [makes(path)] for key, path in files.items()})
-    done = scenario.run("--yes", "--json", "--agents", "6", "--sandbox", "off", "--yolo")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--json", "--agents", "6", "--sandbox", "off", "--yolo", code=0)
     events = events_of(done.stdout)
     assert at_once(events, {key for key in files if key.startswith("hot")}, until=LANDED) == 1
     assert at_once(events, {key for key in files if key.startswith("api")}, until=HANDED_IN) == 2

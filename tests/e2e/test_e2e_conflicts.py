@@ -45,8 +45,7 @@ def race(scenario, checks, commands, *replies, files=("shop.py", "CHANGES.md")):
     critics = [text_entry("critic", "Total: 9/9\nDONE", action=key) for key in checks]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*replies, *critics, *content["replies"]]}))
     before = scenario.checkout()
-    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json", code=0)
     assert scenario.checkout() == before
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -18,12 +18,7 @@ from acp.schema import (
 
 from support.editor import STEP_S, RawEditor, editor_of, start_agent
 from support.mcp_servers import place_server
-from support.scenario import Scenario, wait_until, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
+from support.scenario import wait_until, write
 
 
 def reply(turn, text="", calls=(), **more):
@@ -301,7 +296,6 @@ async def test_mcp_servers_of_the_editor_offer_tools_through_our_gate(scenario):
 
 def test_a_terminal_or_a_file_is_no_editor(scenario):
     """BX-19: started by hand, the command says who starts it, and exits with 64."""
-    done = scenario.scaffold("ralph", "acp")
-    assert done.returncode == 64
+    done = scenario.scaffold("ralph", "acp", code=64)
     assert "docs/editors.md" in done.stderr
     assert "Traceback" not in done.stderr

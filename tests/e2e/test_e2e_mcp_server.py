@@ -173,15 +173,7 @@ def test_a_client_that_dies_with_both_pipes_ends_the_server_in_silence(scenario)
 
 @asynccontextmanager
 async def wire_to(scenario, *flags):
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command("mcp", *flags),
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        limit=50_000_000,
-    )
+    process = await scenario.spawn("mcp", *flags, stdin=subprocess.PIPE, limit=50_000_000)
     wire = Wire(process)
     yield wire
     process.stdin.close()

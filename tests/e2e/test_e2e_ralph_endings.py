@@ -6,14 +6,9 @@ import os
 import pytest
 import yaml
 
-from support.scenario import Scenario, shell, write
+from support.scenario import shell, write
 
 JSON = ("--output-format", "json")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def replies(scenario, *steps, prices=None, usage=None):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -36,13 +37,8 @@ def unasked(received):
 
 async def outcome(scenario, server, *args, model=None):
     """Run the command with the server's model; return its exit code and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command("run", *args, "--model", model or server.model, "--yes"),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    process = await scenario.spawn(
+        "run", *args, "--model", model or server.model, "--yes", environ=server.environ, stderr=subprocess.STDOUT
     )
     out, _ = await asyncio.wait_for(process.communicate(), 90)
     return process.returncode, re.sub(r"\s+", " ", out.decode())

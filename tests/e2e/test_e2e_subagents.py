@@ -352,8 +352,7 @@ def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(sce
         parent.kill()
         parent.wait()
         scenario.wait_for_end()
-        done = scenario.scaffold("ralph", "-c", "go on", "--model", model)
-        assert done.returncode == 0, done.stderr
+        scenario.scaffold("ralph", "-c", "go on", "--model", model, code=0)
         ended = rows(scenario, "SELECT id FROM subagent WHERE status <> 'running'")
         result = rows(scenario, "SELECT sender FROM envelope WHERE sender LIKE '%/sub-%' AND channel IS NULL")
         assert sorted(ended) == sorted(result)

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import time
 from contextlib import closing
 
@@ -64,14 +65,7 @@ class Trouble:
 
 
 async def start(scenario, server, *args):
-    return await asyncio.create_subprocess_exec(
-        *scenario.command(*args),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    return await scenario.spawn(*args, environ=server.environ, stderr=subprocess.STDOUT)
 
 
 def plan_args(scenario, server, *more):
