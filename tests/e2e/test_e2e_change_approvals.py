@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
-from support.scenario import action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 from support.terminal import ENTER, Screen, reply
 
 pytestmark = pytest.mark.slow
@@ -106,7 +106,7 @@ def test_words_of_a_rejection_outlive_a_failed_rework_and_a_kill(scenario):
     assert wait_until(lambda: len(scenario.outcomes("a")) == 3 and _agent_pids(scenario)), scenario.said()
     for pid in _agent_pids(scenario):
         os.kill(pid, signal.SIGKILL)
-    assert owner.wait(60) == WAITS, scenario.said()
+    assert owner.wait(COMMAND_S) == WAITS, scenario.said()
     assert scenario.outcomes("a") == ["rejected", "contract_failed", "lost", None]
     (again,) = scenario.inbox()
     assert {"+one = 1", "+two = 2"} <= {*again["change"]["diff"].splitlines()}

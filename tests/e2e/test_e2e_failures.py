@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from support.planner_cassettes import create_actions_call, create_goal_call, reply_entries
-from support.scenario import action, plan_of, shell, text_entry, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, text_entry, wait_until, write
 
 CHECK = "grep -q good parser.txt"
 APPROVED = '```json\n{"verdict": "approve", "citations": [], "summary": "fine"}\n```'
@@ -25,7 +25,7 @@ def killed_when(scenario, argv, query):
     running = scenario.start(argv)
     assert wait_until(lambda: _found(scenario, query)), scenario.said()
     os.kill(running.pid, signal.SIGKILL)
-    running.wait(60)
+    running.wait(COMMAND_S)
     assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
 
 
@@ -137,7 +137,7 @@ def test_a_long_attempt_is_asked_about_and_can_be_killed(scenario):
     assert wait_until(lambda: len(stored(scenario, "SELECT id FROM inbox")) == 2), scenario.said()
     ((item,),) = stored(scenario, opened)
     scenario.scaffold("answer", item, "kill", code=0)
-    assert running.wait(60) == 0, scenario.said()
+    assert running.wait(COMMAND_S) == 0, scenario.said()
     (parser,) = scenario.status()["actions"]
     assert [each["outcome"] for each in parser["attempts"]] == ["lost", "timeout", "landed"]
     assert parser["attempts"][1]["error"].startswith("a human ended it after ")

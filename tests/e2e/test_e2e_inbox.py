@@ -191,7 +191,7 @@ def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     process = scenario.start(scenario.run_command(*NO_SANDBOX))
     assert wait_until(scenario.inbox)
     process.kill()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(COMMAND_S) == -signal.SIGKILL
     scenario.wait_for_end()
     expect_landed(scenario, scenario.run(*NO_SANDBOX, "--yolo"), "lost", "landed")
     assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn"]

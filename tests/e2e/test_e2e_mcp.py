@@ -216,7 +216,7 @@ async def test_no_server_outlives_a_killed_session(scenario, programs):
         process = await asyncio.create_subprocess_exec(
             *command, cwd=scenario.repo, env=scenario.environ | server.environ
         )
-        assert await asyncio.to_thread(wait_until, lambda: server.requests, 20.0)
+        assert await asyncio.to_thread(wait_until, lambda: server.requests)
         assert server_processes(programs)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from builders import machine_sandbox
 from support.mcp_servers import ADD, configure_servers, entry, place_server
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -100,13 +101,17 @@ def test_changed_tools_are_approved_in_the_inbox(scenario, programs):
             ]
         )
     )
-    scenario.cassette(a=[add(1), shell("sleep 4"), write("out/a", "x")], b=[add(2), write("out/b", "x")])
+    scenario.cassette(
+        a=[add(1), shell("until [ -e go ]; do sleep 0.1; done; rm go"), write("out/a", "x")],
+        b=[add(2), write("out/b", "x")],
+    )
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.inbox)
     (item,) = scenario.inbox()
     assert "Add one, or two." in json.dumps(item)
-    scenario.scaffold("approve", item["id"])
-    assert run.wait(60) == 0, scenario.said()
+    scenario.scaffold("approve", item["id"], code=0)
+    Path(scenario.scaffold("path", "a", code=0).stdout.strip(), "go").touch()
+    assert run.wait(COMMAND_S) == 0, scenario.said()
     assert "There is no tool `mcp_sums_add`" in scenario.journal("g", "a")
     assert "sum 3" in scenario.journal("g", "b")
 

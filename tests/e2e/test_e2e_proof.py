@@ -164,7 +164,7 @@ def test_a_run_killed_before_its_baseline_resumes_with_the_current_configuration
     process = scenario.start(scenario.run_command("--yes", *UNHELD))
     assert wait_until(begun.exists)
     process.kill()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(COMMAND_S) == -signal.SIGKILL
     scenario.wait_for_end()
     scenario.configure(quality_gates={"test": "test -f README.md"})
     done = scenario.run("--yes", *UNHELD, code=0)

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import Workspace
-from support.scenario import shell, wait_until, write
+from support.scenario import COMMAND_S, shell, wait_until, write
 
 OWN_TOOL = '''
 from typing import Literal
@@ -183,7 +183,7 @@ def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
     assert wait_until((scenario.out / "begun").exists)
     os.kill(work.pid, how)
-    work.wait(10)
+    work.wait(COMMAND_S)
     _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
     scenario.wait_for_end()
@@ -204,7 +204,7 @@ def test_a_background_command_works_on_and_ends_with_its_session(scenario, how):
         work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
         assert wait_until((scenario.out / "waits").exists)
         os.kill(work.pid, how)
-        work.wait(20)
+        work.wait(COMMAND_S)
     scenario.wait_for_end()
 
 

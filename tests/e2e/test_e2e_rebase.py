@@ -122,7 +122,8 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
     scenario = Scenario(tmp_path)
     needs = action("api", needs=["model_works"], effects=["api_works"], check="test -f api.py")
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py"), needs]))
-    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell("sleep 2; echo import model > api.py")])
+    later = "until git worktree list | grep -q held; do sleep 0.05; done; echo import model > api.py"
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell(later)])
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: scenario.facts().get("model_works") == "holds")
     held = scenario.home / "held"

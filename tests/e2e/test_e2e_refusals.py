@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.scenario import action, plan_of, shell, write
+from support.scenario import action, meeting, plan_of, shell, write
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -139,8 +139,8 @@ def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_s
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
     entries = [
-        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"sleep 0.7; sed -i 's/]/ {side}]/' list.txt")]}
-        for side in ("left", "right")
+        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"{met}; sed -i 's/]/ {side}]/' list.txt")]}
+        for side, met in meeting(scenario.out, "left", "right").items()
     ]
     entries += [
         {
@@ -151,7 +151,7 @@ def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_s
         {"when": {}, "text": "done"},
     ]
     scenario.replies(*entries)
-    scenario.run("--yes", code=0)
+    scenario.run("--yes", "--sandbox", "off", "--yolo", code=0)
     loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
     conflict = read(scenario, "prompt", loser)[-1]
     assert "Attempt 1 ended: it did not fit what landed meanwhile: conflicts with work that landed" in conflict

@@ -7,6 +7,7 @@ import random
 import signal
 import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -69,7 +70,13 @@ def last_owner(scenario):
 
 
 def wait_for_work(scenario):
-    assert wait_until(scenario.commands)
+    """Wait until a worker has begun; its command may be over before all processes are looked through."""
+
+    def has_begun():
+        with closing(sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")) as database:
+            return database.execute("SELECT 1 FROM attempt WHERE status = 'claimed'").fetchall()
+
+    assert wait_until(has_begun)
 
 
 def expect_the_end(scenario, actions=ACTIONS):

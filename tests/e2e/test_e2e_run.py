@@ -6,7 +6,7 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import action, plan_of, shell, write
+from support.scenario import action, meeting, plan_of, shell, write
 
 
 def two_goals(scenario):
@@ -166,11 +166,9 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     )
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
-    scenario.cassette(
-        left=[shell("sleep 0.7; sed -i 's/]/ left]/' list.txt")],
-        right=[shell("sleep 0.7; sed -i 's/]/ right]/' list.txt")],
-    )
-    scenario.run("--yes", code=0)
+    met = meeting(scenario.out, "left", "right")
+    scenario.cassette(**{side: [shell(f"{met[side]}; sed -i 's/]/ {side}]/' list.txt")] for side in met})
+    scenario.run("--yes", "--sandbox", "off", "--yolo", code=0)
     attempts = [attempt for each in scenario.status()["actions"] for attempt in each["attempts"]]
     assert len(attempts) == 3
     assert len(scenario.git("for-each-ref", "--format=%(refname)", "refs/scaffold/work/").split()) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from model_server.server import serve
 from model_server.turn import Call, Turn, Used
-from support.scenario import action, plan_of
+from support.scenario import COMMAND_S, action, plan_of
 
 pytestmark = pytest.mark.slow
 TOO_LONG = Turn(status=400, error=("context_length_exceeded", "This model's maximum context length is exceeded."))
@@ -40,7 +40,7 @@ async def outcome(scenario, server, *args, model=None):
     process = await scenario.spawn(
         "run", *args, "--model", model or server.model, "--yes", environ=server.environ, stderr=subprocess.STDOUT
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 90)
+    out, _ = await asyncio.wait_for(process.communicate(), COMMAND_S)
     return process.returncode, re.sub(r"\s+", " ", out.decode())
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import shell, wait_until
+from support.scenario import COMMAND_S, shell, wait_until
 
 FREE = ("--allow-category", "subagent")
 
@@ -279,7 +279,7 @@ def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
     """RA-11: Ctrl-C, SIGTERM, a closed terminal."""
     parent = sleeping(scenario)
     parent.send_signal(number)
-    assert parent.wait(5) == 130
+    assert parent.wait(COMMAND_S) == 130
     scenario.wait_for_end()
     assert statuses(scenario) == [("cancelled",)]
     assert scenario.scaffold("ralph", "-c", "go on").stdout == snapshot("I see that it was cancelled\n")
@@ -292,7 +292,7 @@ def test_a_killed_subagent_is_reported_to_its_parent(scenario):
     os.kill(json.loads(process)["pid"], signal.SIGKILL)
     assert wait_until(lambda: statuses(scenario) == [("failure",)], 2)
     scenario.wait_for_end()
-    assert parent.wait(5) == 1  # the cassette has nothing to say about that
+    assert parent.wait(COMMAND_S) == 1  # the cassette has nothing to say about that
     assert "was killed by signal 9" in news(scenario)
 
 

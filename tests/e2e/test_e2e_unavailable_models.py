@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.harness import poll_until
-from support.scenario import action, plan_of
+from support.scenario import COMMAND_S, action, plan_of
 
 KEYS = ("one", "two", "three", "four")
 LIMITED = Turn(status=429, error=("rate_limit_error", "too many"), headers={"Retry-After": "4"})
@@ -72,7 +72,7 @@ def plan_args(scenario, server, *more):
     return ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", server.model, "--yes", "--yolo", *more)
 
 
-async def finished(process, seconds=90):
+async def finished(process, seconds=COMMAND_S):
     out, _ = await asyncio.wait_for(process.communicate(), seconds)
     return process.returncode, out.decode()
 

@@ -83,6 +83,12 @@ def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
 
 
+def meeting(folder: Path, *keys: str) -> dict[str, str]:
+    """Return a command for each agent that ends once all of them have begun; without a sandbox."""
+    others = " && ".join(f"test -e {folder}/{key}" for key in keys)
+    return {key: f"touch {folder}/{key}; until {others}; do sleep 0.05; done" for key in keys}
+
+
 def wait_until(condition, seconds=PATIENCE_S):
     """Return whether `condition` came true within `seconds`."""
     end = time.monotonic() + seconds
@@ -302,4 +308,4 @@ class Scenario:
 
     def commands(self) -> list[int]:
         """Return the living commands that agents of this scenario started."""
-        return [pid for pid in processes_with("SCAFFOLD_ATTEMPT=") if pid in self.processes()]
+        return sorted({*processes_with("SCAFFOLD_ATTEMPT=")} & {*self.processes()})
