@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import machine_sandbox
-from support.scenario import Scenario, action, calls_entry, plan_of, shell, text_entry, wait_until, write
+from support.scenario import action, calls_entry, plan_of, shell, text_entry, wait_until, write
 
 NO_PUSH = """#!/bin/sh
 if grep -q 'git push'; then echo "no agent pushes" >&2; exit 2; fi
@@ -37,11 +37,6 @@ SETTINGS = {
         ],
     }
 }
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def place_hooks(repo, settings=SETTINGS):
@@ -72,7 +67,7 @@ def test_a_hook_of_a_trusted_folder_blocks_a_push_and_one_of_another_does_not_ru
         'runs `"$CLAUDE_PROJECT_DIR"/.claude/hooks/no-push.sh` on PreToolUse'
         in scenario.scaffold("trust", "--show").stdout
     )
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     after, _ = ralph(scenario, "push", "--model", cassette, "--yolo")
     results = [each["content"] for each in after if each["type"] == "tool_result"]
     assert results[0] == snapshot("Denied by a hook: no agent pushes")
@@ -123,7 +118,7 @@ def test_hooks_guard_the_workers_of_a_run_as_they_were_trusted_at_its_start(scen
     """RA-16: a push is blocked, completed work is sent back, and no agent changes what guards it."""
     place_hooks(scenario.repo, RUN_SETTINGS)
     scenario.commit("hooks")
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     scenario.plan(plan_of(x=[action("x", effects=["made"], check="grep -q made x.txt", files=["x.txt"])]))
     scenario.cassette(
         x=[
@@ -134,8 +129,7 @@ def test_hooks_guard_the_workers_of_a_run_as_they_were_trusted_at_its_start(scen
             shell("echo made and tested > x.txt"),
         ]
     )
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     journal = scenario.journal("x", "x")
     assert journal.count("Denied by a hook: no agent pushes") == 2
     assert "I formatted it" in journal
@@ -186,6 +180,5 @@ def test_a_killed_run_leaves_no_hook_and_has_its_hooks_again_when_it_is_resumed(
     script.unlink()
     (scenario.repo / ".claude" / "settings.json").unlink()
     (scenario.repo / ".git" / "gate").touch()
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", code=0)
     assert scenario.journal("x", "x").count("Denied by a hook: no agent pushes") == 2

@@ -30,8 +30,7 @@ def test_a_claim_is_answered_with_what_its_command_shows_and_only_landed_work_co
     add_replies(
         cassette, [*reply_entries(first, role="supervisor"), {"when": {"role": "supervisor"}, "text": "Nothing to do."}]
     )
-    done = scenario.request("greet", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.request("greet", "--yes", code=0)
     status = scenario.status()
     assert status["goals"][0]["status"] == "completed"
     (attempt,) = status["actions"][0]["attempts"]

@@ -1,14 +1,11 @@
 """`ralph` with a model that writes patches, by the real command against a loopback server."""
 
-import asyncio
 import json
-import subprocess
 
 import pytest
 
 from model_server.server import serve
 from model_server.turn import Call, Turn
-from support.scenario import Scenario
 
 PATCH = """*** Begin Patch
 *** Update File: README.md
@@ -19,20 +16,8 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
 async def ralph(scenario, server, *args, model):
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command("ralph", *args, "--model", model),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = await scenario.spawn("ralph", *args, "--model", model, environ=server.environ)
     out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 

@@ -33,8 +33,7 @@ def chain(scenario, *keys, usage, **faults):
 def test_a_limit_in_tokens_warns_at_80_percent_and_pauses_at_100(scenario):
     """AL-21, AL-28: what a cache had is not counted; the next command names the flag that continues."""
     chain(scenario, "a", "b", "c", usage=250)
-    done = scenario.run("--yes", "--budget-tokens", "1000")
-    assert done.returncode == 2, done.stdout
+    done = scenario.run("--yes", "--budget-tokens", "1000", code=2)
     assert "the run may use at most 1,000 tokens" in done.stderr, "said before the first request"
     assert (
         done.stdout.count("warning  100% of the budget is used: 1,000 of 1,000 uncached tokens; no request starts") == 1
@@ -48,11 +47,9 @@ def test_a_limit_in_tokens_warns_at_80_percent_and_pauses_at_100(scenario):
     assert (by_key["b"]["status"], by_key["c"]["status"]) == ("completed", "pending")
     assert f"scaffold resume {run['id']} --budget-tokens 2000" in done.stdout
 
-    less = scenario.scaffold("resume", "--budget-tokens", "900")
-    assert less.returncode == 2
+    less = scenario.scaffold("resume", "--budget-tokens", "900", code=2)
     assert "a limit of 900 tokens would let no request" in less.stderr
-    again = scenario.scaffold("resume", "--budget-tokens", "2000")
-    assert again.returncode == 0, again.stderr
+    scenario.scaffold("resume", "--budget-tokens", "2000", code=0)
     assert scenario.status()["run"]["budget"]["spent_tokens"] == 1_500
     costs = json.loads(scenario.scaffold("cost", "--json").stdout)
     assert (costs["purposes"][0]["name"], costs["purposes"][0]["counted_tokens"]) == ("work", 1_500)

@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from support.crash_points import CrashPoint
-from support.scenario import action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 from support.terminal import ENTER, Screen, reply
 
 pytestmark = pytest.mark.slow
@@ -25,18 +25,9 @@ def scenario(scenario):
     return scenario
 
 
-def inbox(scenario, *flags):
-    return json.loads(scenario.scaffold("inbox", "--json", *flags).stdout)["inbox"]
-
-
 def file_with(**changed):
     lines = [changed.get(line.partition(" ")[0], line) for line in LINES]
     return "\n".join(lines) + "\n"
-
-
-def attempts(scenario, key):
-    (found,) = [each for each in scenario.status()["actions"] if each["key"] == key]
-    return [each["outcome"] for each in found["attempts"]]
 
 
 def two_that_change_one_file(scenario):
@@ -67,27 +58,25 @@ def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
         {"when": {"action": "a", "attempt": 1, "turn": 1}, "tool_calls": [write("a.py", "one = 1\n")]},
         {"when": {"action": "a"}, "text": "done"},
     )
-    waits = scenario.run(*ARCHITECT, "--yolo")
-    assert waits.returncode == WAITS, waits.stdout + waits.stderr
-    (item,) = inbox(scenario)
+    scenario.run(*ARCHITECT, "--yolo", code=WAITS)
+    (item,) = scenario.inbox()
     assert item["text"] == snapshot("a is ready to land: 1 file, 1 changed line")
     assert "+one = 1" in item["change"]["diff"]
     assert [each["name"] for each in item["change"]["checks"]] == ["test -s a.py"]
     shown = scenario.scaffold("inbox").stdout
     assert "+one = 1" in shown
     assert f"scaffold approve {item['id']}" in shown
-    assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
-    assert scenario.scaffold("resume").returncode == WAITS
-    assert attempts(scenario, "a") == ["rejected", None]
-    (again,) = inbox(scenario)
+    scenario.scaffold("reject", item["id"], "--why", "call it two", code=0)
+    scenario.scaffold("resume", code=WAITS)
+    assert scenario.outcomes("a") == ["rejected", None]
+    (again,) = scenario.inbox()
     assert again["id"] != item["id"]
     assert {"+one = 1", "+two = 2"} <= {*again["change"]["diff"].splitlines()}
     late = scenario.scaffold("approve", item["id"])
     assert (late.returncode, "already rejected" in late.stderr) == (1, True)
-    assert scenario.scaffold("approve", again["id"], "--why", "good").returncode == 0
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout
-    assert attempts(scenario, "a") == ["rejected", "landed"]
+    scenario.scaffold("approve", again["id"], "--why", "good", code=0)
+    scenario.scaffold("resume", code=0)
+    assert scenario.outcomes("a") == ["rejected", "landed"]
     (goal,) = scenario.status()["goals"]
     humans = [each["detail"] for each in goal["facts"][0]["evidence"] if each["kind"] == "human"]
     assert [detail.partition("\n")[0] for detail in humans] == [f"approved as {again['id']}: good"]
@@ -110,16 +99,16 @@ def test_words_of_a_rejection_outlive_a_failed_rework_and_a_kill(scenario):
         {"when": {"action": "a", "attempt": 1, "turn": 1}, "tool_calls": same},
         {"when": {"action": "a"}, "text": "done"},
     )
-    assert scenario.run(*ARCHITECT, "--yolo").returncode == WAITS
-    (item,) = inbox(scenario)
-    assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
+    scenario.run(*ARCHITECT, "--yolo", code=WAITS)
+    (item,) = scenario.inbox()
+    scenario.scaffold("reject", item["id"], "--why", "call it two", code=0)
     owner = scenario.start(scenario.command("resume"))
-    assert wait_until(lambda: len(attempts(scenario, "a")) == 3 and _agent_pids(scenario)), scenario.said()
+    assert wait_until(lambda: len(scenario.outcomes("a")) == 3 and _agent_pids(scenario)), scenario.said()
     for pid in _agent_pids(scenario):
         os.kill(pid, signal.SIGKILL)
-    assert owner.wait(60) == WAITS, scenario.said()
-    assert attempts(scenario, "a") == ["rejected", "contract_failed", "lost", None]
-    (again,) = inbox(scenario)
+    assert owner.wait(COMMAND_S) == WAITS, scenario.said()
+    assert scenario.outcomes("a") == ["rejected", "contract_failed", "lost", None]
+    (again,) = scenario.inbox()
     assert {"+one = 1", "+two = 2"} <= {*again["change"]["diff"].splitlines()}
 
 
@@ -138,38 +127,35 @@ def test_the_same_change_made_anew_is_refused_without_asking(scenario):
         {"when": {"action": "a", "turn": 1}, "tool_calls": [write("a.py", "one = 1\n")]},
         {"when": {"action": "a"}, "text": "done"},
     )
-    assert scenario.run(*ARCHITECT, "--yolo").returncode == WAITS
-    (item,) = inbox(scenario)
-    assert scenario.scaffold("reject", item["id"], "--why", "call it two").returncode == 0
-    done = scenario.scaffold("resume")
-    assert done.returncode == 1, done.stdout
-    assert attempts(scenario, "a") == ["rejected", *["contract_failed"] * 3]
+    scenario.run(*ARCHITECT, "--yolo", code=WAITS)
+    (item,) = scenario.inbox()
+    scenario.scaffold("reject", item["id"], "--why", "call it two", code=0)
+    done = scenario.scaffold("resume", code=1)
+    assert scenario.outcomes("a") == ["rejected", *["contract_failed"] * 3]
     assert "it is the same change again: a human rejected the change: call it two" in done.stdout
-    assert inbox(scenario) == []
-    assert scenario.scaffold("retry", "a").returncode == 0
+    assert scenario.inbox() == []
+    scenario.scaffold("retry", "a", code=0)
     waits = scenario.scaffold("resume")
     assert waits.returncode == WAITS, waits.stdout + "a human who grants new attempts may want it after all"
-    assert len(inbox(scenario)) == 1
+    assert len(scenario.inbox()) == 1
 
 
 @pytest.mark.rotates
 def test_an_approval_expires_once_what_would_land_has_changed(scenario):
     """AL-22: both were approved; the first landing changes the file of the other, which is told and asked anew."""
     two_that_change_one_file(scenario)
-    assert scenario.run(*ARCHITECT).returncode == WAITS
-    items = {each["detail"]["action"]: each["id"] for each in inbox(scenario)}
-    assert scenario.scaffold("approve", *items.values()).returncode == 0
-    waits = scenario.scaffold("resume")
-    assert waits.returncode == WAITS, waits.stdout
-    (again,) = inbox(scenario)
+    scenario.run(*ARCHITECT, code=WAITS)
+    items = {each["detail"]["action"]: each["id"] for each in scenario.inbox()}
+    scenario.scaffold("approve", *items.values(), code=0)
+    waits = scenario.scaffold("resume", code=WAITS)
+    (again,) = scenario.inbox()
     key = again["detail"]["action"]
     assert f"Your approval {items[key]} of {key} no longer holds" in waits.stdout
     assert "others have changed the same files meanwhile" in waits.stdout
     shown = scenario.scaffold("diff", key)
     assert ("first" in shown.stdout) != ("last" in shown.stdout), "only its own change is shown"
-    assert scenario.scaffold("approve", again["id"]).returncode == 0
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout
+    scenario.scaffold("approve", again["id"], code=0)
+    scenario.scaffold("resume", code=0)
     run = scenario.status()["run"]
     landed = scenario.git("show", f"{run['session_branch']}:app.py")
     assert landed == file_with(line_0="line_0 = 'first'", line_39="line_39 = 'last'")
@@ -180,21 +166,21 @@ def test_no_kill_between_answer_and_landing_asks_twice(scenario):
     """AL-22, BX-15: each resume is killed a little later; the approval holds, and the change lands once."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
     scenario.cassette(a=[write("a.py", "one = 1\n")])
-    assert scenario.run(*ARCHITECT).returncode == WAITS
-    (item,) = inbox(scenario)
-    assert scenario.scaffold("approve", item["id"]).returncode == 0
+    scenario.run(*ARCHITECT, code=WAITS)
+    (item,) = scenario.inbox()
+    scenario.scaffold("approve", item["id"], code=0)
     kills = 0
     for number in (6, 14, 30, 1_000):
         point = CrashPoint(scenario, number)
         with point.armed():
             done = scenario.scaffold("resume")
-        assert [(each["id"], each["state"]) for each in inbox(scenario, "--all")] == [(item["id"], "approved")]
+        assert [(each["id"], each["state"]) for each in scenario.inbox("--all")] == [(item["id"], "approved")]
         if done.returncode == 0:
             break
         kills += 1
     assert kills > 1
     assert scenario.scaffold("resume").returncode in {0, 64}
-    assert attempts(scenario, "a") == ["landed"]
+    assert scenario.outcomes("a") == ["landed"]
     run = scenario.status()["run"]
     assert run["status"] == "completed"
     assert scenario.git("rev-list", "--count", f"main..{run['session_branch']}").strip() == "1"
@@ -213,16 +199,15 @@ def test_the_owner_of_the_terminal_decides_there(scenario):
         assert screen.wait_for_exit() == 0, screen.text
     finally:
         screen.stop()
-    assert attempts(scenario, "a") == ["landed"]
+    assert scenario.outcomes("a") == ["landed"]
 
 
 def test_a_tier_without_a_human_lands_what_waited_and_says_so_first(scenario):
     """AL-1, AL-2."""
     scenario.plan(plan_of(g=[action("only", effects=["there"], check="test -f new.py")]))
     scenario.cassette(only=[write("new.py", "VALUE = 1\n")])
-    assert scenario.run(*ARCHITECT).returncode == WAITS
-    resumed = scenario.scaffold("resume", "--tier", "scout")
-    assert resumed.returncode == 0, resumed.stderr
+    scenario.run(*ARCHITECT, code=WAITS)
+    resumed = scenario.scaffold("resume", "--tier", "scout", code=0)
     assert "in the tier scout no human reviews the work: what waits for you lands" in resumed.stderr
-    assert attempts(scenario, "only")[-1] == "landed"
-    assert inbox(scenario) == []
+    assert scenario.outcomes("only")[-1] == "landed"
+    assert scenario.inbox() == []

@@ -78,8 +78,7 @@ def test_a_check_sees_nothing_that_the_agent_left_outside_its_worktree(scenario)
     check = " && ".join(["test -e src/made", *(f"test -w {place} && test ! -e {place}/left" for place in places)])
     scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src"])]))
     scenario.cassette(add=[shell(f"{left}; cat {'/left '.join(places)}/left > src/made")])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     branch = scenario.git("branch", "--list", "--format=%(refname:short)", "session-*").strip()
     assert scenario.git("show", f"{branch}:src/made") == "cheat\n" * 3, "the agent could write there"
 
@@ -91,15 +90,14 @@ def test_setup_runs_once_when_trusted_and_services_run_beside_each_check(scenari
     asyncio.run(bubblewrap_or_skip())  # Landlock lets no service listen
     setup = f"'{sys.executable}' -m venv --without-pip .venv && echo made > .venv/made"
     serve = f"exec '{sys.executable}' -m http.server 8124 @8124"
-    assert scenario.scaffold("config", "setup", setup).returncode == 0
-    assert scenario.scaffold("config", "services", serve).returncode == 0
+    scenario.scaffold("config", "setup", setup, code=0)
+    scenario.scaffold("config", "services", serve, code=0)
     ask = "python -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:8124/.venv/made\")'"
     untrusted = changes(scenario, f"{ADD}\n\nTWO = 2\n", check=ask)
     assert untrusted.returncode == 1, untrusted.stderr
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     scenario.cassette(add=[write("src/calc/__init__.py", f"{ADD}\n\nTWO = 2\n")])
-    trusted = scenario.run("--yes")
-    assert trusted.returncode == 0, trusted.stdout + trusted.stderr
+    scenario.run("--yes", code=0)
 
 
 @pytest.mark.slow
@@ -143,7 +141,7 @@ def adds_a_dependency(scenario):
     )
     (scenario.repo / "tests" / "test_sums.py").write_text(test)
     scenario.commit("requirements")
-    assert scenario.scaffold("config", "setup", INSTALL).returncode == 0
+    scenario.scaffold("config", "setup", INSTALL, code=0)
     check = "python -c 'import left, calc'"
     scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src", "requirements.txt"])]))
     changed = write("src/calc/__init__.py", f"import right\n{ADD}")
@@ -154,7 +152,7 @@ def adds_a_dependency(scenario):
 @pytest.mark.slow
 def test_a_new_dependency_of_the_work_is_set_up_for_its_checks(scenario):
     """AL-9, AL-10: set-up runs again for a changed manifest, where it may run."""
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     done = adds_a_dependency(scenario)
     assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout
     prepared = list((scenario.home / "scaffold" / "cache" / "environments").glob("*/made.json"))

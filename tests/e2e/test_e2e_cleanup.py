@@ -1,6 +1,5 @@
 """cleanup, salvage and purge: the real commands, after real runs and real kills."""
 
-import json
 import os
 import random
 import signal
@@ -9,13 +8,6 @@ import subprocess
 import pytest
 
 from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
-
-
-def said(scenario, *args):
-    """Return the output of a command as JSON."""
-    done = scenario.scaffold(*args, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def refs(scenario, place="refs/scaffold/"):
@@ -62,9 +54,9 @@ def test_remains_of_a_killed_run_are_removed_after_its_work_was_pinned(scenario)
     """AL-15, AL-27, BX-3: and the run can still be resumed."""
     one_that_is_killed(scenario)
     before = scenario.checkout(), everything(scenario)
-    planned = said(scenario, "cleanup", "--dry-run")
+    planned = scenario.json("cleanup", "--dry-run")
     assert (scenario.checkout(), everything(scenario)) == before
-    done = said(scenario, "cleanup")
+    done = scenario.json("cleanup")
     assert [step["kind"] for step in done["steps"]] == ["attempt", "worktree", "folder"]
     assert done["steps"] == planned["steps"]
     assert worktrees(scenario) == 0
@@ -73,7 +65,7 @@ def test_remains_of_a_killed_run_are_removed_after_its_work_was_pinned(scenario)
     assert ref.startswith("refs/scaffold/rescue/")
     assert scenario.git("show", f"{ref}:slow") == "s\n"
     assert scenario.status()["run"]["status"] == "interrupted"
-    assert said(scenario, "cleanup")["steps"] == []
+    assert scenario.json("cleanup")["steps"] == []
     assert "nothing to clean up" in scenario.scaffold("cleanup").stdout
     assert scenario.checkout() == before[0]
 
@@ -90,7 +82,7 @@ def test_cleanup_may_be_killed_at_any_point_and_repeated(scenario):
         except subprocess.TimeoutExpired:
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
-    said(scenario, "cleanup")
+    scenario.json("cleanup")
     assert worktrees(scenario) == 0
     (ref,) = refs(scenario)
     assert scenario.git("show", f"{ref}:slow") == "s\n"
@@ -103,14 +95,13 @@ def test_an_active_run_is_left_alone(scenario):
     scenario.cassette(slow=[shell("sleep 50"), write("slow", "s\n")])
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands)
-    (step,) = said(scenario, "cleanup")["steps"]
+    (step,) = scenario.json("cleanup")["steps"]
     assert (step["kind"], step["verdict"]) == ("run", "kept")
     assert str(running.pid) in step["why"]
     for flags in (["--yes"], ["--all", "--yes", "--unlanded"], ["--dry-run"]):
-        refused = scenario.scaffold("purge", *flags)
-        assert refused.returncode == 1
+        refused = scenario.scaffold("purge", *flags, code=1)
         assert "scaffold stop" in refused.stderr
-    assert scenario.scaffold("stop").returncode == 0
+    scenario.scaffold("stop", code=0)
     assert running.wait(COMMAND_S) == 130
 
 
@@ -130,7 +121,7 @@ def test_remains_of_an_ended_run_are_removed(scenario):
     scenario.git("update-ref", f"refs/scaffold/work/{ids['bad']}", attempts["bad"]["head_sha"])
     scenario.git("update-ref", "-d", f"refs/scaffold/rescue/{ids['bad']}")
     scenario.git("worktree", "add", "-q", "--detach", str(folder / "attempts" / "spare-x"))
-    steps = {step["name"]: step["verdict"] for step in said(scenario, "cleanup")["steps"]}
+    steps = {step["name"]: step["verdict"] for step in scenario.json("cleanup")["steps"]}
     assert steps[f"refs/scaffold/work/{ids['good']}"] == "removed"
     assert steps[f"refs/scaffold/work/{ids['bad']}"] == "pinned"
     assert steps[str(folder)] == "removed"
@@ -154,7 +145,7 @@ def test_unlanded_work_is_listed_and_salvaged(scenario):
     """BX-3"""
     one_that_fails(scenario)
     before = scenario.checkout()
-    listed = said(scenario, "salvage")["unlanded"]
+    listed = scenario.json("salvage")["unlanded"]
     assert {each["action"] for each in listed} == {"bad"}
     assert len(listed) == 3, "one for each attempt"
     first = listed[0]
@@ -164,10 +155,9 @@ def test_unlanded_work_is_listed_and_salvaged(scenario):
     text = scenario.scaffold("salvage").stdout
     assert first["attempt"] in text
     assert "2 files: b d, b2" in text
-    assert said(scenario, "salvage", first["attempt"], "--dry-run")["branch"] == f"salvage-{first['attempt']}"
+    assert scenario.json("salvage", first["attempt"], "--dry-run")["branch"] == f"salvage-{first['attempt']}"
     assert "salvage" not in scenario.git("branch")
-    taken = scenario.scaffold("salvage", first["attempt"][:5])
-    assert taken.returncode == 0, taken.stderr
+    scenario.scaffold("salvage", first["attempt"][:5], code=0)
     assert scenario.git("show", f"salvage-{first['attempt']}:b d") == "b\n"
     assert scenario.scaffold("salvage", first["attempt"]).returncode == 0, "once more changes nothing"
     patch = scenario.scaffold("salvage", first["attempt"], "--patch").stdout
@@ -186,8 +176,7 @@ def test_unlanded_work_is_listed_and_salvaged(scenario):
     ],
 )
 def test_work_that_cannot_be_salvaged_is_reported(scenario, args, words):
-    output = scenario.scaffold("salvage", *args)
-    assert output.returncode == 64
+    output = scenario.scaffold("salvage", *args, code=64)
     assert words in output.stderr
 
 
@@ -199,22 +188,21 @@ def test_purging_keeps_what_belongs_to_the_user(scenario):
     session = scenario.status()["run"]["session_branch"]
     pinned = refs(scenario)
     there = everything(scenario)
-    planned = said(scenario, "purge", "--dry-run")
+    planned = scenario.json("purge", "--dry-run")
     assert everything(scenario) == there
     assert {item["kind"] for item in planned["items"] if item["removed"]} == {"state", "cache"}
     assert all(item["size_bytes"] > 0 for item in planned["items"] if item["kind"] == "state")
-    refused = scenario.scaffold("purge")
-    assert refused.returncode == 64
+    refused = scenario.scaffold("purge", code=64)
     assert "--yes" in refused.stderr
     assert everything(scenario) == there
-    done = said(scenario, "purge", "--yes")
+    done = scenario.json("purge", "--yes")
     assert [item["name"] for item in done["items"] if item["kind"] == "branch"] == [f"refs/heads/{session}"]
     assert not (scenario.repo / ".git" / "scaffold").exists()
     assert not list(scenario.cache.glob("runs/*"))
     assert refs(scenario) == pinned
     assert session in scenario.git("branch")
-    assert len(said(scenario, "salvage")["unlanded"]) == len(pinned), "what is pinned can be taken without a database"
-    assert said(scenario, "purge", "--yes", "--unlanded")["removed"]
+    assert len(scenario.json("salvage")["unlanded"]) == len(pinned), "what is pinned can be taken without a database"
+    assert scenario.json("purge", "--yes", "--unlanded")["removed"]
     assert refs(scenario) == []
     assert scenario.checkout() == before
     assert "nothing to remove" in scenario.scaffold("purge", "--yes").stdout
@@ -224,7 +212,7 @@ def test_purging_keeps_what_belongs_to_the_user(scenario):
 def test_purging_pins_the_work_of_a_killed_run(scenario):
     """BX-3"""
     one_that_is_killed(scenario)
-    said(scenario, "purge", "--yes")
+    scenario.json("purge", "--yes")
     assert worktrees(scenario) == 0
     (ref,) = refs(scenario)
     assert scenario.git("show", f"{ref}:slow") == "s\n"
@@ -240,7 +228,7 @@ def test_purging_everything_spares_the_worktrees_of_other_repositories(scenario)
     config = scenario.home / "scaffold" / "config"
     config.mkdir(exist_ok=True)
     (config / "config.yaml").write_text("{}\n")
-    items = said(scenario, "purge", "--all", "--yes")["items"]
+    items = scenario.json("purge", "--all", "--yes")["items"]
     kept = {item["name"]: item["why"] for item in items if item["kind"] == "user" and not item["removed"]}
     assert list(kept) == [str(scenario.cache)]
     assert "other-1234" in kept[str(scenario.cache)]
@@ -256,13 +244,13 @@ def test_a_folder_that_is_a_link_is_never_purged(scenario):
     precious.mkdir()
     (precious / "x").write_text("mine")
     (scenario.home / "scaffold" / "data").symlink_to(precious)
-    said(scenario, "purge", "--all", "--yes")
+    scenario.json("purge", "--all", "--yes")
     assert (precious / "x").exists()
 
 
 def test_without_a_run_there_is_nothing_to_clean_up(scenario):
     """And nothing is created."""
-    assert said(scenario, "cleanup")["steps"] == []
-    assert said(scenario, "salvage")["unlanded"] == []
-    assert said(scenario, "purge", "--yes")["items"] == []
+    assert scenario.json("cleanup")["steps"] == []
+    assert scenario.json("salvage")["unlanded"] == []
+    assert scenario.json("purge", "--yes")["items"] == []
     assert not (scenario.repo / ".git" / "scaffold").exists()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.scenario import action, plan_of, shell, wait_until
+from support.scenario import COMMAND_S, action, plan_of, shell, wait_until
 
 NESTED = {"inner": "src/shop/cart.txt", "outer": "src/", "web": "web/page.txt"}
 
@@ -64,7 +64,7 @@ def test_actions_on_nested_paths_never_run_at_the_same_time_and_status_says_why(
     assert listed == [{"action": "outer", **why["outer"]}]
     assert text in " ".join(scenario.scaffold("path", "outer").stderr.split())
     (scenario.out / "go").touch()
-    assert run.wait(90) == 0, scenario.said()
+    assert run.wait(COMMAND_S) == 0, scenario.said()
     events = events_of(scenario.said())
     assert at_once(events, {"inner", "outer"}, until=LANDED) == 1
     assert at_once(events, {"inner", "web"}, until=LANDED) == 2
@@ -84,8 +84,7 @@ def test_what_collides_is_worked_on_one_after_another_and_a_package_by_two(scena
     scenario.plan(plan_of(g=made))
     scenario.configure(max_workers_per_goal=6, quality_gates={"test": "off"})
     scenario.cassette(**{key: [makes(path)] for key, path in files.items()})
-    done = scenario.run("--yes", "--json", "--agents", "6", "--sandbox", "off", "--yolo")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--json", "--agents", "6", "--sandbox", "off", "--yolo", code=0)
     events = events_of(done.stdout)
     assert at_once(events, {key for key in files if key.startswith("hot")}, until=LANDED) == 1
     assert at_once(events, {key for key in files if key.startswith("api")}, until=HANDED_IN) == 2

@@ -4,12 +4,7 @@ import json
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
+from support.scenario import action, plan_of
 
 
 def offered(scenario, *words):
@@ -27,7 +22,7 @@ def test_a_shell_completes_commands_names_and_settings(scenario, tmp_path):
         plan_of(shop=[action("store", effects=["a"], check="true"), action("api", effects=["b"], check="true")])
     )
     scenario.cassette()
-    assert scenario.run().returncode == 3
+    scenario.run(code=3)
     run = scenario.status()["run"]["id"]
     item = json.loads(scenario.scaffold("item", "add", "one", "--json").stdout)["items"][0]["id"]
     learning = json.loads(scenario.scaffold("learn", "add", "WHEN a DO b", "-c", "ci", "--json").stdout)["id"]

@@ -56,8 +56,7 @@ def test_a_gap_becomes_a_task_and_a_line_that_does_not_exist_shows_nothing(scena
     lie = audit(R1=MET, R2=("met", ("bye.txt", 7)))
     true = audit(R1=MET, R2=("met", ("bye.txt", 1)))
     scenario.replies(*WORK, audited(1, HALF), audited(2, lie, turn=1), audited(2, true, turn=2))
-    done = scenario.call(command(scenario))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.call(command(scenario), code=0)
     assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence"), "audits are no facts"
     found, verdicts = shown(scenario)
     assert verdicts == {"R1": "met", "R2": "met"}
@@ -87,8 +86,7 @@ def test_two_rounds_that_gain_nothing_end_the_run_as_failed(scenario):
         audited(1, HALF),
         text_entry("auditor", lies),
     )
-    done = scenario.call(command(scenario))
-    assert done.returncode == 1, done.stdout + done.stderr
+    scenario.call(command(scenario), code=1)
     run = scenario.status()["run"]
     assert run["status"] == "failed"
     assert run["reason"] == snapshot(
@@ -105,8 +103,7 @@ def test_two_rounds_that_gain_nothing_end_the_run_as_failed(scenario):
 def test_an_audit_that_never_says_anything_usable_fails_the_run(scenario):
     """AL-30: nothing is asked to replan it; the work stays on the branch."""
     scenario.replies(*WORK, text_entry("auditor", "all is well"))
-    done = scenario.call(command(scenario))
-    assert done.returncode == 1
+    done = scenario.call(command(scenario), code=1)
     attempts = scenario.status()["actions"][1]["attempts"]
     assert "does not end with a fenced JSON block" in attempts[0]["error"]
     assert "landed 1 actions" in done.stdout.splitlines()[-1]
@@ -132,8 +129,7 @@ def test_the_planner_lists_what_has_no_form_by_quoting_lines_that_exist(scenario
         text_entry("critic", "Total: 9/9\nDONE"),
         audited(1, audit(R1=MET)),
     )
-    done = scenario.call([*command(scenario, spec), "--tier", "scout"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.call([*command(scenario, spec), "--tier", "scout"], code=0)
     found, verdicts = shown(scenario)
     assert verdicts == {"R1": "met"}
     assert (found["requirements"][0]["text"], found["requirements"][0]["line"]) == snapshot(
@@ -157,8 +153,7 @@ def test_a_list_that_says_it_is_done_is_audited_at_once(scenario):
         audited(2, audit(T001=("met", readme), T002=MET)),
     )
     asked = scenario.request_command("--spec", str(path), "--until-complied", "--yes")
-    done = scenario.call(asked)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.call(asked, code=0)
     assert [(each["id"], each["text"]) for each in shown(scenario)[0]["requirements"]] == [
         ("T001", "Write the README"),
         ("T002", "Say hello"),
@@ -195,8 +190,7 @@ def killed_at(folder, number):
     with point.armed():
         first = scenario.call(asked)
     if first.returncode == -9 and (scenario.status()["run"] or {}).get("status") != "completed":
-        again = scenario.call(asked)
-        assert again.returncode == 0, again.stdout + again.stderr
+        scenario.call(asked, code=0)
     assert first.returncode in {0, -9}, first.stdout + first.stderr
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["task", "audit-1", "gaps-1/R2", "audit-2"]

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import action, plan_of, shell, text_entry
+from support.scenario import action, meeting, plan_of, shell, text_entry
 
 SHOP = '"""A shop."""\n\n\ndef price(n):\n    total = n * 2\n    return total\n'
 TESTS = "from shop import price\n\n\ndef test_price():\n    assert price(1) >= 2\n"
@@ -40,13 +40,13 @@ def race(scenario, checks, commands, *replies, files=("shop.py", "CHANGES.md")):
     """Run two actions at once, with `replies` besides those of the workers; return the events."""
     made = [action(key, effects=[f"{key}_works"], check=check, files=[*files]) for key, check in checks.items()]
     scenario.plan(plan_of(g=made))
-    cassette = scenario.cassette(**{key: [shell(f"sleep 1; {command}")] for key, command in commands.items()})
+    met = meeting(scenario.home, *commands)
+    cassette = scenario.cassette(**{key: [shell(f"{met[key]}; {command}")] for key, command in commands.items()})
     content = yaml.safe_load(cassette.read_text())
     critics = [text_entry("critic", "Total: 9/9\nDONE", action=key) for key in checks]
     cassette.write_text(yaml.safe_dump({**content, "replies": [*replies, *critics, *content["replies"]]}))
     before = scenario.checkout()
-    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--tier", "scout", "--agents", "2", "--yes", "--json", "--sandbox", "off", "--yolo", code=0)
     assert scenario.checkout() == before
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -52,8 +52,7 @@ def request(scenario):
 @pytest.mark.slow
 def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(scenario):
     """AL-5, AL-6, AL-21: below the threshold, malformed, DONE while it fails, no change, no critic; what each cost."""
-    done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.scaffold("run", "four texts", "--model", request(scenario), "--yes", code=0)
     lines = sorted(line.split("critic   ")[1] for line in done.stdout.splitlines() if "critic   " in line)
     assert lines == [
         "better: 5/9 after iteration 1",
@@ -117,16 +116,15 @@ def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario
     folder = scenario.home / "scaffold" / "config"
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_text("tiers: {builder: {iterations: 2}}\n")
-    done = scenario.scaffold("run", "a text", "--model", model, "--yes")
-    assert done.returncode == 3, done.stdout + done.stderr
+    done = scenario.scaffold("run", "a text", "--model", model, "--yes", code=3)
     lines = [line.partition("  ")[2] for line in done.stdout.splitlines() if "not proven after" in line]
     why = "The check `grep -q three never.txt` failed. Expected exit code 0, but got exit code 1."
     why += " (more: `scaffold contract never`)"
     assert lines == [f"failed   never: not proven after 2 iterations: {why}"] * 3
     assert "critic " not in done.stdout
     (asked,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
-    assert scenario.scaffold("answer", asked["id"], "fail").returncode == 0
-    assert scenario.scaffold("resume").returncode == 1
+    scenario.scaffold("answer", asked["id"], "fail", code=0)
+    scenario.scaffold("resume", code=1)
     status = scenario.status()
     assert [each["status"] for each in status["actions"]] == ["failed"]
     assert "never.txt" not in scenario.git("ls-tree", "--name-only", status["run"]["session_branch"]).split()

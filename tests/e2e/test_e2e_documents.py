@@ -59,8 +59,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         (scenario.repo / name).parent.mkdir(parents=True, exist_ok=True)
         (scenario.repo / name).write_text(text)
     scenario.commit("files that the pages mention")
-    done = scenario.scaffold("run", "--plan", "plan.yaml", "--model", "cassette:replies.yaml", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("run", "--plan", "plan.yaml", "--model", "cassette:replies.yaml", "--yes", code=0)
     notes = {"key": "notes", "description": "Write NOTES.md", "effects": ["notes_written"], "files": ["NOTES.md"]}
     goal = {"name": "notes", "description": "Notes", "goal_state": ["notes_written"]}
     model = scenario.replies(

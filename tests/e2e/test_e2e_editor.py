@@ -16,14 +16,9 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from support.editor import STEP_S, RawEditor, editor_of, start_agent
+from support.editor import RawEditor, editor_of, start_agent
 from support.mcp_servers import place_server
-from support.scenario import Scenario, wait_until, write
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
+from support.scenario import PATIENCE_S, wait_until, write
 
 
 def reply(turn, text="", calls=(), **more):
@@ -69,9 +64,9 @@ async def test_an_editor_session_from_prompt_to_resume_after_a_kill(scenario):
 
         editor.answers, editor.asked = [None], asyncio.Event()
         turn = asyncio.ensure_future(editor.say(session, "now a command"))
-        await asyncio.wait_for(editor.asked.wait(), STEP_S)
+        await asyncio.wait_for(editor.asked.wait(), PATIENCE_S)
         await editor.agent.cancel(session_id=session)
-        assert (await asyncio.wait_for(turn, STEP_S)).stop_reason == "cancelled"
+        assert (await asyncio.wait_for(turn, PATIENCE_S)).stop_reason == "cancelled"
         command = editor.of("tool_call")[-1]
         assert (command.kind, command.title) == ("execute", "touch out/never")
         assert editor.call(command.tool_call_id)[-1].status == "failed"
@@ -134,7 +129,7 @@ async def test_an_editor_that_sends_rubbish_gets_protocol_errors(scenario):
     await raw.send({"id": "last", "method": "initialize", "params": {"protocolVersion": 1}})
     assert (await raw.answer())["result"]["agentInfo"]["name"] == "ralph"
     process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), STEP_S) == 0
+    assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
     assert await process.stdout.read() == b""
     assert (await process.stderr.read()).decode() == ""
 
@@ -149,14 +144,14 @@ async def test_what_cannot_be_done_now_is_an_error_and_the_turn_goes_on(scenario
         assert opened.modes.current_mode_id == "default"
         editor.answers = [None]
         turn = asyncio.ensure_future(editor.say(session, "go"))
-        await asyncio.wait_for(editor.asked.wait(), STEP_S)
+        await asyncio.wait_for(editor.asked.wait(), PATIENCE_S)
         choose = editor.agent.set_config_option
         assert (await refused(editor.say(session, "and this")))[0] == -32600
         assert (await refused(choose(config_id="model", session_id=session, value="openai:gpt-5")))[0] == -32600
         assert (await refused(choose(config_id="colour", session_id=session, value="red")))[0] == -32602
         assert (await refused(editor.agent.set_session_mode(session_id=session, mode_id="x")))[0] == -32602
         await editor.agent.close_session(session_id=session)
-        assert (await asyncio.wait_for(turn, STEP_S)).stop_reason == "cancelled"
+        assert (await asyncio.wait_for(turn, PATIENCE_S)).stop_reason == "cancelled"
         assert (await refused(editor.say(session, "closed")))[0] == -32002
         image = ImageContentBlock(type="image", data="bm8=", mime_type="image/tiff")
         again = (await editor.new_session(scenario.repo)).session_id
@@ -233,10 +228,10 @@ async def test_an_editor_that_dies_leaves_nothing_behind(scenario):
         session = (await editor.new_session(scenario.repo)).session_id
         turn = asyncio.ensure_future(editor.say(session, "go"))
         assert await asyncio.to_thread(
-            wait_until, lambda: any(call.status == "in_progress" for call in editor.of("tool_call_update")), STEP_S
+            wait_until, lambda: any(call.status == "in_progress" for call in editor.of("tool_call_update")), PATIENCE_S
         )
         process.stdin.close()
-        assert await asyncio.wait_for(process.wait(), STEP_S) == 0
+        assert await asyncio.wait_for(process.wait(), PATIENCE_S) == 0
         turn.cancel()
     assert editor.errors == ""
     assert scenario.commands() == []
@@ -262,11 +257,11 @@ async def test_cancelling_ends_subagents_and_their_questions(scenario):
         session = (await editor.new_session(scenario.repo)).session_id
         editor.answers = [None]
         turn = asyncio.ensure_future(editor.say(session, "go"))
-        await asyncio.wait_for(editor.asked.wait(), STEP_S)
+        await asyncio.wait_for(editor.asked.wait(), PATIENCE_S)
         assert editor.questions[0][1].title == "touch out/never"
         await editor.agent.cancel(session_id=session)
-        assert (await asyncio.wait_for(turn, STEP_S)).stop_reason == "cancelled"
-        assert (await asyncio.wait_for(editor.say(session, "and now?"), STEP_S)).stop_reason == "end_turn"
+        assert (await asyncio.wait_for(turn, PATIENCE_S)).stop_reason == "cancelled"
+        assert (await asyncio.wait_for(editor.say(session, "and now?"), PATIENCE_S)).stop_reason == "end_turn"
         assert editor.text.endswith("It was cancelled.")
     assert editor.errors == ""
     assert not (scenario.out / "never").exists()
@@ -301,7 +296,6 @@ async def test_mcp_servers_of_the_editor_offer_tools_through_our_gate(scenario):
 
 def test_a_terminal_or_a_file_is_no_editor(scenario):
     """BX-19: started by hand, the command says who starts it, and exits with 64."""
-    done = scenario.scaffold("ralph", "acp")
-    assert done.returncode == 64
+    done = scenario.scaffold("ralph", "acp", code=64)
     assert "docs/editors.md" in done.stderr
     assert "Traceback" not in done.stderr

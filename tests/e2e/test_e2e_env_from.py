@@ -16,8 +16,7 @@ def scenario(tmp_path):
 
 
 def configured(scenario, command):
-    done = scenario.scaffold("config", "env.from", command)
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("config", "env.from", command, code=0)
 
 
 @pytest.mark.slow
@@ -25,8 +24,7 @@ def test_workers_and_checks_get_the_variables_and_nothing_stores_a_value(scenari
     """BX-10"""
     (scenario.home / "vault").write_text(f'# a comment\n\nexport PHRASE="{VALUE}"\n')
     configured(scenario, f"cat '{scenario.home / 'vault'}'")
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     journal = "".join(path.read_text() for path in (scenario.repo / ".scaffold" / "logs").rglob("a.jsonl"))
     assert "it is [redacted:PHRASE]" in journal
     stored = [path for top in (scenario.repo, scenario.home) for path in top.rglob("*") if path.is_file()]
@@ -48,8 +46,7 @@ def test_workers_and_checks_get_the_variables_and_nothing_stores_a_value(scenari
 def test_a_command_that_fails_or_prints_anything_else_starts_nothing(scenario, command, why):
     """BX-10: the message says what to do, and shows no value."""
     configured(scenario, command)
-    done = scenario.run("--yes")
-    assert done.returncode == 1
+    done = scenario.run("--yes", code=1)
     assert why in done.stderr
     assert "scaffold config env.from --unset" in done.stderr
     assert scenario.status()["actions"][0]["attempts"] == []
@@ -60,6 +57,6 @@ def test_a_repository_cannot_set_it(scenario):
     """BX-10: not even a trusted one."""
     (scenario.repo / ".scaffold.yaml").write_text("env: {from: 'touch /tmp/never-made-by-env-from; echo A=1'}\n")
     scenario.commit("config")
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     shown = scenario.scaffold("config", "env.from")
     assert "touch" not in shown.stdout.partition("\n")[0]

@@ -27,7 +27,7 @@ def scenario(scenario):
 
 def name_one(scenario):
     """Let commands inherit one of the canaries."""
-    assert scenario.scaffold("config", "environment", NAMED).returncode == 0
+    scenario.scaffold("config", "environment", NAMED, code=0)
 
 
 def tape(scenario, *entries):
@@ -58,8 +58,7 @@ def test_commands_of_ralph_get_no_secret_variable_except_a_named_one(scenario, c
     told = []
 
     def seen(*options):
-        done = scenario.scaffold("ralph", "look", "--model", model, "--yolo", *options)
-        assert done.returncode == 0, done.stderr
+        done = scenario.scaffold("ralph", "look", "--model", model, "--yolo", *options, code=0)
         told.append("GITHUB_TOKEN" in done.stdout + done.stderr)
         return (scenario.out / "seen.env").read_text()
 
@@ -100,8 +99,7 @@ def test_workers_and_contracts_get_no_secrets_and_each_attempt_has_its_own_mark(
         plan_of(**{key: [action(key, effects=[f"{key}_seen"], check=f"{check} && test -s {key}.txt")] for key in keys})
     )
     scenario.cassette(**{key: [shell(f"env > {key}.txt")] for key in keys})
-    done = scenario.run("--yes", "--yolo")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", "--yolo", code=0)
     branch = scenario.status()["run"]["session_branch"]
     seen = [scenario.git("show", f"{branch}:{key}.txt") for key in keys]
     assert [leaked(text) for text in seen] == [{NAMED}, {NAMED}]

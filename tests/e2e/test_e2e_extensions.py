@@ -40,7 +40,7 @@ def programs(tmp_path, scenario):
     scenario.commit("hooks and skills")
     scenario.git("clone", "-q", "--bare", ".", str(tmp_path / "remote.git"))
     scenario.git("remote", "add", "origin", str(tmp_path / "remote.git"))
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     stamps = 'answer(request, {"success": True, "result": "STAMPED"})'
     place_plugin(scenario.home / "scaffold" / "config" / "plugins", "post", stamps, tools=[STAMP])
     naps = "time.sleep(1.5)\ntext(request, f\"sum {arguments['a'] + 1}\")"
@@ -89,8 +89,7 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     scenario.kill_all_but(programs, plugins)
     run.wait()
     assert wait_until(lambda: not left_of(programs, plugins))
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", code=0)
     for place, key in enumerate(KEYS):
         seen = journal(scenario, key)
         for expected in ("Write each part into out/", "STAMPED", f"sum {place + 1}", "no agent pushes"):

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from support.planner_cassettes import create_actions_call, create_goal_call, reply_entries
-from support.scenario import action, plan_of, shell, text_entry, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, shell, text_entry, wait_until, write
 
 CHECK = "grep -q good parser.txt"
 APPROVED = '```json\n{"verdict": "approve", "citations": [], "summary": "fine"}\n```'
@@ -25,7 +25,7 @@ def killed_when(scenario, argv, query):
     running = scenario.start(argv)
     assert wait_until(lambda: _found(scenario, query)), scenario.said()
     os.kill(running.pid, signal.SIGKILL)
-    running.wait(60)
+    running.wait(COMMAND_S)
     assert wait_until(lambda: not scenario.processes()), "what was killed left processes behind"
 
 
@@ -82,8 +82,7 @@ def test_a_failure_that_recurs_leads_to_another_approach_smaller_actions_and_a_h
     killed_when(scenario, argv, "SELECT 1 FROM attempt WHERE alternative = 1 AND status = 'claimed'")
     resume = scenario.command("resume")
     killed_when(scenario, resume, "SELECT 1 FROM planning_turn WHERE event = 'replan'")
-    waiting = scenario.call(resume)
-    assert waiting.returncode == 3, waiting.stdout + waiting.stderr
+    scenario.call(resume, code=3)
     status = scenario.status()
     assert rungs(status, "parser") == ["again", "alternative", "smaller"]
     assert rungs(status, "parser-lexer") == ["again", "alternative", "human"]
@@ -94,13 +93,11 @@ def test_a_failure_that_recurs_leads_to_another_approach_smaller_actions_and_a_h
     shown = scenario.scaffold("inbox").stdout
     assert "(contract_failed, another approach, the same failure as in attempt " in shown
     assert "its changes: git diff" in shown
-    wrong = scenario.scaffold("answer", item["id"], "no idea")
-    assert wrong.returncode == 64
+    wrong = scenario.scaffold("answer", item["id"], "no idea", code=64)
     assert "Begin it with `retry`, `skip`, `fail`" in wrong.stderr
-    assert scenario.scaffold("answer", item["id"], "retry use a grammar").returncode == 0
-    assert scenario.scaffold("answer", item["id"], "fail").returncode == 1
-    done = scenario.call(resume)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("answer", item["id"], "retry use a grammar", code=0)
+    scenario.scaffold("answer", item["id"], "fail", code=1)
+    scenario.call(resume, code=0)
     assert scenario.scaffold("retry", "parser-lexer").returncode == 64, "it has landed"
     logs = scenario.scaffold("logs", "parser").stdout
     assert "attempt 2 failed in the same way as attempt 1; the next attempt is to take another approach" in logs
@@ -112,8 +109,7 @@ def test_a_plan_that_was_given_fails_when_its_attempts_are_used_up(scenario):
     scenario.configure(quality_gates={"test": "off"})
     scenario.plan(plan_of(tool=[action("parser", effects=["parsed"], check=CHECK)]))
     scenario.cassette(parser=[write("parser.txt", "bad\n")])
-    failed = scenario.run("--yes")
-    assert failed.returncode == 1
+    failed = scenario.run("--yes", code=1)
     assert "attempt 3 failed in the same way as attempt 1; it has failed for good" in failed.stdout
     status = scenario.status()
     assert not status["inbox"]
@@ -140,8 +136,8 @@ def test_a_long_attempt_is_asked_about_and_can_be_killed(scenario):
     running = scenario.start(scenario.command("resume"))
     assert wait_until(lambda: len(stored(scenario, "SELECT id FROM inbox")) == 2), scenario.said()
     ((item,),) = stored(scenario, opened)
-    assert scenario.scaffold("answer", item, "kill").returncode == 0
-    assert running.wait(60) == 0, scenario.said()
+    scenario.scaffold("answer", item, "kill", code=0)
+    assert running.wait(COMMAND_S) == 0, scenario.said()
     (parser,) = scenario.status()["actions"]
     assert [each["outcome"] for each in parser["attempts"]] == ["lost", "timeout", "landed"]
     assert parser["attempts"][1]["error"].startswith("a human ended it after ")

@@ -69,8 +69,7 @@ def expect_the_end(scenario):
 @pytest.mark.slow
 def test_a_request_of_two_goals_is_broken_down_just_in_time_and_replanned_once(scenario):
     """SC-8, SC-1: plan, compounds, children when they are ready, another way after a failure; all of it lands."""
-    done = scenario.scaffold("run", "a shop with a guide", "--model", supervised(scenario), "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.scaffold("run", "a shop with a guide", "--model", supervised(scenario), "--yes", code=0)
     expect_the_end(scenario)
     order = [line.split("  ", 1)[1] for line in done.stdout.splitlines() if line[:2].isdigit()]
     children = next(n for n, line in enumerate(order) if line.startswith("plan     shop: api under front"))
@@ -88,8 +87,7 @@ def test_a_plan_with_a_tier_may_be_broken_down_and_without_one_is_refused(scenar
     file.write_text(yaml.safe_dump(plan))
     refused = scenario.scaffold("run", "--plan", str(file), "--model", model, "--yes")
     assert (refused.returncode, "no planner" in refused.stderr) == (4, True)
-    done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes", code=0)
     assert {each["key"] for each in scenario.status()["actions"]} == {"store", "model", "tests"}
 
 
@@ -108,8 +106,7 @@ def test_a_compound_that_cannot_be_broken_down_is_named_with_the_reason(scenario
     (scenario.home / "cassette.yaml").write_text(
         yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]})
     )
-    done = scenario.scaffold("run", "a shop", "--model", model, "--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.scaffold("run", "a shop", "--model", model, "--yes", code=1)
     output = done.stdout.partition("\n\n")[2]
     assert "store  failed: could not be decomposed" in output
     refused = scenario.scaffold("resume")
@@ -125,8 +122,7 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
     shelves = [action(key, effects=[f"{key}_there"], check=f"test -f {key}") for key in ("left", "right")]
     scenario.plan(plan_of(shop=shelves))
     scenario.cassette(**{key: [shell("sleep 0.5"), write(key, "x\n")] for key in ("left", "right")})
-    done = scenario.run("--agents", "5", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--agents", "5", "--yes", code=0)
     lines = [line.split()[1:3] for line in done.stdout.splitlines() if line[:2].isdigit()]
     assert lines.index(["check", "left"]) < lines.index(["start", "right"])
 
@@ -144,17 +140,16 @@ def test_a_retry_resets_the_replans_of_a_goal(scenario):
     model = add_planner(cassette, plan)
     content = yaml.safe_load(cassette.read_text())
     cassette.write_text(yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]}))
-    assert scenario.scaffold("run", "a guide", "--model", model, "--yes").returncode == 3
+    scenario.scaffold("run", "a guide", "--model", model, "--yes", code=3)
     (item,) = scenario.status()["inbox"]
-    assert scenario.scaffold("answer", item["id"], "fail").returncode == 0
-    assert scenario.scaffold("resume").returncode == 1
+    scenario.scaffold("answer", item["id"], "fail", code=0)
+    scenario.scaffold("resume", code=1)
     manual = action("manual", effects=["written"], check="test -s GUIDE.md")
     helpful = reply_entries([create_actions_call("docs", manual), "that is all"], role="supervisor", event="replan")
     better = scenario.home / "better.yaml"
     better.write_text(yaml.safe_dump({**content, "replies": [*helpful, *content["replies"]]}))
-    assert scenario.scaffold("retry", "guide").returncode == 0
-    done = scenario.scaffold("resume", "--model", f"cassette:{better}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("retry", "guide", code=0)
+    scenario.scaffold("resume", "--model", f"cassette:{better}", code=0)
     assert {each["key"]: each["status"] for each in scenario.status()["actions"]}["manual"] == "completed"
 
 
@@ -183,8 +178,7 @@ def test_a_kill_at_any_stage_does_not_change_the_outcome(scenario, phase):
         os.killpg(started.pid, signal.SIGKILL)
         started.wait()
     assert scenario.status()["run"]["status"] == "interrupted"
-    done = scenario.scaffold("resume", "--model", model)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", "--model", model, code=0)
     expect_the_end(scenario)
 
 

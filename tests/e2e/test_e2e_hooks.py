@@ -39,8 +39,7 @@ def test_what_hooks_fix_is_part_of_the_work_that_is_proven_and_what_they_refuse_
     """BX-9: neither the configuration nor anything outside of the sandbox is changed; a hook as husky 8 made it."""
     scenario.cassette(a=[PENDING, "done", TRAILING, "done"])
     config = (scenario.repo / ".git" / "config").read_bytes()
-    done = scenario.run("--yes", "--trust-once")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--trust-once", code=0)
     assert "The commit hooks fixed 1 file of a: a.py." in done.stdout
     assert landed(scenario) == "x = 2\n"
     journal = "".join(path.read_text() for path in (scenario.repo / ".scaffold" / "logs").rglob("a.jsonl"))
@@ -53,8 +52,7 @@ def test_what_hooks_fix_is_part_of_the_work_that_is_proven_and_what_they_refuse_
 def test_hooks_of_an_untrusted_folder_do_not_run_and_the_run_says_so(scenario):
     """BX-9: they are programs of the repository."""
     scenario.cassette(a=[shell("printf 'x = 2\\n' > a.py")])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", code=0)
     assert "The commit hooks are not applicable: the folder is not trusted" in done.stdout
 
 
@@ -64,8 +62,7 @@ def test_hooks_that_cannot_run_here_are_told_and_refuse_nothing(scenario):
     (scenario.repo / ".husky" / "pre-commit").write_text("no-such-program\n")
     scenario.commit("broken hooks")
     scenario.cassette(a=[shell("printf 'x = 2\\n' > a.py")])
-    done = scenario.run("--yes", "--trust-once")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--trust-once", code=0)
     assert done.stdout.count("are not applicable: `sh -e .husky/pre-commit` could not be run (exit code 127)") == 1
 
 
@@ -77,8 +74,7 @@ def test_hooks_of_a_tool_that_is_missing_are_told_although_those_of_another_run(
     (scenario.repo / "web" / ".husky" / "pre-commit").write_text("exit 1\n")
     scenario.commit("more hooks")
     scenario.cassette(a=[shell("printf 'x = 2\\n' > a.py")])
-    done = scenario.run("--yes", "--trust-once")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--trust-once", code=0)
     assert done.stdout.count("The commit hooks of lefthook are not applicable: lefthook is not installed") == 1
     assert done.stdout.count("The commit hooks in web/.husky/pre-commit do not run") == 1
 
@@ -124,8 +120,7 @@ def test_hooks_that_fail_on_the_base_block_new_failures_only_and_judge_nothing_t
     )
     found = json.loads(scenario.scaffold("init", "--dry-run", "--json").stdout)
     assert [check["name"] for check in found["checks"]] == ["hooks"]
-    done = scenario.run("--yes", "--trust-once")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", "--trust-once", code=0)
     assert "failed  old.py: W001 (forbidden words)" in scenario.scaffold("baseline").stdout
     for key, line, refused in (("new", 2, True), ("old", 2, True), ("text", 0, False)):
         assert (f":{line}: W001 forbidden = 2" in scenario.journal("g", key)) is refused
@@ -150,8 +145,7 @@ def test_a_change_of_the_hooks_decides_nothing_and_stays_as_it_is(tmp_path):
     scenario.commit("base")
     scenario.plan(plan_of(g=[action("a", effects=["x"], check="grep -q '^x = 2$' a.py")]))
     scenario.cassette(a=[shell("printf 'x = 2   \\n' > a.py; echo lenient > lefthook.yml")])
-    done = scenario.run("--yes", "--trust-once")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", "--trust-once", code=0)
     assert landed(scenario) == "x = 2\n"
     branch = scenario.status()["run"]["session_branch"]
     assert scenario.git("show", f"{branch}:lefthook.yml") == "lenient\n"

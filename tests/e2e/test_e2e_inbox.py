@@ -43,26 +43,14 @@ def one_that_asks(scenario, *steps):
     scenario.cassette(make=[*(steps or (shell(MAKE),))])
 
 
-def inbox(scenario, *flags):
-    done = scenario.scaffold("inbox", "--json", *flags)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["inbox"]
-
-
 def decide(scenario, *args):
-    done = scenario.scaffold(*args)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold(*args, code=0)
     return done.stdout
-
-
-def attempts(scenario, key="make"):
-    (found,) = (each for each in scenario.status()["actions"] if each["key"] == key)
-    return [each["outcome"] for each in found["attempts"]]
 
 
 def expect_landed(scenario, done, *outcomes):
     assert done.returncode == 0, done.stdout + done.stderr
-    assert attempts(scenario) == list(outcomes)
+    assert scenario.outcomes("make") == list(outcomes)
     assert scenario.status()["inbox"] == []
 
 
@@ -70,19 +58,18 @@ def test_a_run_waits_for_an_approval_and_lands_after_it(scenario):
     """BX-13, RA-13: exit code 3, the open items and the exact commands; approved and resumed, it lands."""
     one_that_asks(scenario)
     before = scenario.checkout()
-    done = scenario.run(*NO_SANDBOX)
-    assert done.returncode == WAITS, done.stderr
-    (item,) = inbox(scenario)
+    done = scenario.run(*NO_SANDBOX, code=WAITS)
+    (item,) = scenario.inbox()
     assert "waits for a human: 1 item" in done.stdout
     assert f"scaffold approve {item['id']} | scaffold reject {item['id']}" in done.stdout
     assert "scaffold resume" in done.stdout
     assert item["detail"]["subject"] == MAKE
     assert MAKE in scenario.scaffold("inbox").stdout
     assert scenario.scaffold("resume").returncode == WAITS, "nobody has decided yet"
-    assert attempts(scenario) == ["waiting"]
+    assert scenario.outcomes("make") == ["waiting"]
     assert "continue with `scaffold resume" in decide(scenario, "approve", item["id"])
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
-    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved"]
+    assert [each["state"] for each in scenario.inbox("--all")] == ["approved"]
     assert scenario.checkout() == before
 
 
@@ -90,8 +77,8 @@ def test_a_run_waits_for_an_approval_and_lands_after_it(scenario):
 def test_a_rejection_makes_the_agent_find_another_way(scenario):
     """BX-13: its text reaches the model; what lands then counts."""
     one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    decide(scenario, "reject", inbox(scenario)[0]["id"], "--why", "use the file tools")
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    decide(scenario, "reject", scenario.inbox()[0]["id"], "--why", "use the file tools")
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
     assert "a human rejected it: use the file tools" in scenario.journal("g", "make")
     branch = scenario.status()["run"]["session_branch"]
@@ -111,7 +98,7 @@ def test_other_goals_land_while_one_waits(scenario):
         )
     )
     scenario.cassette(make=[shell(MAKE)], after=[write("used.txt", "x\n")], guide=[write("GUIDE.md", "# Guide\n")])
-    assert scenario.run(*NO_SANDBOX, "--agents", "1").returncode == WAITS
+    scenario.run(*NO_SANDBOX, "--agents", "1", code=WAITS)
     status = scenario.status()
     assert {each["key"]: each["status"] for each in status["actions"]} == {
         "make": "blocked",
@@ -122,7 +109,7 @@ def test_other_goals_land_while_one_waits(scenario):
     shown = scenario.scaffold("status").stdout
     assert shown.index("Needs you") < shown.index("asks: paused")
     decide(scenario, "approve", status["inbox"][0]["id"])
-    assert scenario.scaffold("resume").returncode == 0
+    scenario.scaffold("resume", code=0)
 
 
 @pytest.mark.slow
@@ -132,12 +119,12 @@ def test_two_actions_with_the_same_request_wait_for_one_decision(scenario):
     keys = ("left", "right")
     scenario.plan(plan_of(g=[action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]))
     scenario.cassette(left=make, right=make)
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    (item,) = inbox(scenario)
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    (item,) = scenario.inbox()
     assert sorted(item["actions"]) == ["left", "right"]
     decide(scenario, "approve", item["id"])
-    assert scenario.scaffold("resume").returncode == 0
-    assert attempts(scenario, "left") == attempts(scenario, "right") == ["waiting", "landed"]
+    scenario.scaffold("resume", code=0)
+    assert scenario.outcomes("left") == scenario.outcomes("right") == ["waiting", "landed"]
 
 
 @pytest.mark.slow
@@ -146,10 +133,10 @@ def test_a_living_run_continues_automatically(scenario):
     set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario))
-    assert " continues" in decide(scenario, "approve", inbox(scenario)[0]["id"])
+    assert wait_until(scenario.inbox)
+    assert " continues" in decide(scenario, "approve", scenario.inbox()[0]["id"])
     assert running.wait(timeout=COMMAND_S) == 0
-    assert attempts(scenario) == ["landed"]
+    assert scenario.outcomes("make") == ["landed"]
 
 
 @pytest.mark.slow
@@ -157,13 +144,13 @@ def test_a_question_is_answered_and_asked_once(scenario):
     """BX-13: the answer is the result of the tool, in the attempt after it."""
     ask = {"name": "ask_human", "args": {"question": "Which word?", "options": ["made", "done"]}}
     one_that_asks(scenario, ask, write("made.txt", "made\n"))
-    assert scenario.run(*ANY_SANDBOX).returncode == WAITS
-    (item,) = inbox(scenario)
+    scenario.run(*ANY_SANDBOX, code=WAITS)
+    (item,) = scenario.inbox()
     assert (item["kind"], item["text"]) == ("question", "Which word?")
     decide(scenario, "answer", item["id"], "made, please")
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
     assert "made, please" in scenario.journal("g", "make")
-    assert len(inbox(scenario, "--all")) == 1
+    assert len(scenario.inbox("--all")) == 1
 
 
 @pytest.mark.rotates
@@ -178,22 +165,22 @@ def test_it_works_the_same_on_a_server(scenario, postgres_url):
     same = [shell("echo made > $SCAFFOLD_ACTION.txt")]
     ask = {"name": "ask_human", "args": {"question": "Which word?"}}
     scenario.cassette(left=same, right=same, make=[ask, write("made.txt", "made\n")])
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    ids = {item["kind"]: item["id"] for item in inbox(scenario)}
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    ids = {item["kind"]: item["id"] for item in scenario.inbox()}
     assert sorted(ids) == ["approval", "question"]
     decide(scenario, "approve", ids["approval"])
     decide(scenario, "answer", ids["question"], "made")
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
-    assert [each["state"] for each in inbox(scenario, "--all")].count("open") == 0
+    assert [each["state"] for each in scenario.inbox("--all")].count("open") == 0
 
 
 @pytest.mark.slow
 def test_resuming_with_yolo_asks_nothing_more(scenario):
     """RA-13: open items are withdrawn."""
     one_that_asks(scenario)
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
+    scenario.run(*NO_SANDBOX, code=WAITS)
     expect_landed(scenario, scenario.scaffold("resume", "--yolo"), "waiting", "landed")
-    assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
+    assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn"]
 
 
 @pytest.mark.slow
@@ -202,35 +189,35 @@ def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     set_wait_s(scenario, 600)
     one_that_asks(scenario)
     process = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario))
+    assert wait_until(scenario.inbox)
     process.kill()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(COMMAND_S) == -signal.SIGKILL
     scenario.wait_for_end()
     expect_landed(scenario, scenario.run(*NO_SANDBOX, "--yolo"), "lost", "landed")
-    assert [each["state"] for each in inbox(scenario, "--all")] == ["withdrawn"]
+    assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn"]
 
 
 @pytest.mark.slow
 def test_an_expired_approval_is_requested_again(scenario):
     """BX-13."""
     one_that_asks(scenario)
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    decide(scenario, "approve", inbox(scenario)[0]["id"], "--hours", "1")
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    decide(scenario, "approve", scenario.inbox()[0]["id"], "--hours", "1")
     with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw, raw:
         raw.execute("UPDATE inbox SET valid_until = '2020-01-01T00:00:00.000000+00:00'")
-    assert scenario.scaffold("resume").returncode == WAITS
-    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved", "open"]
+    scenario.scaffold("resume", code=WAITS)
+    assert [each["state"] for each in scenario.inbox("--all")] == ["approved", "open"]
 
 
 @pytest.mark.slow
 def test_a_category_denied_by_the_user_is_denied_for_workers(scenario):
     """RA-13: in any sandbox; the run keeps its setting if the configuration has changed since."""
-    assert scenario.scaffold("config", "approvals.shell", "ask").returncode == 0
+    scenario.scaffold("config", "approvals.shell", "ask", code=0)
     one_that_asks(scenario)
-    assert scenario.run(*ANY_SANDBOX).returncode == WAITS
-    (item,) = inbox(scenario)
+    scenario.run(*ANY_SANDBOX, code=WAITS)
+    (item,) = scenario.inbox()
     assert item["detail"]["subject"] == MAKE
-    assert scenario.scaffold("config", "approvals.shell", "allow").returncode == 0
+    scenario.scaffold("config", "approvals.shell", "allow", code=0)
     assert scenario.scaffold("resume").returncode == WAITS, "it goes on as it began"
     decide(scenario, "approve", item["id"])
     expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
@@ -250,11 +237,10 @@ def test_a_category_denied_by_a_trusted_project_is_denied_for_its_workers(scenar
 def test_a_cancelled_run_has_no_open_items(scenario):
     """BX-13."""
     one_that_asks(scenario)
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    assert scenario.scaffold("cancel").returncode == 0
-    assert inbox(scenario) == []
-    done = scenario.scaffold("approve", inbox(scenario, "--all")[0]["id"])
-    assert done.returncode == 1
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    scenario.scaffold("cancel", code=0)
+    assert scenario.inbox() == []
+    done = scenario.scaffold("approve", scenario.inbox("--all")[0]["id"], code=1)
     assert "withdrawn" in done.stderr
 
 
@@ -266,20 +252,20 @@ def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
     set_wait_s(scenario, 60)
     one_that_asks(scenario)
     running = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(lambda: inbox(scenario))
-    (item,) = inbox(scenario)
+    assert wait_until(scenario.inbox)
+    (item,) = scenario.inbox()
     if victim == "run":
         running.kill()
     else:
         os.kill(worker_of(scenario), signal.SIGKILL)
-        assert wait_until(lambda: len(attempts(scenario)) == 2)
-        assert [each["id"] for each in inbox(scenario)] == [item["id"]]
+        assert wait_until(lambda: len(scenario.outcomes("make")) == 2)
+        assert [each["id"] for each in scenario.inbox()] == [item["id"]]
         running.kill()
     running.wait()
     scenario.wait_for_end()
     decide(scenario, "approve", item["id"])
-    assert scenario.scaffold("resume").returncode == 0
-    assert len(inbox(scenario, "--all")) == 1
+    scenario.scaffold("resume", code=0)
+    assert len(scenario.inbox("--all")) == 1
 
 
 def worker_of(scenario):
@@ -293,12 +279,12 @@ def worker_of(scenario):
 def test_one_of_two_concurrent_decisions_wins(scenario):
     """BX-13: the other command reports it; nothing is half done."""
     one_that_asks(scenario)
-    assert scenario.run(*NO_SANDBOX).returncode == WAITS
-    item = inbox(scenario)[0]["id"]
+    scenario.run(*NO_SANDBOX, code=WAITS)
+    item = scenario.inbox()[0]["id"]
     with ThreadPoolExecutor() as both:
         codes = list(both.map(lambda word: scenario.scaffold(word, item).returncode, ["approve", "reject"] * 2))
     assert set(codes) == {0, 1}
-    (decided,) = inbox(scenario, "--all")
+    (decided,) = scenario.inbox("--all")
     assert decided["state"] in {"approved", "rejected"}
     assert [code == 0 for code in codes[:2]] == [decided["state"] == "approved", decided["state"] == "rejected"]
     assert scenario.status()["actions"][0]["status"] == "pending"
@@ -327,8 +313,8 @@ def carried_on(scenario, number, **harness):
 
 def expect_asked_once_and_landed(scenario):
     assert scenario.status()["run"]["status"] == "completed", scenario.scaffold("status").stdout
-    assert [each["state"] for each in inbox(scenario, "--all")] == ["approved"]
-    assert attempts(scenario).count("landed") == 1
+    assert [each["state"] for each in scenario.inbox("--all")] == ["approved"]
+    assert scenario.outcomes("make").count("landed") == 1
 
 
 @pytest.mark.slow

@@ -40,8 +40,7 @@ def test_trusted_files_are_copied_to_worktrees_and_never_land(scenario):
     shown = scenario.scaffold("trust", "--yes").stdout
     assert "copies ignored files that match .env - they may be SECRETS" in shown
     assert "copies ignored files that match *.key\n" in shown
-    done = scenario.run("--yes", "--yolo")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--yolo", code=0)
     said = done.stdout + done.stderr
     assert "Copied to worktrees (.worktreeinclude): .env\n" in said
     assert "Not copied: server.key. Name each in a line of its own in .worktreeinclude to copy it." in said
@@ -68,7 +67,7 @@ def test_files_of_an_untrusted_folder_are_not_copied(scenario):
 @pytest.mark.slow
 def test_the_work_of_a_killed_attempt_is_rescued_without_the_files(scenario):
     """BX-10, DR-9."""
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     scenario.cassette(use=[shell(WORK), shell("true"), "I give up"])
     scenario.run("--yes", "--yolo")
     assert "found.txt" in scenario.git("log", "--all", "--name-only", "--format=")

@@ -17,7 +17,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import database_path
 from support.crash_points import CrashPoint
 from support.pdf_files import pdf_of
-from support.scenario import COMMAND_S, Scenario
+from support.scenario import COMMAND_S
 
 pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")
 pytestmark = pytest.mark.slow
@@ -33,15 +33,8 @@ def manual(word: str, pages: int = PAGES) -> bytes:
     return pdf_of(texts, pictures=[7], outline={"Basics": 1, "Pumps": 100})
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
 def memory(scenario, *words):
-    answer = scenario.scaffold("memory", *words, "--json")
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    return scenario.json("memory", *words)
 
 
 def found(scenario, query):
@@ -57,8 +50,7 @@ def test_a_manual_is_answered_with_page_numbers_and_forgotten(scenario):
     path = scenario.repo / "docs" / "manual.pdf"
     path.parent.mkdir()
     path.write_bytes(manual("blue"))
-    first = scenario.scaffold("memory", "ingest", "--no-vectors", "docs")
-    assert first.returncode == 0, first.stderr
+    first = scenario.scaffold("memory", "ingest", "--no-vectors", "docs", code=0)
     assert f"docs/manual.pdf: added: {PAGES} pages, {PAGES} chunks" in first.stdout
     again = scenario.scaffold("memory", "ingest", "--no-vectors", "docs/manual.pdf")
     assert "docs/manual.pdf: unchanged" in again.stdout
@@ -69,7 +61,7 @@ def test_a_manual_is_answered_with_page_numbers_and_forgotten(scenario):
     assert "1,251 bar" in best["text"] or "1251 bar" in best["text"]
     assert "docs/manual.pdf" in scenario.scaffold("ralph", "/memory documents").stdout
     assert "docs/manual.pdf:33 " in scenario.scaffold("ralph", "/memory documents blue pump 33").stdout
-    assert scenario.scaffold("memory", "forget-document", "docs/manual.pdf").returncode == 0
+    scenario.scaffold("memory", "forget-document", "docs/manual.pdf", code=0)
     assert memory(scenario, "documents")["documents"] == []
     for file in (each for each in scenario.repo.rglob("*") if each.is_file() and each != path):
         assert b"bar" not in file.read_bytes() or b"blue pump" not in file.read_bytes(), file
@@ -91,7 +83,7 @@ def test_a_kill_at_any_commit_is_made_good_by_the_same_command(scenario):
             done = scenario.scaffold("memory", "ingest", "--no-vectors", "manual.pdf")
         killed += done.returncode == -9
         assert len({text.split()[3] for _, text in found(scenario, "pump 77")}) <= 1, "one version at a time"
-        assert scenario.scaffold("memory", "ingest", "--no-vectors", "manual.pdf").returncode == 0
+        scenario.scaffold("memory", "ingest", "--no-vectors", "manual.pdf", code=0)
         (stored,) = [each for each in memory(scenario, "documents")["documents"] if each["index"] == "documents"]
         assert (stored["state"], stored["position"], stored["chunks"]) == ("read", PAGES, PAGES)
         (page, text), *_ = found(scenario, f"{word} pump 77")
@@ -122,8 +114,7 @@ def test_what_cannot_be_stored_is_said_file_by_file(scenario):
     """RA-9: with exit code 64, and the others are stored."""
     for name, content in {"a.pdf": b"no", "b.md": b"# Walrus\n\nIt sleeps.", "c.txt": b"\0", ".env": b"KEY=1"}.items():
         (scenario.repo / name).write_bytes(content)
-    done = scenario.scaffold("memory", "ingest", "--no-vectors", "a.pdf", "b.md", "c.txt", ".env")
-    assert done.returncode == 64
+    done = scenario.scaffold("memory", "ingest", "--no-vectors", "a.pdf", "b.md", "c.txt", ".env", code=64)
     for line in (
         "b.md: added: 1 chunk",
         "a.pdf: not stored: a.pdf is no PDF",
@@ -133,7 +124,7 @@ def test_what_cannot_be_stored_is_said_file_by_file(scenario):
         assert line in done.stdout
     alone = scenario.scaffold("memory", "ingest", "--no-vectors", "--pages", "x", "b.md")
     assert (alone.returncode, alone.stdout) == (64, "")
-    assert scenario.scaffold("memory", "search", "--index", "nothing", "x").returncode == 64
+    scenario.scaffold("memory", "search", "--index", "nothing", "x", code=64)
 
 
 async def test_an_agent_reads_a_pdf_by_pages(scenario):
@@ -147,13 +138,8 @@ async def test_an_agent_reads_a_pdf_by_pages(scenario):
         Call("pdf_extract_text", {"path": "secrets.pem"}),
     )
     async with serve("anthropic", [Turn(calls=calls), Turn(text="ok")]) as server:
-        process = await asyncio.create_subprocess_exec(
-            *scenario.command("ralph", "what does the manual say?", "--model", server.model),
-            cwd=scenario.repo,
-            env=scenario.environ | server.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+        process = await scenario.spawn(
+            "ralph", "what does the manual say?", "--model", server.model, environ=server.environ
         )
         _, err = await process.communicate()
         assert process.returncode == 0, err.decode()

@@ -1,6 +1,5 @@
 """Documents that are stored in the background: what is said of a process that works, ends, fails or is killed."""
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -24,15 +23,11 @@ def scenario(tmp_path):
 
 
 def state(scenario):
-    answer = scenario.scaffold("memory", "documents", "--json")
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    return scenario.json("memory", "documents")
 
 
 def begin(scenario, *words):
-    answer = scenario.scaffold("memory", "ingest", "--no-vectors", *words, "--detach", "--json")
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    return scenario.json("memory", "ingest", "--no-vectors", *words, "--detach")
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def scenario(tmp_path):
 def finished(tmp_path_factory):
     """A scenario with an ended run, for calls that are refused and so change nothing."""
     made = with_a_plan(tmp_path_factory.mktemp("finished"))
-    assert made.run("--yes").returncode == 0
+    made.run("--yes", code=0)
     before = made.status()
     yield made
     assert made.status() == before
@@ -98,8 +98,7 @@ def test_a_json_plan_is_read_as_json_and_its_errors_have_positions(scenario):
 @pytest.mark.slow
 def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
     (scenario.home / "plan.yaml").write_text(GOAL + "      - {key: a, effects: [x], preconditons: []}\n")
-    done = scenario.run("--yes")
-    assert done.returncode == 0
+    done = scenario.run("--yes", code=0)
     assert "unknown-key" in done.stderr
     assert "preconditions" in done.stderr
 
@@ -107,7 +106,7 @@ def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
 @pytest.mark.slow
 def test_a_request_unknown_to_the_cassette_fails_the_action_and_is_named(scenario):
     scenario.cassette(b=[write("b", "b")])
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     error = scenario.status()["actions"][0]["attempts"][0]["error"]
     for word in ("implementation", "a", "turn", "cassette.yaml"):
         assert word in error
@@ -142,7 +141,7 @@ def test_a_broken_cassette_is_refused_before_work(scenario, text):
 
 
 def test_a_changed_cassette_is_refused_on_resume(scenario):
-    assert scenario.run().returncode == 3
+    scenario.run(code=3)
     scenario.cassette(a=[write("a", "different")])
     expect_refusal(scenario.scaffold("resume", scenario.status()["run"]["id"]), 64, "has changed", "--model")
 
@@ -234,7 +233,7 @@ def test_a_half_created_database_counts_as_missing(scenario):
     (scenario.repo / ".git" / "scaffold" / "state.db").touch()
     assert scenario.status() == {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
     assert "There is no run" in scenario.scaffold("tasks").stdout
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
 
 
 def test_closed_standard_output_ends_the_command_quietly(scenario):
@@ -254,15 +253,14 @@ def test_closed_standard_output_ends_the_command_quietly(scenario):
 
 
 def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
-    done = scenario.scaffold("plan")
-    assert done.returncode == 64
+    done = scenario.scaffold("plan", code=64)
     assert done.stderr.startswith("Usage: ")
 
 
 @pytest.mark.slow
 def test_a_corrupt_database_is_reported_as_damage(scenario):
     """BX-9: an unreadable file is reported, and never overwritten."""
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     (place,) = scenario.repo.glob(".git/scaffold/state.db")
     with closing(sqlite3.connect(place)) as raw, raw:
         raw.execute("UPDATE goal SET name = CAST(x'ff80fe' AS TEXT)")

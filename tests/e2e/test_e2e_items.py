@@ -33,7 +33,7 @@ def test_what_an_agent_finds_outside_of_its_task_becomes_an_item_and_changes_no_
             write("store.txt", "1\n"),
         ]
     )
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["store"]
     done = scenario.scaffold("item", "--json")

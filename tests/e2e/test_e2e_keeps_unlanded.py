@@ -1,6 +1,5 @@
 """Work that does not land, and files that git ignores: kept at every kill, listed and given back by `salvage`."""
 
-import json
 import stat
 
 import pytest
@@ -23,12 +22,6 @@ def failing(folder):
     return made
 
 
-def said(scenario, *args):
-    done = scenario.scaffold(*args, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 def expect_kept(scenario, attempt):
     """Check that the attempt's work is pinned, and its key in a private file and in no object."""
     assert scenario.git("show", f"refs/scaffold/rescue/{attempt}:a.txt") == "wrong\n"
@@ -43,8 +36,8 @@ def expect_kept(scenario, attempt):
 def test_salvage_lists_the_ignored_files_of_failed_work_and_copies_them(tmp_path):
     """BX-3, BX-10, DR-9: and `purge` keeps them unless it is told otherwise."""
     scenario = failing(tmp_path)
-    assert scenario.run("--yes").returncode == 1
-    found = said(scenario, "salvage")
+    scenario.run("--yes", code=1)
+    found = scenario.json("salvage")
     attempts = [each["attempt"] for each in found["ignored"]]
     assert sorted(attempts) == sorted(each["attempt"] for each in found["unlanded"])
     for attempt in attempts:
@@ -57,10 +50,10 @@ def test_salvage_lists_the_ignored_files_of_failed_work_and_copies_them(tmp_path
     assert (scenario.repo / "back" / "server.key").read_text() == "pass=42\n"
     again = scenario.scaffold("salvage", attempts[0], "--ignored", "back")
     assert (again.returncode, "back exists" in again.stderr) == (64, True)
-    assert scenario.scaffold("purge", "--yes").returncode == 0
+    scenario.scaffold("purge", "--yes", code=0)
     expect_kept(scenario, attempts[0])
-    assert {each["attempt"] for each in said(scenario, "salvage")["ignored"]} == set(attempts)
-    assert scenario.scaffold("purge", "--yes", "--unlanded").returncode == 0
+    assert {each["attempt"] for each in scenario.json("salvage")["ignored"]} == set(attempts)
+    scenario.scaffold("purge", "--yes", "--unlanded", code=0)
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 
@@ -76,10 +69,10 @@ def test_a_kill_between_any_two_steps_loses_no_file_of_the_agent(tmp_path, share
         point = CrashPoint(scenario, number, CRASH_DISTINCT="after")
         with point.armed():
             scenario.call(scenario.run_command("--yes"))
-        said(scenario, "cleanup")
+        scenario.json("cleanup")
         logs = [path.read_text() for path in (scenario.repo / ".scaffold" / "logs").rglob("a.jsonl")]
         made = sum(text.count("made it42") for text in logs)
-        kept = [each["attempt"] for each in said(scenario, "salvage")["ignored"]]
+        kept = [each["attempt"] for each in scenario.json("salvage")["ignored"]]
         assert len(kept) >= min(made, 1)
         for attempt in kept:
             expect_kept(scenario, attempt)

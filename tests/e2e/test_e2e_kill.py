@@ -157,7 +157,7 @@ def test_the_first_interrupt_stops_the_run_cleanly(scenario):
     assert status["run"]["status"] == "paused"
     assert {each["status"] for each in status["actions"]} <= {"pending", "completed", "landing"}
     assert len(scenario.git("worktree", "list").splitlines()) == 1
-    assert scenario.scaffold("resume").returncode == 0
+    scenario.scaffold("resume", code=0)
     expect_the_end(scenario)
 
 
@@ -179,16 +179,14 @@ def test_another_terminal_can_stop_a_run_and_cancel_it(scenario):
     busy_plan(scenario)
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands)
-    stopped = scenario.scaffold("stop")
-    assert stopped.returncode == 0, stopped.stderr
+    stopped = scenario.scaffold("stop", code=0)
     assert "paused" in stopped.stdout
     assert running.wait(COMMAND_S) == 130
-    assert scenario.scaffold("cancel").returncode == 0
+    scenario.scaffold("cancel", code=0)
     status = scenario.status()
     assert status["run"]["status"] == "cancelled"
     assert {each["status"] for each in status["actions"]} <= {"cancelled", "completed"}
-    again = scenario.scaffold("resume")
-    assert again.returncode == 64
+    again = scenario.scaffold("resume", code=64)
     assert "cancelled" in again.stderr
 
 
@@ -222,7 +220,7 @@ def test_an_interrupted_run_is_shown_as_such(scenario):
     os.kill(running.pid, signal.SIGKILL)
     running.wait()
     assert scenario.status()["run"]["status"] == "interrupted"
-    assert scenario.scaffold("resume").returncode == 0
+    scenario.scaffold("resume", code=0)
     expect_the_end(scenario)
 
 
@@ -239,4 +237,4 @@ def test_landing_waits_while_the_session_branch_is_checked_out(scenario):
     assert running.wait(COMMAND_S) == 3
     assert (scenario.status()["run"]["status"], scenario.status()["queue"][0]["action"]) == ("paused", "a")
     scenario.git("worktree", "remove", str(elsewhere))
-    assert scenario.scaffold("resume").returncode == 0
+    scenario.scaffold("resume", code=0)

@@ -1,6 +1,5 @@
 """`land`: the work of a run comes to its base branch, or nothing changes."""
 
-import json
 import subprocess
 
 import pexpect
@@ -21,16 +20,13 @@ def scenario(tmp_path):
 
 def landed(scenario, *flags):
     """Return what `land --json` prints."""
-    done = scenario.scaffold("land", *flags, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return scenario.json("land", *flags)
 
 
 def refused(scenario, *flags):
     """Return why `land` refuses; neither the checkout nor a branch changes."""
     before = checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")
-    done = scenario.scaffold("land", *flags)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.scaffold("land", *flags, code=1)
     assert (checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")) == before
     return done.stderr
 
@@ -50,8 +46,7 @@ def test_land_fast_forwards_the_branch_that_is_checked_out_clean_and_keeps_every
         path: before[path] for path in before if path != ".git/index"
     }
     assert after.keys() - before.keys() == {"model.py", "api.py", "GUIDE.md"}
-    again = scenario.scaffold("land")
-    assert again.returncode == 0
+    again = scenario.scaffold("land", code=0)
     assert "has everything" in again.stdout
     (taken,) = scenario.status()["run"]["taken"]
     assert (taken["how"], taken["branch"], len(taken["commits"])) == ("ff", "main", 3)
@@ -181,7 +176,7 @@ def test_a_kill_at_any_point_leaves_the_branch_where_it_was_or_where_it_goes(tmp
         assert first.returncode in {0, -9}, first.stderr
         assert scenario.git("status", "--porcelain") == ""
         assert scenario.git("rev-parse", "main") == before or tree(scenario, "main") == tree(scenario, session)
-        assert scenario.scaffold("land", "--squash").returncode == 0
+        scenario.scaffold("land", "--squash", code=0)
         assert tree(scenario, "main") == tree(scenario, session)
         assert scenario.git("rev-list", "--count", f"{before.strip()}..main").strip() == "1"
         assert len(scenario.status()["run"]["taken"]) == 1

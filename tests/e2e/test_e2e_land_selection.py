@@ -30,8 +30,7 @@ def scenario(tmp_path):
     actions = [action(key, effects=[f"{key}_done"], check=check.format(key)) for key in ("first", "second")]
     made.plan(plan_of(both=actions))
     made.cassette(first=[write("first.txt", "1\n")], second=[write("second.txt", "2\n")])
-    done = made.run("--yes")
-    assert done.returncode == 0, done.stderr
+    made.run("--yes", code=0)
     return made
 
 
@@ -68,7 +67,7 @@ def test_the_checks_of_an_action_run_although_no_fact_says_that_it_holds(tmp_pat
     actions.append({**action("bare", effects=["bare_done"]), "contract": None})
     made.plan(plan_of(both=actions))
     made.cassette(**{key: [write(f"{key}.txt", "1\n")] for key in ("one", "two", "bare")})
-    assert made.run("--yes", "--agents", "1").returncode == 0
+    made.run("--yes", "--agents", "1", code=0)
     commit(made, "BAD")
     done = made.scaffold("land", "--only", "one")
     assert (done.returncode, "the checks of one" in done.stderr) == (1, True), done.stderr
@@ -87,4 +86,4 @@ def test_an_interrupted_proof_leaves_nothing_behind(scenario):
     assert proving.wait(timeout=COMMAND_S) == 130
     assert "Repeat the command" in scenario.said()
     assert everything(scenario) == before
-    assert scenario.scaffold("revert", "first").returncode == 0
+    scenario.scaffold("revert", "first", code=0)

@@ -57,8 +57,7 @@ def test_an_agent_can_build_and_serve_at_the_top_of_the_users_checkout(scenario)
         {"when": when, "text": "done"},
     )
     words = ("ralph", "Build it.", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json")
-    done = scenario.scaffold(*words)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold(*words, code=0)
     assert "served True" in done.stdout, done.stdout
     assert (scenario.repo / "moved").read_text().startswith(": ")
     assert os.access(scenario.repo / "made" / "bin" / "python", os.X_OK)
@@ -71,7 +70,6 @@ def test_a_check_of_a_run_can_serve_and_use_process_pools(scenario):
     """BX-9, BX-10: on a port that the attempt and the merge queue hold, as commands share those of the machine."""
     scenario.plan(plan_of(one=[action("one", effects=["served"], check="python3 uses.py", files=["uses.py"])]))
     scenario.cassette(one=[write("uses.py", USES), shell("python3 uses.py")])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     branch = scenario.status()["run"]["session_branch"]
     assert scenario.git("show", f"{branch}:uses.py") == USES

@@ -25,14 +25,12 @@ def attempts_of(scenario):
 
 
 def learnings(scenario, *args):
-    done = scenario.scaffold("learn", "--json", *args)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("learn", "--json", *args, code=0)
     return json.loads(done.stdout)["learnings"]
 
 
 def add(scenario, text, *args):
-    done = scenario.scaffold("learn", "add", text, "--json", *args)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("learn", "add", text, "--json", *args, code=0)
     return json.loads(done.stdout)["id"]
 
 
@@ -62,12 +60,12 @@ def test_a_failure_is_avoided_the_second_time_through_a_learning(scenario):
     """AL-16, BX-16: without it the action fails; with it, and nothing else changed, it lands at once."""
     settings_plan(scenario)
     scenario.replies(*knowing())
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     failed = attempts_of(scenario)
     assert {each["outcome"] for each in failed} == {"contract_failed"}
     name = add(scenario, "WHEN a settings file is written DO use tabs RESULT the check passes", "-c", "settings")
     settings_plan(scenario, "second")
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     (landed,) = attempts_of(scenario)
     assert landed["outcome"] == "landed"
     (known,) = learnings(scenario)
@@ -88,7 +86,7 @@ def test_a_learning_that_fits_a_failure_is_given_with_it(scenario):
         text_entry("implementation", "done"),
     )
     add(scenario, "WHEN grep tabs settings.txt failed DO write tabs")
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     (landed,) = attempts_of(scenario)
     assert landed["outcome"] == "landed"
     assert learnings(scenario)[0]["helped"] == 1
@@ -128,7 +126,7 @@ def test_of_contradictory_learnings_one_is_given_and_the_list_says_so(scenario):
     old = add(scenario, "WHEN a settings file is written DO not use tabs")
     new = add(scenario, "WHEN a settings file is written DO use tabs")
     scenario.replies(*knowing('"do": "use tabs"'))
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert '"do\\": \\"not use tabs' not in scenario.journal("first", "settings")
     by_id = {each["id"]: each for each in learnings(scenario)}
     assert (by_id[old]["used"], by_id[new]["used"]) == (0, 1)
@@ -146,14 +144,13 @@ def test_a_run_goes_on_if_the_users_own_learnings_cannot_be_read(scenario):
             data.with_name(name).unlink()
     settings_plan(scenario)
     scenario.replies(entry(1, write("settings.txt", "tabs\n")), text_entry("implementation", "done"))
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    scenario.run("--yes", code=0)
     data.unlink()
     add(scenario, "WHEN a settings file is written DO use tabs")
     scenario.configure(learning={"tokens": 0}, quality_gates={"test": "off"})
     settings_plan(scenario, "second")
     scenario.replies(*knowing())
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     assert learnings(scenario)[0]["triggers"] == 0
 
 
@@ -178,8 +175,7 @@ def test_a_model_proposes_what_it_learned_from_work_that_failed_and_then_landed(
         [create_goal_call("texts", "settings_set", "hasty_done")],
         [create_actions_call("texts", made, hasty)],
     )
-    done = scenario.scaffold("run", "settings with tabs", "--model", model, "--tier", "scout", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("run", "settings with tabs", "--model", model, "--tier", "scout", "--yes", code=0)
     (proposed,) = learnings(scenario)
     assert (proposed["when"], proposed["do"]) == snapshot(("grep finds no tabs in settings.txt", "indent with tabs"))
     assert (proposed["source"], proposed["standing"], proposed["outcome"]) == ("agent", "unproven", "tests_pass")

@@ -120,7 +120,7 @@ def test_a_browser_logs_in_models_answer_and_a_logout_deletes_it_for_good(scenar
 
 def test_a_login_by_a_code_needs_no_browser_on_this_machine(scenario, server):
     """RA-17: the code is shown, and entered elsewhere."""
-    assert scenario.scaffold("ralph", "login", "--device", "--headless").returncode == 64
+    scenario.scaffold("ralph", "login", "--device", "--headless", code=64)
     process = begin(scenario, "login", "--device")
     assert page_of(process).endswith("/codex/device")
     assert process.stderr.readline().strip() == USER_CODE
@@ -186,7 +186,7 @@ def test_the_keyring_of_the_system_has_the_key_and_a_locked_one_is_said(scenario
     locked = ask(scenario, "hi")
     assert (locked.returncode, "keyring is locked" in locked.stderr) == (1, True)
     (scenario.home / "keyring.locked").unlink()
-    assert scenario.scaffold("ralph", "logout").returncode == 0
+    scenario.scaffold("ralph", "logout", code=0)
     assert json.loads((scenario.home / "keyring").read_text()) == {}
 
 
@@ -273,8 +273,7 @@ def test_the_workers_of_a_run_use_the_login_and_renew_it_while_it_lasts(scenario
     scenario.environ["SCAFFOLD_LOGIN_PASSPHRASE"] = "correct horse battery"
     assert "derived from SCAFFOLD_LOGIN_PASSPHRASE" in log_in(scenario, server)
     flags = ("--plan", str(scenario.home / "plan.yaml"), "--model", "codex:gpt-5", "--agents", "1", "--yes", "--yolo")
-    done = scenario.call(scenario.command("run", *flags))
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.call(scenario.command("run", *flags), code=0)
     assert server.refusals == 0
     assert {each["chatgpt-account-id"] for each in server.asked} == {ACCOUNT}
     assert files_with(scenario, server) == []
@@ -292,5 +291,4 @@ def test_a_run_whose_login_ends_pauses_and_goes_on_after_a_new_one(scenario, ser
     paused = scenario.call(scenario.command("run", *flags))
     assert (paused.returncode, "your login has ended" in paused.stdout) == (3, True), paused.stderr
     log_in(scenario, server)
-    resumed = scenario.scaffold("resume", "--yolo")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", "--yolo", code=0)

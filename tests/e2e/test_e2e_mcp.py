@@ -14,13 +14,8 @@ from builders import machine_sandbox
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.mcp_servers import ADD, configure_servers, entry, place_program, place_server
-from support.scenario import Scenario, calls_entry, text_entry, wait_until
+from support.scenario import calls_entry, text_entry, wait_until
 from support.terminal import IDLE, record_replies
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 @pytest.fixture
@@ -221,7 +216,7 @@ async def test_no_server_outlives_a_killed_session(scenario, programs):
         process = await asyncio.create_subprocess_exec(
             *command, cwd=scenario.repo, env=scenario.environ | server.environ
         )
-        assert await asyncio.to_thread(wait_until, lambda: server.requests, 20.0)
+        assert await asyncio.to_thread(wait_until, lambda: server.requests)
         assert server_processes(programs)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
@@ -280,7 +275,7 @@ def test_without_the_extra_servers_are_left_out_and_a_line_says_so(scenario, pro
 def test_in_a_chat_an_approved_tool_is_there_with_the_next_message(scenario, programs, terminal):
     """RA-15, RA-18: `/mcp` lists, shows and approves while the session goes on; no escape sequence gets through."""
     configure_servers(scenario, sums=entry(place_server(programs, "sums")))
-    assert scenario.scaffold("ralph", "/mcp").returncode == 0
+    scenario.scaffold("ralph", "/mcp", code=0)
     place_server(programs, "sums", tools=[ADD | {"description": "Add \x1b[31mone\u202e."}])
     call = {"name": "mcp_sums_add", "args": {"a": 1}}
     replies = [

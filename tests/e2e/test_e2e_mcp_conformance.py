@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.mcp_npm import SUITE, needs_packages
+from support.scenario import COMMAND_S, PATIENCE_S
 
 SERVER = Path(__file__).parents[1] / "support" / "conformance_server.py"
 
@@ -21,11 +22,11 @@ async def test_every_server_scenario_of_the_suite_passes(tmp_path):
         sys.executable, SERVER, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
     )
     try:
-        url = (await asyncio.wait_for(server.stdout.readline(), 20)).decode().strip()
+        url = (await asyncio.wait_for(server.stdout.readline(), PATIENCE_S)).decode().strip()
         suite = await asyncio.create_subprocess_exec(
             *SUITE, "server", "--url", url, "--suite", "all", stdout=subprocess.PIPE, cwd=tmp_path
         )
-        said = (await asyncio.wait_for(suite.communicate(), 100))[0].decode()
+        said = (await asyncio.wait_for(suite.communicate(), COMMAND_S))[0].decode()
     finally:
         server.kill()
         await server.wait()

@@ -41,8 +41,7 @@ def test_a_user_logs_in_uses_the_server_and_logs_out(scenario, server):
     before = scenario.scaffold("ralph", "/mcp")
     assert "needs a login: `ralph /mcp login notes`" in " ".join(before.stdout.split())
     assert server.asked("/authorize") == []
-    done = scenario.scaffold("ralph", "/mcp login notes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("ralph", "/mcp login notes", code=0)
     assert done.stdout.startswith("Logged in at notes.")
     assert f"{server.origin}/authorize?" in done.stderr
     scenario.replies(

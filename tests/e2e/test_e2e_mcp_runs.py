@@ -3,12 +3,13 @@
 import asyncio
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from builders import machine_sandbox
 from support.mcp_servers import ADD, configure_servers, entry, place_server
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -28,10 +29,6 @@ def programs(tmp_path):
 def server_processes(folder):
     listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in listed.splitlines() if str(folder) in line and "python" in line and "bwrap" not in line]
-
-
-def inbox(scenario):
-    return json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
 
 
 def add(number):
@@ -56,8 +53,7 @@ def test_all_workers_share_one_process_of_each_server_also_after_a_kill_and_a_re
     run.wait()
     assert started
     assert wait_until(lambda: not server_processes(programs))
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", code=0)
     assert [f"sum {at + 1}" in scenario.journal(key, key) for at, key in enumerate(keys)] == [True] * 3
     assert starts.read_text() == "xx"  # one for each owner
     assert not (programs / "ran").exists()
@@ -77,16 +73,15 @@ def test_calls_and_questions_of_a_server_wait_in_the_inbox(scenario, programs):
     scenario.plan(plan_of(g=[action("a", effects=["has_a"], check="test -f out/a")]))
     scenario.cassette(a=[add(1), write("out/a", "x")])
     scenario.run("--yes")
-    (call,) = inbox(scenario)
+    (call,) = scenario.inbox()
     assert "mcp_sums_add" in json.dumps(call)
     assert "colour" not in scenario.journal("g", "a")
     scenario.scaffold("approve", call["id"])
     scenario.scaffold("resume")
-    (question,) = inbox(scenario)
+    (question,) = scenario.inbox()
     assert "The MCP server sums asks: Which colour?" in json.dumps(question)
     scenario.scaffold("answer", question["id"], "blue")
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", code=0)
     journal = scenario.journal("g", "a").replace("\\", "")
     assert '"action": "accept"' in journal
     assert '"colour": "blue"' in journal
@@ -106,13 +101,17 @@ def test_changed_tools_are_approved_in_the_inbox(scenario, programs):
             ]
         )
     )
-    scenario.cassette(a=[add(1), shell("sleep 4"), write("out/a", "x")], b=[add(2), write("out/b", "x")])
+    scenario.cassette(
+        a=[add(1), shell("until [ -e go ]; do sleep 0.1; done; rm go"), write("out/a", "x")],
+        b=[add(2), write("out/b", "x")],
+    )
     run = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: inbox(scenario))
-    (item,) = inbox(scenario)
+    assert wait_until(scenario.inbox)
+    (item,) = scenario.inbox()
     assert "Add one, or two." in json.dumps(item)
-    scenario.scaffold("approve", item["id"])
-    assert run.wait(60) == 0, scenario.said()
+    scenario.scaffold("approve", item["id"], code=0)
+    Path(scenario.scaffold("path", "a", code=0).stdout.strip(), "go").touch()
+    assert run.wait(COMMAND_S) == 0, scenario.said()
     assert "There is no tool `mcp_sums_add`" in scenario.journal("g", "a")
     assert "sum 3" in scenario.journal("g", "b")
 

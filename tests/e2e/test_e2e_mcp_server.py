@@ -11,9 +11,9 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, ErrorData
 
-from support.editor import STEP_S, RawEditor
+from support.editor import RawEditor
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import action, wait_until, write
+from support.scenario import COMMAND_S, PATIENCE_S, action, wait_until, write
 
 TASKS = "io.modelcontextprotocol/tasks"
 MODERN = "2026-07-28"
@@ -167,25 +167,17 @@ def test_a_client_that_dies_with_both_pipes_ends_the_server_in_silence(scenario)
         process.stdin.flush()
         process.stdout.close()
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(COMMAND_S) == 0
         assert process.stderr.read() == b""
 
 
 @asynccontextmanager
 async def wire_to(scenario, *flags):
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command("mcp", *flags),
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        limit=50_000_000,
-    )
+    process = await scenario.spawn("mcp", *flags, stdin=subprocess.PIPE, limit=50_000_000)
     wire = Wire(process)
     yield wire
     process.stdin.close()
-    code = await asyncio.wait_for(process.wait(), STEP_S)
+    code = await asyncio.wait_for(process.wait(), PATIENCE_S)
     wire.errors = (await process.stderr.read()).decode()
     assert code in {0, -signal.SIGKILL}, wire.errors
 
@@ -281,7 +273,7 @@ async def test_over_http_only_those_who_know_the_address_are_served(scenario):
     process = await asyncio.create_subprocess_exec(
         *scenario.command("mcp", "--http", "0"), cwd=scenario.repo, env=scenario.environ, stderr=subprocess.PIPE
     )
-    url = (await asyncio.wait_for(process.stderr.readline(), STEP_S)).decode().removeprefix("serving at ").strip()
+    url = (await asyncio.wait_for(process.stderr.readline(), PATIENCE_S)).decode().removeprefix("serving at ").strip()
     try:
         async with Client(url) as client:
             assert len((await client.list_tools()).tools) == 13
@@ -291,7 +283,7 @@ async def test_over_http_only_those_who_know_the_address_are_served(scenario):
         assert await http_status(host, "/mcp") == 404
     finally:
         process.send_signal(signal.SIGINT)
-        await asyncio.wait_for(process.wait(), STEP_S)
+        await asyncio.wait_for(process.wait(), PATIENCE_S)
     assert "Traceback" not in (await process.stderr.read()).decode()
 
 

@@ -48,8 +48,7 @@ def scenario(tmp_path):
 @pytest.mark.slow
 def test_what_cannot_be_checked_here_is_named_wherever_the_results_are(scenario):
     """AL-10, AL-11, BX-9: the failure counts as older than the work, and the evidence says that nobody checked."""
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     named = f"1 test not checkable here: {NAME} ({REASON})"
     assert named in done.stdout + done.stderr
     gates = json.loads(scenario.scaffold("baseline", "--json").stdout)["gates"]
@@ -71,10 +70,9 @@ def test_a_run_that_continues_in_another_sandbox_is_compared_with_results_from_t
     (before,) = json.loads(scenario.scaffold("baseline", "--json").stdout)["gates"]
     assert (before["counts"], before["not_checkable"]) == ({"passed": 2}, {})
     scenario.cassette(guide=[write("GUIDE.md", "# Guide\n")])
-    assert scenario.scaffold("retry").returncode == 0
+    scenario.scaffold("retry", code=0)
     model = f"cassette:{scenario.home / 'cassette.yaml'}"
-    done = scenario.scaffold("resume", "--sandbox", "require", "--model", model)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", "--sandbox", "require", "--model", model, code=0)
     (after,) = json.loads(scenario.scaffold("baseline", "--json").stdout)["gates"]
     assert after["counts"] == {"passed": 1, "failed": 1}
     assert list(after["not_checkable"]) == ["test_all.py::test_home"]

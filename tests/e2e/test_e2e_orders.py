@@ -38,7 +38,7 @@ def test_an_order_that_could_not_be_carried_out_is_shown_until_it_is_done_once(s
     assert scenario.status()["run"]["open_order"] == "greenfield"
     scenario.git("checkout", "-q", "README.md")
     old = scenario.git("rev-parse", "main").strip()
-    assert scenario.scaffold("resume", run).returncode == 0
+    scenario.scaffold("resume", run, code=0)
     assert scenario.git("rev-parse", "main") == scenario.git("rev-parse", session_branch(scenario))
     assert (scenario.status()["run"]["open_order"], listed(scenario)) == (None, True)
     page = scenario.repo / ".scaffold" / "reports" / f"{run}.html"
@@ -52,7 +52,7 @@ def test_an_order_that_could_not_be_carried_out_is_shown_until_it_is_done_once(s
         [],
         False,
     )
-    assert scenario.scaffold("open").returncode == 0
+    scenario.scaffold("open", code=0)
     assert f"scaffold land {run}" in page.read_text()
 
 
@@ -67,17 +67,17 @@ def test_an_order_that_could_not_be_carried_out_ends_every_command_alike(tmp_pat
     done = made.scaffold("resume")
     assert (done.returncode, "the work was not taken" in done.stderr) == (1, True)
     made.git("checkout", "-q", "README.md")
-    assert made.scaffold("resume").returncode == 0
+    made.scaffold("resume", code=0)
     assert (made.repo / "one.py").exists()
-    assert made.scaffold("resume").returncode == 64
+    made.scaffold("resume", code=64)
 
 
 def test_land_by_hand_does_what_was_ordered(scenario):
     """AL-12: the order is done, however the work got there."""
     (scenario.repo / "README.md").write_text("half done\n")
-    assert scenario.scaffold("resume", run_id(scenario), "--greenfield").returncode == 1
+    scenario.scaffold("resume", run_id(scenario), "--greenfield", code=1)
     scenario.git("checkout", "-q", "README.md")
-    assert scenario.scaffold("land", "--squash").returncode == 0
+    scenario.scaffold("land", "--squash", code=0)
     assert scenario.status()["run"]["open_order"] is None
 
 
@@ -111,6 +111,6 @@ def test_a_kill_between_the_push_and_the_pull_request_leaves_the_order_open(scen
     kill_at(scenario, "before list")
     assert scenario.scaffold("resume", run_id(scenario), "--pr").returncode == -9
     assert scenario.status()["run"]["open_order"] == "pr"
-    assert scenario.scaffold("resume", run_id(scenario)).returncode == 0
+    scenario.scaffold("resume", run_id(scenario), code=0)
     assert len(pulls(scenario)) == 1
     assert scenario.status()["run"]["open_order"] is None

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import subprocess
 
 import pytest
 
@@ -52,14 +53,7 @@ async def status(scenario):
 async def planning(scenario, server):
     """Start a run and return its process once the planner works."""
     args = ("run", "write a file", "--model", server.model, "--yes", "--yolo", "--sandbox", "off")
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command(*args),
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    process = await scenario.spawn(*args, stderr=subprocess.STDOUT)
     async with asyncio.timeout(COMMAND_S):
         while not ((await status(scenario))["run"] or {}).get("planning"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)

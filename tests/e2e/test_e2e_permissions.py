@@ -9,14 +9,9 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, shell, write
+from support.scenario import shell, write
 
 RALPH = Path(sys.executable).with_name("ralph")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def replies(scenario, *calls):

@@ -71,8 +71,7 @@ def expect_landed(scenario, *keys):
 def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
     """SC-8: the plan is made in one short turn, progress is shown, and everything needed is in the store."""
     before = scenario.checkout()
-    done = scenario.scaffold("run", "greet the world", "--model", model, "--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("run", "greet the world", "--model", model, "--yes", code=0)
     assert "read     read_file README.md" in done.stdout
     assert "draft    create_actions hello, world" in done.stdout
     assert "planned by" in done.stderr
@@ -86,15 +85,14 @@ def test_a_request_becomes_goals_and_actions_that_land(scenario, model):
 @pytest.mark.slow
 def test_a_plan_without_consent_is_saved_and_resume_starts_it(scenario, model):
     """SC-18: without a terminal and without --yes the plan waits; --json still ends with the result."""
-    done = scenario.scaffold("run", "greet the world", "--model", model, "--json")
-    assert done.returncode == 3
+    done = scenario.scaffold("run", "greet the world", "--model", model, "--json", code=3)
     *events, last = [json.loads(line) for line in done.stdout.splitlines()]
     assert last["type"] == "result"
     assert last["run"]["status"] == "saved"
     assert [each["goal"] for each in events if each["type"] == "plan_extended"] == ["greeting", "greeting"]
     assert f"scaffold resume {last['run']['id']}" in done.stderr
     assert scenario.scaffold("resume").returncode == 64, "it starts only by its name"
-    assert scenario.scaffold("resume", last["run"]["id"]).returncode == 0
+    scenario.scaffold("resume", last["run"]["id"], code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -108,8 +106,7 @@ def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
     cassette = scenario.home / "quick.yaml"
     cassette.write_text(yaml.safe_dump({"version": 1, "replies": replies}))
     flags = ("--tier", "quick", "--spec", str(spec), "--model", f"cassette:{cassette}")
-    done = scenario.scaffold("run", *flags, "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("run", *flags, "--yes", code=0)
     expect_landed(scenario, "task")
     assert scenario.status()["run"]["request"] == spec.read_text()
 
@@ -171,11 +168,10 @@ def test_a_planner_that_never_becomes_sound_is_bounded_and_reported(scenario, st
 @pytest.mark.slow
 def test_failed_planning_can_be_repeated(scenario, model):
     """SC-8: `retry` and `resume` plan again, with another model if needed."""
-    assert scenario.scaffold("run", "greet", "--model", nonsense(scenario, "no"), "--yes").returncode == 4
-    assert scenario.scaffold("retry").returncode == 0
+    scenario.scaffold("run", "greet", "--model", nonsense(scenario, "no"), "--yes", code=4)
+    scenario.scaffold("retry", code=0)
     assert scenario.status()["run"]["status"] == "paused"
-    done = scenario.scaffold("resume", "--model", model)
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("resume", "--model", model, code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -196,7 +192,7 @@ def test_a_run_killed_during_planning_is_interrupted_and_planned_again(scenario,
     started.wait()
     status = scenario.status()
     assert (status["run"]["status"], status["goals"]) == ("interrupted", [])
-    assert scenario.scaffold("resume", "--model", model).returncode == 0
+    scenario.scaffold("resume", "--model", model, code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -212,7 +208,7 @@ def test_the_same_request_resumes_the_interrupted_run(scenario):
         started.wait()
         assert scenario.status()["run"]["id"] == first
     assert len(list((scenario.repo / ".git" / "scaffold").glob("state.db"))) == 1
-    assert scenario.scaffold("cancel").returncode == 0
+    scenario.scaffold("cancel", code=0)
     assert scenario.status()["run"]["status"] == "cancelled"
 
 
@@ -225,10 +221,10 @@ def test_planning_is_stopped_cleanly_and_resumed(scenario, model, how):
     if how == "interrupt":
         started.send_signal(signal.SIGINT)
     else:
-        assert scenario.scaffold("stop").returncode == 0
+        scenario.scaffold("stop", code=0)
     assert started.wait(COMMAND_S) == 130
     assert scenario.status()["run"]["status"] == "paused"
-    assert scenario.scaffold("resume", "--model", model).returncode == 0
+    scenario.scaffold("resume", "--model", model, code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -242,8 +238,7 @@ def test_a_budget_exhausted_during_planning_pauses_the_run(scenario, model):
     expect_refusal(done, 2, "--budget-usd MORE")
     assert done.stderr.count("--budget-usd MORE") == 1, "what to do is said once"
     assert scenario.status()["run"]["status"] == "paused"
-    done = scenario.scaffold("resume", "--budget-usd", "100")
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("resume", "--budget-usd", "100", code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -252,17 +247,15 @@ def test_a_budget_exhausted_during_planning_pauses_the_run(scenario, model):
 def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
     """SC-8: `plan -o` starts nothing and stores nothing; only an older plan is overwritten."""
     file = scenario.home / "greeting.yaml"
-    done = scenario.scaffold("plan", "greet the world", "--model", model, "-o", str(file))
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("plan", "greet the world", "--model", model, "-o", str(file), code=0)
     assert scenario.status()["run"] is None
-    assert scenario.scaffold("plan", "check", str(file)).returncode == 0
-    assert scenario.scaffold("plan", "greet", "--model", model, "-o", str(file)).returncode == 0
+    scenario.scaffold("plan", "check", str(file), code=0)
+    scenario.scaffold("plan", "greet", "--model", model, "-o", str(file), code=0)
     printed = scenario.scaffold("plan", "greet the world", "--model", model, "--json")
     assert json.loads(printed.stdout) == yaml.safe_load(file.read_text())
     readme = scenario.repo / "README.md"
     expect_refusal(scenario.scaffold("plan", "greet", "--model", model, "-o", str(readme)), 64, "is not a plan")
-    done = scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes")
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("run", "--plan", str(file), "--tier", "builder", "--model", model, "--yes", code=0)
     expect_landed(scenario, "hello", "world")
 
 
@@ -279,11 +272,9 @@ def test_plan_reads_a_request_from_a_pipe_and_refuses_an_unsound_plan(scenario, 
 @pytest.mark.slow
 def test_a_detached_run_continues_in_the_background_and_is_attached_to_its_end(scenario, model):
     """SC-18: `--detach` returns at once, planning too runs in the background; `attach` ends as the run does."""
-    sent = scenario.scaffold("run", "greet", "--model", model, "--yes", "--detach")
-    assert sent.returncode == 0, sent.stderr
+    sent = scenario.scaffold("run", "greet", "--model", model, "--yes", "--detach", code=0)
     assert "scaffold attach" in sent.stdout
-    watched = scenario.scaffold("attach")
-    assert watched.returncode == 0, watched.stderr
+    watched = scenario.scaffold("attach", code=0)
     assert "landed   world" in watched.stdout
     assert "landed 2 actions" in watched.stdout
     expect_landed(scenario, "hello", "world")

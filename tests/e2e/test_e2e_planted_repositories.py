@@ -95,8 +95,7 @@ def test_a_repository_that_ralph_makes_in_the_checkout_runs_nothing(scenario, ca
         {"when": {**when, "turn": 1}, "tool_calls": [shell("sh out/plant.sh")]}, {"when": when, "text": "done"}
     )
     words = ("ralph", "Build it.", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json")
-    done = scenario.scaffold(*words)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold(*words, code=0)
     assert "bare/.git was moved to .git.refused-1" in done.stdout
     scenario.scaffold("doctor")
     scenario.git("status")
@@ -123,10 +122,9 @@ def test_a_declared_protected_file_lands_once_it_is_approved(scenario):
     files = [".npmrc", "answer.txt", "setup.sh"]
     scenario.plan(plan_of(one=[action("one", effects=["answered"], check="test -f answer.txt", files=files)]))
     scenario.cassette(one=WRITES)
-    assert scenario.run("--yes", "--yolo").returncode == WAITS
+    scenario.run("--yes", "--yolo", code=WAITS)
     (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
     assert item["detail"]["protected"] == [".npmrc"]
     scenario.scaffold("approve", item["id"])
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", code=0)
     assert scenario.git("show", f"{scenario.status()['run']['session_branch']}:.npmrc") == "x\n"

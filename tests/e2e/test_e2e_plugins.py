@@ -14,7 +14,7 @@ from builders import machine_sandbox
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.plugins import place_examples, place_plugin, place_program
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import action, plan_of, shell, wait_until, write
 from support.terminal import IDLE, record_replies
 
 EVERY_HOOK = """
@@ -51,11 +51,6 @@ TOOL = {
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
 def folder(scenario):
     return scenario.home / "scaffold" / "config" / "plugins"
 
@@ -67,14 +62,7 @@ async def ralph(scenario, server, *args):
 
 
 async def start(scenario, server, *args):
-    return await asyncio.create_subprocess_exec(
-        *scenario.command("ralph", *args, "--model", server.model),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return await scenario.spawn("ralph", *args, "--model", server.model, environ=server.environ)
 
 
 LOADED = """
@@ -187,7 +175,7 @@ async def test_no_plugin_outlives_a_killed_session(scenario, folder):
     place_plugin(folder, "all", EVERY_HOOK, hooks=HOOKS, tools=[TOOL])
     async with serve("anthropic", [Turn(text="slow", stall_at=-1), Turn(text="done")]) as server:
         process = await start(scenario, server, "do it")
-        assert await asyncio.to_thread(wait_until, lambda: server.requests, 20.0)
+        assert await asyncio.to_thread(wait_until, lambda: server.requests)
         assert plugin_processes(folder)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
@@ -206,8 +194,7 @@ def plugin_processes(folder):
 async def test_the_examples_work_as_they_are_described(scenario, folder):
     """RA-16, RA-18: plugins in Python, shell and JavaScript; `ralph /plugins` starts and lists them without a model."""
     place_examples(folder)
-    listed = scenario.scaffold("ralph", "/plugins")
-    assert listed.returncode == 0, listed.stderr
+    listed = scenario.scaffold("ralph", "/plugins", code=0)
     for expected in (
         "no-push 1.0 (no-push): running, priority 100",
         "branch 1.0 (branch.py): running, priority 500",
@@ -332,8 +319,7 @@ def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, f
     run.wait()
     assert started
     assert wait_until(lambda: not plugin_processes(folder))
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout
+    scenario.scaffold("resume", code=0)
     assert "slept" in scenario.journal("g", "a")
     assert not plugin_processes(folder)
 

@@ -28,8 +28,7 @@ def test_a_run_lands_with_its_state_on_a_server_and_none_in_a_file(scenario):
         )
     )
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[write("api.py", "import model\n")])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
 
     shown = scenario.status()
@@ -45,8 +44,7 @@ def test_an_unreachable_server_is_reported_in_two_lines(scenario):
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
     scenario.environ["SCAFFOLD_DATABASE_URL"] = "postgresql://ada:secret@127.0.0.1:1/work"
-    refused = scenario.run("--yes")
-    assert refused.returncode == 1
+    refused = scenario.run("--yes", code=1)
     what, fix = refused.stderr.splitlines()[-2:]
     assert what.startswith("error: postgresql://127.0.0.1:1/work (schema scaffold_repo_")
     assert "SCAFFOLD_DATABASE_URL" in fix
@@ -58,12 +56,12 @@ def test_purge_removes_the_schema_from_the_server(scenario, postgres_url):
     """No state of a repository is left behind, on a server either."""
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="true")]))
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     schema = (scenario.repo / ".git" / "scaffold" / "schema").read_text().strip()
     assert schemas(postgres_url, schema) == [schema]
     assert f"remove schema {schema}" in scenario.scaffold("purge", "--dry-run").stdout
     assert schemas(postgres_url, schema) == [schema]
-    assert scenario.scaffold("purge", "--yes").returncode == 0
+    scenario.scaffold("purge", "--yes", code=0)
     assert schemas(postgres_url, schema) == []
     assert scenario.status()["run"] is None
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
-from support.scenario import action, plan_of, wait_until, write
+from support.scenario import COMMAND_S, action, plan_of, wait_until, write
 from support.terminal import CTRL_C, Screen
 
 UNCONFINED = ("--yes", "--sandbox", "off", "--yolo")
@@ -57,7 +57,7 @@ def test_in_a_pipe_a_line_says_what_runs_and_how_long_it_took_last(scenario, hel
             path = scenario.home / "printed"
             assert wait_until(lambda path=path: "running  hello#1: check" in path.read_text())
             held.touch()
-            assert run.wait(60) == 0
+            assert run.wait(COMMAND_S) == 0
             text = path.read_text()
         scenario.git("branch", "-D", re.search(r"landing on (\S+)", text)[1])
     (line,) = [line for line in text.splitlines() if "running  hello#1" in line][:1]

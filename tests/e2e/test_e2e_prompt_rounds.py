@@ -21,8 +21,7 @@ def test_a_prompt_is_worked_in_rounds_until_one_changes_nothing(scenario):
         calls_entry("implementation", write("two.txt", "2\n"), action="round-2", turn=1),
         text_entry("implementation", "nothing is left"),
     )
-    done = scenario.call(command(scenario))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.call(command(scenario), code=0)
     status = scenario.status()
     attempts = [each["attempts"][0] for each in status["actions"]]
     assert [(each["key"], each["status"]) for each in status["actions"]] == [
@@ -43,5 +42,5 @@ def test_rounds_have_no_planner_and_an_empty_prompt_is_refused(scenario):
     assert (refused.returncode, "rounds of a prompt have no planner" in refused.stderr) == (64, True), refused.stderr
     argv = command(scenario)
     (scenario.home / "PROMPT.md").write_text("\n")
-    assert scenario.call(argv).returncode == 64
+    scenario.call(argv, code=64)
     assert scenario.status()["run"] is None

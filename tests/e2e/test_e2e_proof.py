@@ -58,8 +58,7 @@ def test_test_results_are_known_before_work_and_are_evidence_after_it(scenario):
     """AL-10, BX-1: earlier failures are allowed, reported, and do not fail the run."""
     repository(scenario, TESTS)
     one_action(scenario)
-    done = scenario.run("--yes", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", "--json", code=0)
     types = [event["type"] for event in events_of(done)]
     baseline = events_of(done)[types.index("baseline_captured")]
     assert (baseline["gate"], baseline["passed"], baseline["failed"]) == ("test", 1, 1)
@@ -81,8 +80,7 @@ def test_an_environment_that_is_not_ready_stops_a_run_before_any_request(scenari
         scenario.cassette(double=[write("more.py", DOUBLE)]),
         [create_goal_call("calc", "doubles"), create_actions_call("calc", double)],
     )
-    done = scenario.request("double it", "--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.request("double it", "--yes", code=1)
     assert "environment_not_ready" in done.stderr
     assert "a_module_nobody_has" in done.stderr
     # AL-10: the end of the output, and the path of all of it, which `baseline` names as well.
@@ -121,8 +119,7 @@ def test_tests_with_a_tag_check_work_before_it_lands(scenario):
     scenario.configure(quality_gates={"tags": ["pay @pay"]})
     scenario.plan(plan_of(calc=[action("double", effects=["doubles"], check="grep -q 3 pay/rate.txt")]))
     scenario.cassette(double=[write("pay/rate.txt", "3")])
-    done = scenario.run("--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    scenario.run("--yes", code=1)
     assert "smoke/test_far.py::test_far" in scenario.scaffold("contract", "double").stdout
     (session,) = scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split()
     assert scenario.git("rev-parse", session) == scenario.git("rev-parse", "main")
@@ -134,16 +131,14 @@ def test_a_given_plan_is_stopped_likewise_and_its_goals_fail(scenario):
     tool = scenario.home / "gate-tool"
     scenario.configure(quality_gates={"test": str(tool)})
     one_action(scenario)
-    done = scenario.run("--yes", "--json", *UNHELD)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.run("--yes", "--json", *UNHELD, code=1)
     assert events_of(done)[-1]["run"]["status"] == "failed"
     assert [each["status"] for each in scenario.status()["goals"]] == ["failed"]
     assert [each["attempts"] for each in scenario.status()["actions"]] == [[]]
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    assert scenario.scaffold("retry").returncode == 0
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("retry", code=0)
+    scenario.scaffold("resume", code=0)
     assert scenario.status()["run"]["status"] == "completed"
 
 
@@ -155,9 +150,8 @@ def test_configuration_changed_after_a_failed_baseline_counts_on_the_retry(scena
     done = scenario.run("--yes")
     assert (done.returncode, "`quality_gates.test`" in done.stderr) == (1, True), done.stdout + done.stderr
     scenario.configure(quality_gates={"test": "test -f README.md"})
-    assert scenario.scaffold("retry").returncode == 0
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("retry", code=0)
+    scenario.scaffold("resume", code=0)
     assert gates_of(scenario) == ["test -f README.md"]
 
 
@@ -170,11 +164,10 @@ def test_a_run_killed_before_its_baseline_resumes_with_the_current_configuration
     process = scenario.start(scenario.run_command("--yes", *UNHELD))
     assert wait_until(begun.exists)
     process.kill()
-    assert process.wait(10) == -signal.SIGKILL
+    assert process.wait(COMMAND_S) == -signal.SIGKILL
     scenario.wait_for_end()
     scenario.configure(quality_gates={"test": "test -f README.md"})
-    done = scenario.run("--yes", *UNHELD)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", *UNHELD, code=0)
     assert "which was interrupted" in done.stderr
     assert gates_of(scenario) == ["test -f README.md"]
 
@@ -191,12 +184,10 @@ def test_untrusted_setup_commands_are_reported_with_the_trust_command(scenario, 
     repository(scenario, {".gitignore": "node_modules\n", "deps.sh": makes_tool})
     scenario.configure(setup=["sh deps.sh"], quality_gates={"test": "node_modules/tool"})
     one_action(scenario)
-    done = scenario.run("--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.run("--yes", code=1)
     assert "Run `scaffold trust` so that `sh deps.sh` may run" in done.stderr
     for mended in mending:
-        done = scenario.scaffold(*mended)
-        assert done.returncode == 0, done.stdout + done.stderr
+        scenario.scaffold(*mended, code=0)
     assert scenario.status()["run"]["status"] == "completed"
 
 
@@ -213,8 +204,7 @@ def test_a_run_killed_during_its_baseline_starts_again(scenario):
     assert wait_until(lambda: not asleep(scenario)), "the gate outlived who asked it"
     assert scenario.status()["run"]["status"] == "interrupted"
     go.touch()
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", code=0)
     assert scenario.status()["run"]["status"] == "completed"
     assert len(scenario.git("worktree", "list").splitlines()) == 1
 
@@ -250,8 +240,7 @@ def test_work_that_would_break_an_earlier_fact_is_refused_and_fixed_by_its_actio
         calls_entry("implementation", read("letters"), write("letters", "a\nb\n"), action="b", attempt=2, turn=1),
         text_entry("implementation"),
     )
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     status = scenario.status()
     attempts = next(each["attempts"] for each in status["actions"] if each["key"] == "b")
     assert [each["outcome"] for each in attempts] == ["gate_failed", "landed"]
@@ -284,8 +273,7 @@ def test_plan_runs_no_command_of_the_repository(scenario):
     cassette = scenario.cassette(double=[write("more.py", DOUBLE)])
     made = action("double", effects=["doubles"], check="grep -q double more.py")
     model = add_planner(cassette, [create_goal_call("calc", "doubles")], [create_actions_call("calc", made)])
-    done = scenario.scaffold("plan", "double it", "--model", model, "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.scaffold("plan", "double it", "--model", model, "--json", code=0)
     assert json.loads(done.stdout)["goals"][0]["name"] == "calc"
     assert "baseline" not in done.stderr
 
@@ -305,7 +293,7 @@ def test_a_test_removed_with_its_subject_is_reported_wherever_the_gate_runs(scen
     files = ["calc.py", "test_twice.py"]
     scenario.plan(plan_of(calc=[action("lean", effects=["lean"], check="! grep twice calc.py", files=files)]))
     scenario.cassette(lean=[write("calc.py", TESTS["calc.py"]), shell("rm test_twice.py")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     shown = scenario.scaffold("contract", "lean").stdout
     assert "removed with what it tested: test_twice.py::test_twice" in shown
     assert "test: pre_existing, 1 removed, " in scenario.scaffold("tasks").stdout

@@ -131,8 +131,7 @@ def test_a_pull_request_is_opened_once_and_its_text_is_the_evidence(scenario):
     stand_in(scenario, "gh", GH)
     before = checkout_bytes(scenario.repo), scenario.git("for-each-ref", "refs/heads")
     for _ in range(2):
-        done = scenario.scaffold("land", "--pr", "--json")
-        assert done.returncode == 0, done.stderr
+        done = scenario.scaffold("land", "--pr", "--json", code=0)
         assert json.loads(done.stdout)["url"] == "https://example.invalid/pull/1"
     (pull,) = pulls(scenario)
     assert (pull["baseRefName"], pull["title"]) == ("main", "store, docs")
@@ -178,11 +177,11 @@ def test_only_the_pull_request_of_the_pushed_commit_is_changed_and_never_its_bas
     head = {"isCrossRepository": True, "headRepositoryOwner": {"login": "eve"}, "headRepository": {"name": "shop"}}
     head["state"] = "OPEN"
     (scenario.home / "pulls.json").write_text(json.dumps([fork | head]))
-    assert scenario.scaffold("land", "--pr").returncode == 0
+    scenario.scaffold("land", "--pr", code=0)
     theirs, ours = pulls(scenario)
     assert theirs == fork | head
     (scenario.home / "pulls.json").write_text(json.dumps([theirs, ours | {"baseRefName": "dev", "body": ""}]))
-    assert scenario.scaffold("land", "--pr").returncode == 0
+    scenario.scaffold("land", "--pr", code=0)
     (theirs, again) = pulls(scenario)
     assert (theirs, again) == (fork | head, ours | {"baseRefName": "dev"})
 
@@ -212,8 +211,7 @@ def test_it_is_pushed_where_git_pushes_and_gh_is_told_both_repositories(scenario
     scenario.git("config", "remote.pushDefault", "mine")
     scenario.git("config", "branch.main.remote", "origin")
     scenario.git("config", "branch.main.merge", "refs/heads/main")
-    done = scenario.scaffold("land", "--pr")
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("land", "--pr", code=0)
     assert scenario.git("ls-remote", str(scenario.home / "fork.git"), f"refs/heads/{session_branch(scenario)}")
     listed, created = log.read_text().splitlines()
     assert all("--repo example.invalid/ada/shop" in each for each in (listed, created))
@@ -247,8 +245,7 @@ def test_a_kill_at_any_point_is_made_up_for_and_opens_one_pull_request(tmp_path,
         assert len(scenario.status()["run"]["taken"]) == (
             first.returncode == 0 or "after commit" in point.passed()[-1:]
         )
-        done = scenario.scaffold("land", "--pr", "--json")
-        assert done.returncode == 0, done.stderr
+        done = scenario.scaffold("land", "--pr", "--json", code=0)
         (pull,) = pulls(scenario)
         assert json.loads(done.stdout)["url"] == pull["url"]
         assert pushed(scenario) == json.loads(done.stdout)["new"]
@@ -291,7 +288,7 @@ def test_a_run_with_pr_opens_its_pull_request_and_only_the_users_configuration_m
     stand_in(scenario, "gh", GH)
     (scenario.repo / ".scaffold.yaml").write_text("publish: pr\n")
     scenario.commit("a project's configuration")
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     assert "`publish` is ignored" in small_run(scenario).stderr
     assert not (scenario.home / "pulls.json").exists()
     assert "pull request https://example.invalid/pull/1" in small_run(scenario, "--pr").stderr
@@ -324,8 +321,7 @@ def test_gh_itself_opens_a_pull_request_and_brings_it_up_to_date(scenario):
         proxy = {"HTTP_PROXY": f"http://127.0.0.1:{server.server_port}", "GH_HOST": "github.localhost"}
         scenario.environ |= {**proxy, "GH_ENTERPRISE_TOKEN": "t", "GH_TOKEN": "t"}
         for _ in range(2):
-            done = scenario.scaffold("land", "--pr", "--json")
-            assert done.returncode == 0, done.stderr
+            done = scenario.scaffold("land", "--pr", "--json", code=0)
             assert json.loads(done.stdout)["url"] == URL
         server.shutdown()
     (pull,) = Api.pulls
@@ -341,8 +337,7 @@ def test_a_repeat_pushes_the_same_commits_although_they_are_made_for_it(scenario
     for flags in ((), ("--only", "guide")):
         news = []
         for _ in range(2):
-            done = scenario.scaffold("land", "--pr", "--json", *flags)
-            assert done.returncode == 0, done.stderr
+            done = scenario.scaffold("land", "--pr", "--json", *flags, code=0)
             news.append(json.loads(done.stdout)["new"])
         assert news[0] == news[1]
     assert [each["head"].removeprefix(session_branch(scenario)) for each in pulls(scenario)] == ["", "-guide"]

@@ -1,6 +1,5 @@
 """A run in a real pseudo-terminal, where its agents' questions are asked and answered."""
 
-import json
 import signal
 
 import pytest
@@ -45,11 +44,7 @@ def ask(question, *options):
 
 
 def inbox_states(scenario):
-    return [each["state"] for each in inbox(scenario, "--all")]
-
-
-def inbox(scenario, *flags):
-    return json.loads(scenario.scaffold("inbox", "--json", *flags).stdout)["inbox"]
+    return [each["state"] for each in scenario.inbox("--all")]
 
 
 def test_an_approval_is_asked_in_the_run_and_given_there(scenario, terminal):
@@ -60,8 +55,8 @@ def test_an_approval_is_asked_in_the_run_and_given_there(scenario, terminal):
     assert screen.wait_for_exit() == 0, screen.text
     assert f"│ {MAKE}" in screen.text
     assert "approved" in screen.text
-    assert [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]] == ["landed"]
-    assert [(each["state"], each["scope"]) for each in inbox(scenario, "--all")] == [("approved", "call")]
+    assert scenario.outcomes() == ["landed"]
+    assert [(each["state"], each["scope"]) for each in scenario.inbox("--all")] == [("approved", "call")]
 
 
 @pytest.mark.parametrize("word", ["action", "goal", "run"])
@@ -71,7 +66,7 @@ def test_an_approval_can_hold_for_a_part_of_the_run(scenario, terminal, word):
     screen = terminal(scenario.run_command(*NO_SANDBOX))
     reply(screen, word + ENTER)
     assert screen.wait_for_exit() == 0, screen.text
-    assert [(each["state"], each["scope"]) for each in inbox(scenario, "--all")] == [("approved", word)]
+    assert [(each["state"], each["scope"]) for each in scenario.inbox("--all")] == [("approved", word)]
 
 
 def test_a_rejection_with_its_reason_reaches_the_agent(scenario, terminal):
@@ -90,7 +85,7 @@ def test_questions_are_asked_one_after_another(scenario, terminal):
     said = "Which \x1b[31m\u202eword?"
     scenario.cassette(**{key: [ask(f"{said} {key}"), write(f"{key}.txt", "x\n")] for key in keys})
     screen = terminal(scenario.run_command("--yes"))
-    assert wait_until(lambda: screen.read() and len(inbox(scenario)) == len(keys))
+    assert wait_until(lambda: screen.read() and len(scenario.inbox()) == len(keys))
     screen.wait_for(PROMPT)
     assert screen.text.count("Type your answer") == 1
     reply(screen, "the first" + ENTER)
@@ -99,7 +94,7 @@ def test_questions_are_asked_one_after_another(scenario, terminal):
     assert screen.wait_for_exit() == 0, screen.text
     assert "\\x1b[31m\\x202eword?" in screen.text
     assert "\u202e" not in screen.raw
-    assert sorted(each["answer"] for each in inbox(scenario, "--all")) == ["the first", "the second"]
+    assert sorted(each["answer"] for each in scenario.inbox("--all")) == ["the first", "the second"]
 
 
 def test_pasted_lines_are_one_answer(scenario, terminal):
@@ -109,7 +104,7 @@ def test_pasted_lines_are_one_answer(scenario, terminal):
     reply(screen, "made" + ENTER + "y" + ENTER)
     reply(screen, "y" + ENTER)
     assert screen.wait_for_exit() == 0, screen.text
-    assert [each["answer"] for each in inbox(scenario, "--all")] == ["made\ny", None]
+    assert [each["answer"] for each in scenario.inbox("--all")] == ["made\ny", None]
 
 
 def test_what_is_typed_before_the_question_is_no_answer(scenario, terminal):
@@ -152,14 +147,14 @@ def test_a_worker_waits_while_its_question_is_asked(scenario, terminal):
     """BX-13, BX-17: longer than `inbox.wait_s`; a terminal that was killed holds nothing."""
     scenario.configure(inbox={"wait_s": 1})
     one_that_asks(scenario)
-    assert scenario.run("--sandbox", "off", "--yes", "--detach").returncode == 0
+    scenario.run("--sandbox", "off", "--yes", "--detach", code=0)
     screen = terminal(scenario.command("attach"))
     screen.wait_for(PROMPT)
     screen.read_for(4)
     assert scenario.status()["actions"][0]["status"] == "running"
     screen.child.kill(signal.SIGKILL)
     assert wait_until(lambda: scenario.status()["run"]["status"] == "paused")
-    assert [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]] == ["waiting"]
+    assert scenario.outcomes() == ["waiting"]
     scenario.wait_for_end()
 
 
@@ -169,8 +164,8 @@ def test_a_question_that_is_decided_elsewhere_disappears(scenario, terminal):
     screen = terminal(scenario.run_command(*NO_SANDBOX))
     screen.wait_for(PROMPT)
     screen.send("no, beca")
-    (item,) = inbox(scenario)
-    assert scenario.scaffold("approve", item["id"]).returncode == 0
+    (item,) = scenario.inbox()
+    scenario.scaffold("approve", item["id"], code=0)
     screen.wait_for(f"approval {item['id']} was approved elsewhere")
     assert screen.wait_for_exit() == 0, screen.text
 
@@ -178,7 +173,7 @@ def test_a_question_that_is_decided_elsewhere_disappears(scenario, terminal):
 def test_attach_asks_too(scenario, terminal):
     """BX-13, AL-27: of two terminals the first answer counts, the other one says so; Ctrl-C stops only the asking."""
     one_that_asks(scenario)
-    assert scenario.run("--sandbox", "off", "--yes", "--detach").returncode == 0
+    scenario.run("--sandbox", "off", "--yes", "--detach", code=0)
     screens = [terminal(scenario.command("attach")) for _ in range(3)]
     for screen in screens:
         screen.wait_for(PROMPT)
@@ -242,7 +237,7 @@ def test_a_job_in_the_background_does_not_touch_the_terminal(scenario, terminal)
     screen = terminal(["bash", "--norc", "-i"], PS1="$ ")
     screen.wait_for(r"\$$")
     screen.send(" ".join(scenario.run_command(*NO_SANDBOX)) + " &" + ENTER)
-    assert wait_until(lambda: screen.read() and inbox(scenario))
+    assert wait_until(lambda: screen.read() and scenario.inbox())
     screen.send("echo fre''e" + ENTER)
     screen.wait_for("^free$")
     assert "yes, once" not in screen.text

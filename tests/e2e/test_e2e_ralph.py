@@ -11,14 +11,9 @@ import pytest
 import yaml
 from inline_snapshot import snapshot
 
-from support.scenario import Scenario, shell, write
+from support.scenario import shell, write
 
 RALPH = Path(sys.executable).with_name("ralph")
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def replies(scenario, *steps):
@@ -65,16 +60,14 @@ def test_with_yolo_it_works_and_reports_usage_in_json(scenario):
 
 def test_an_endless_session_is_an_error_that_names_the_limit(scenario):
     model = replies(scenario, *[shell("true")] * 3)
-    done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json")
-    assert done.returncode == 2
+    done = scenario.scaffold("ralph", "go on", "--model", model, "--max-turns", "2", "--output-format", "json", code=2)
     assert "turn limit" in json.loads(done.stdout)["error"]
 
 
 @pytest.mark.parametrize("amount", ["nan", "inf"])
 def test_an_invalid_budget_is_refused(scenario, amount):
     """A limit that compares with nothing would let every request wait for ever."""
-    done = scenario.scaffold("ralph", "hi", "--model", replies(scenario, "hi"), "--max-budget-usd", amount)
-    assert done.returncode == 64
+    done = scenario.scaffold("ralph", "hi", "--model", replies(scenario, "hi"), "--max-budget-usd", amount, code=64)
     assert "amount in dollars" in done.stderr
 
 
@@ -120,7 +113,7 @@ def test_closed_output_is_reported_in_at_most_two_lines(scenario, closed, code):
 
 
 def test_without_a_task_it_says_so(scenario):
-    assert scenario.scaffold("ralph").returncode == 64
+    scenario.scaffold("ralph", code=64)
 
 
 def test_a_misspelled_command_is_no_task(scenario):
@@ -154,14 +147,12 @@ def test_protected_files_stay_protected_whatever_is_allowed(scenario):
 
 def test_models_can_be_listed_without_one(scenario):
     """RA-1: `/model` needs neither a model nor a key."""
-    done = scenario.scaffold("ralph", "/model")
-    assert done.returncode == 0
+    done = scenario.scaffold("ralph", "/model", code=0)
     assert "anthropic:claude" in done.stdout
 
 
 def test_a_missing_conversation_cannot_be_continued(scenario):
-    done = scenario.scaffold("ralph", "-c", "go on")
-    assert done.returncode == 64
+    done = scenario.scaffold("ralph", "-c", "go on", code=64)
     assert len(done.stderr.splitlines()) == 2
 
 

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import Workspace
-from support.scenario import Scenario, shell, wait_until, write
+from support.scenario import COMMAND_S, shell, wait_until, write
 
 OWN_TOOL = '''
 from typing import Literal
@@ -28,11 +28,6 @@ def count_words(text: str, unit: Literal["words", "letters"] = "words") -> dict:
 def undocumented(text: str) -> str:
     return text
 '''
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 def call(tool, /, **args):
@@ -58,8 +53,7 @@ def told(done):
 
 
 def ralph(scenario, model, *flags):
-    done = scenario.scaffold("ralph", "-p", "go", "--model", model, "--output-format", "stream-json", *flags)
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("ralph", "-p", "go", "--model", model, "--output-format", "stream-json", *flags, code=0)
     return told(done)
 
 
@@ -177,8 +171,7 @@ def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
 
 def test_an_unknown_mode_is_refused_before_work(scenario):
     """RA-5."""
-    done = scenario.scaffold("ralph", "go", "--mode", "hurry", "--model", replies(scenario, "ok"))
-    assert done.returncode == 64
+    done = scenario.scaffold("ralph", "go", "--mode", "hurry", "--model", replies(scenario, "ok"), code=64)
     assert "debug" in done.stderr
 
 
@@ -190,7 +183,7 @@ def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
     assert wait_until((scenario.out / "begun").exists)
     os.kill(work.pid, how)
-    work.wait(10)
+    work.wait(COMMAND_S)
     _, results = ralph(scenario, replies(scenario, [call("TodoRead")], [call("TodoRead")], "ok"), "-c")
     assert json.loads(results[0][1])[0]["content"] == "mend the clock"
     scenario.wait_for_end()
@@ -211,7 +204,7 @@ def test_a_background_command_works_on_and_ends_with_its_session(scenario, how):
         work = scenario.start(scenario.command("ralph", "-p", "go", "--model", model, "--yolo"))
         assert wait_until((scenario.out / "waits").exists)
         os.kill(work.pid, how)
-        work.wait(20)
+        work.wait(COMMAND_S)
     scenario.wait_for_end()
 
 

@@ -12,7 +12,7 @@ import pytest
 from model_server.server import KEY, serve
 from model_server.turn import Call, Turn, Used
 from scaffold.agent.modes import mode_instructions
-from support.scenario import Scenario, action, plan_of
+from support.scenario import action, plan_of
 
 WIRES = ("anthropic", "chat", "responses")
 MADE = Turn(text="making it", calls=(Call("write_file", {"path": "made.txt", "content": "x"}),))
@@ -20,11 +20,6 @@ DONE = Turn(text="made")
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-
-
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
 
 
 async def ralph(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
@@ -35,14 +30,7 @@ async def ralph(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
 
 
 async def start(scenario, server, *args, model=None, stdin=subprocess.DEVNULL):
-    return await asyncio.create_subprocess_exec(
-        *scenario.command("ralph", *args, "--model", model or server.model),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return await scenario.spawn("ralph", *args, "--model", model or server.model, environ=server.environ, stdin=stdin)
 
 
 def said(request):
@@ -183,13 +171,14 @@ async def test_a_key_repeated_by_the_server_is_not_shown(scenario, wire, status)
     words = "x" * 280 if status == 400 else "wrong"
     async with serve(wire, [Turn(status=status, error=("invalid_request_error", f"{words} {plain}"))]) as server:
         variable = "ANTHROPIC_API_KEY" if wire == "anthropic" else "OPENAI_API_KEY"
-        process = await asyncio.create_subprocess_exec(
-            *scenario.command("ralph", "hi", "--output-format", "json", "--model", server.model),
-            cwd=scenario.repo,
-            env=scenario.environ | server.environ | {variable: plain},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+        process = await scenario.spawn(
+            "ralph",
+            "hi",
+            "--output-format",
+            "json",
+            "--model",
+            server.model,
+            environ=server.environ | {variable: plain},
         )
         out, err = await process.communicate()
     assert process.returncode == 1

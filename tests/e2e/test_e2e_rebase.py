@@ -25,13 +25,8 @@ def move_on(scenario, **files):
     scenario.commit("theirs")
 
 
-def facts(scenario):
-    return {fact["name"]: fact["state"] for goal in scenario.status()["goals"] for fact in goal["facts"]}
-
-
 def resume(scenario):
-    done = scenario.scaffold("resume", "--model", f"cassette:{scenario.home / 'cassette.yaml'}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", "--model", f"cassette:{scenario.home / 'cassette.yaml'}", code=0)
 
 
 def test_landed_work_is_carried_over_and_proven_anew_before_it_counts(scenario):
@@ -39,16 +34,15 @@ def test_landed_work_is_carried_over_and_proven_anew_before_it_counts(scenario):
     assert "scaffold rebase" in scenario.scaffold("land").stderr
     before, requests = checkout_bytes(scenario.repo), scenario.status()["run"]["budget"]["tokens"]
     old = scenario.git("rev-parse", session_branch(scenario)).strip()
-    done = scenario.scaffold("rebase", "--json")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("rebase", "--json", code=0)
     told = json.loads(done.stdout)
     assert (told["rebased"], told["open_again"], len(told["carried"])) == (True, [], 3)
     assert told["base"] == scenario.git("rev-parse", "main").strip() == scenario.status()["run"]["base_sha"]
-    assert set(facts(scenario).values()) == {"stale"}
+    assert set(scenario.facts().values()) == {"stale"}
     assert scenario.status()["run"]["status"] == "paused"
     assert old in scenario.git("for-each-ref", "refs/scaffold/keep")
     resume(scenario)
-    assert set(facts(scenario).values()) == {"holds"}
+    assert set(scenario.facts().values()) == {"holds"}
     assert scenario.status()["run"]["budget"]["tokens"] == requests
     assert checkout_bytes(scenario.repo) == before
     again = json.loads(scenario.scaffold("rebase", "--json").stdout)
@@ -59,7 +53,7 @@ def test_landed_work_is_carried_over_and_proven_anew_before_it_counts(scenario):
 
 def test_work_that_was_not_proven_on_the_new_base_is_not_called_proven(scenario):
     """BX-1: `land` may take it, and says so."""
-    assert scenario.scaffold("rebase").returncode == 0
+    scenario.scaffold("rebase", code=0)
     assert not json.loads(scenario.scaffold("land", "--json").stdout)["proven"]
 
 
@@ -70,9 +64,9 @@ def test_what_only_gates_showed_is_called_proven_once_they_ran_on_the_new_base(t
     made.configure(quality_gates={"test": "test ! -f BROKEN"})
     made.plan(plan_of(both=[{**action("first", effects=["first_done"]), "contract": None}]))
     made.cassette(first=[write("first.txt", "1\n")])
-    assert made.run("--yes").returncode == 0
+    made.run("--yes", code=0)
     move_on(made)
-    assert made.scaffold("rebase").returncode == 0
+    made.scaffold("rebase", code=0)
     if resumed:
         resume(made)
     work = json.loads(made.scaffold("land", "--json").stdout)
@@ -85,12 +79,11 @@ def test_work_whose_checks_pass_on_the_new_base_is_not_proven_if_the_gates_fail_
     made.configure(quality_gates={"test": "! { test -f first.txt && test -f THEIRS.md; }"})
     made.plan(plan_of(both=[action("first", effects=["first_done"], check="test -f first.txt")]))
     made.cassette(first=[write("first.txt", "1\n")])
-    assert made.run("--yes").returncode == 0
+    made.run("--yes", code=0)
     move_on(made)
-    assert made.scaffold("rebase").returncode == 0
-    ended = made.scaffold("resume", "--model", f"cassette:{made.home / 'cassette.yaml'}")
-    assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert facts(made) == {"first_done": "holds"}
+    made.scaffold("rebase", code=0)
+    made.scaffold("resume", "--model", f"cassette:{made.home / 'cassette.yaml'}", code=1)
+    assert made.facts() == {"first_done": "holds"}
     refused = made.scaffold("land", "--only", "first")
     assert (refused.returncode, "the gate test" in refused.stderr) == (1, True)
     assert "the gates have not passed on it" in made.scaffold("land").stdout
@@ -101,7 +94,7 @@ def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
     move_on(scenario, GUIDE_md="their guide\n")
     told = json.loads(scenario.scaffold("rebase", "--json").stdout)
     assert (told["open_again"], [each["action"] for each in told["carried"]]) == (["guide"], ["model", "api"])
-    assert facts(scenario) == {"model_works": "stale", "api_works": "stale", "guide_written": "refuted"}
+    assert scenario.facts() == {"model_works": "stale", "api_works": "stale", "guide_written": "refuted"}
     assert "conflicts with the new base" in scenario.scaffold("salvage").stdout
     resume(scenario)
     assert {each["key"]: len(each["attempts"]) for each in scenario.status()["actions"]} == {
@@ -109,7 +102,7 @@ def test_an_action_that_conflicts_is_done_again_on_the_new_base(scenario):
         "api": 1,
         "guide": 2,
     }
-    assert scenario.scaffold("land").returncode == 0
+    scenario.scaffold("land", code=0)
     assert (scenario.repo / "GUIDE.md").read_text() == "# Guide\n"
 
 
@@ -120,7 +113,7 @@ def test_a_rewritten_base_branch_is_a_base_like_any_other(scenario):
     scenario.git("commit", "-q", "--amend", "-m", "everything anew")
     assert json.loads(scenario.scaffold("rebase", "--json").stdout)["rebased"]
     resume(scenario)
-    assert scenario.scaffold("land").returncode == 0
+    scenario.scaffold("land", code=0)
 
 
 @pytest.mark.rotates
@@ -129,9 +122,10 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
     scenario = Scenario(tmp_path)
     needs = action("api", needs=["model_works"], effects=["api_works"], check="test -f api.py")
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.py"), needs]))
-    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell("sleep 2; echo import model > api.py")])
+    later = "until git worktree list | grep -q held; do sleep 0.05; done; echo import model > api.py"
+    scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[shell(later)])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: facts(scenario).get("model_works") == "holds")
+    assert wait_until(lambda: scenario.facts().get("model_works") == "holds")
     held = scenario.home / "held"
     scenario.git("worktree", "add", "-q", str(held), session_branch(scenario))
     running.wait(timeout=COMMAND_S)
@@ -165,10 +159,10 @@ def test_a_kill_at_any_point_of_a_rebase_is_made_up_for(tmp_path, share):
             first = scenario.scaffold("rebase")
         assert first.returncode in {0, -9}, first.stderr
         if first.returncode == -9:
-            assert scenario.scaffold("rebase").returncode == 0
+            scenario.scaffold("rebase", code=0)
         run = scenario.status()["run"]
         assert (run["status"], run["base_sha"]) == ("paused", scenario.git("rev-parse", "main").strip())
-        assert set(facts(scenario).values()) == {"stale"}
+        assert set(scenario.facts().values()) == {"stale"}
         assert scenario.git("rev-list", "--count", f"main..{run['session_branch']}").strip() == "3"
         return point.passed()
 

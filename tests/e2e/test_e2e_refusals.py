@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.scenario import action, plan_of, shell, write
+from support.scenario import action, meeting, plan_of, shell, write
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -47,8 +47,7 @@ def test_a_refusal_names_tests_and_files_and_what_may_be_done(scenario):
     """AL-5, AL-6, AL-9: a test that fails, then the test itself changed, then work that lands."""
     mended = (write("test_calc.py", FILES["test_calc.py"]), write("calc.py", RIGHT))
     scenario.cassette(sub=[write("calc.py", BROKEN), "done", write("test_calc.py", OTHER), "done", *mended, "done"])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     first, broken, changed = read(scenario, "prompt")
     assert "Ask for others with `request_files` before you change them" in first
     assert ": 1 test is worse than before the work:\n- test_calc.py::test_add fails: assert -1 == 3\n" in broken
@@ -69,16 +68,14 @@ def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario)
     scenario.cassette(
         sub=[request("test_calc.py", "README.md"), write("calc.py", BROKEN), write("test_calc.py", OTHER), "done"]
     )
-    waiting = scenario.run("--yes")
-    assert waiting.returncode == WAITS, waiting.stdout + waiting.stderr
+    scenario.run("--yes", code=WAITS)
     (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
     assert item["detail"]["files"] == ["test_calc.py"]
     shown = scenario.scaffold("inbox").stdout
     assert "│ test_calc.py is an existing test or test data" in shown
     assert "It asks because add is to subtract." in shown
-    assert scenario.scaffold("approve", item["id"]).returncode == 0
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("approve", item["id"], code=0)
+    scenario.scaffold("resume", code=0)
     assert "Declared already: test_calc.py" in read(scenario, "tool_result")[-3]
     (stored,) = scenario.status()["actions"]
     assert stored["files"] == ["calc.py"]
@@ -99,11 +96,10 @@ def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario)
 def test_a_rejected_request_ends_without_the_change(scenario):
     """BX-13: the human's words and what else may be done are the agent's answer."""
     scenario.cassette(sub=[request("test_calc.py"), write("calc.py", RIGHT), "done"])
-    assert scenario.run("--yes").returncode == WAITS
+    scenario.run("--yes", code=WAITS)
     (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
-    assert scenario.scaffold("reject", item["id"], "--why", "it is right").returncode == 0
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("reject", item["id"], "--why", "it is right", code=0)
+    scenario.scaffold("resume", code=0)
     answers = "".join(read(scenario, "tool_result"))
     assert "a human rejected it: it is right." in answers
     assert "Do the task without changing these files" in answers
@@ -119,8 +115,7 @@ def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
         {"when": {"action": "sub"}, "text": "done"},
     ]
     scenario.replies(*entries)
-    done = scenario.run("--yes")
-    assert done.returncode == 1, done.stdout + done.stderr
+    scenario.run("--yes", code=1)
     (stored,) = scenario.status()["actions"]
     assert [each["outcome"] for each in stored["attempts"]] == ["gate_failed", "contract_failed", "contract_failed"]
     assert stored["reason"].startswith("gate_failed in attempt 1 of 3: The repository's tests (")
@@ -144,8 +139,8 @@ def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_s
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
     entries = [
-        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"sleep 0.7; sed -i 's/]/ {side}]/' list.txt")]}
-        for side in ("left", "right")
+        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"{met}; sed -i 's/]/ {side}]/' list.txt")]}
+        for side, met in meeting(scenario.out, "left", "right").items()
     ]
     entries += [
         {
@@ -156,8 +151,7 @@ def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_s
         {"when": {}, "text": "done"},
     ]
     scenario.replies(*entries)
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", "--sandbox", "off", "--yolo", code=0)
     loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
     conflict = read(scenario, "prompt", loser)[-1]
     assert "Attempt 1 ended: it did not fit what landed meanwhile: conflicts with work that landed" in conflict
@@ -176,6 +170,6 @@ def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_s
 def test_an_agent_that_cannot_do_it_is_quoted_in_the_reason(scenario):
     """AL-6: it may say so, and a human reads why."""
     scenario.cassette(sub=["It cannot be done: there is no number."])
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     reason = scenario.status()["actions"][0]["reason"]
     assert reason.endswith("nothing changed\nThe agent said: It cannot be done: there is no number.")

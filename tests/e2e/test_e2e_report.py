@@ -34,8 +34,7 @@ def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_
     """BX-1, BX-9, SC-19: linked from the report and from `status`; the checkout stays as it was."""
     two_actions(scenario)
     before = scenario.checkout()
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     run = scenario.status()["run"]
     hint = f"scaffold open {run['id']} the report as a page: .scaffold/reports/{run['id']}.html".split()
     assert hint in [line.split() for line in done.stdout.splitlines()]
@@ -56,7 +55,7 @@ def test_the_page_is_written_again_when_a_failed_run_is_retried(scenario):
     """SC-16: and names why it failed, until it no longer does."""
     two_actions(scenario)
     scenario.cassette(model=[write("model.py", "VALUE = 1\n")], api=[write("api.py", "nothing\n")])
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     failed = Page(report_of(scenario).read_text())
     assert "failures" in failed.sections
     assert f"scaffold logs api --run {scenario.status()['run']['id']}" in failed.text
@@ -80,7 +79,7 @@ def test_a_run_that_is_ended_from_another_terminal_has_a_page(scenario, command,
     if command == "cancel":
         owner.send_signal(signal.SIGKILL)
         owner.wait()
-    assert scenario.scaffold(command).returncode == 0
+    scenario.scaffold(command, code=0)
     owner.wait()
     assert scenario.status()["run"]["status"] == status
     assert f" {status}" in Page(report_of(scenario).read_text()).text
@@ -104,7 +103,7 @@ def test_a_kill_while_the_page_is_written_leaves_a_whole_page_or_none(scenario, 
     # What the killed process left goes with the other temporary files of dead processes, at the next run.
     scenario.plan(plan_of(docs=[action("guide", effects=["guide_written"], check="test -s GUIDE.md")]))
     scenario.cassette(guide=[write("GUIDE.md", "# Guide\n")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert sorted(each.suffix for each in report_of(scenario).parent.iterdir()) == [".html", ".html"]
 
 
@@ -112,7 +111,7 @@ def test_a_kill_while_the_page_is_written_leaves_a_whole_page_or_none(scenario, 
 def test_at_a_terminal_the_page_is_opened_in_the_browser_and_its_path_printed(scenario):
     """SC-19: without one, only the path is printed."""
     two_actions(scenario)
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     seen = scenario.home / "seen"
     browser = scenario.home / "browser"
     browser.write_text(f"#!/bin/sh\necho \"$1\" > '{seen}'\n")

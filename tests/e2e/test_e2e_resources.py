@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.scenario import Scenario, action, plan_of, shell, wait_until
+from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until
 
 SEEN = 'echo "$SCAFFOLD_PORT_0 $SCAFFOLD_PORT_3 $SCAFFOLD_DATABASE_NAME"'
 SERVE = (
@@ -39,7 +39,7 @@ def test_each_attempt_has_its_own_ports_and_database_and_its_checks_have_the_sam
 
     assert wait_until(both_work)
     path = json.loads(scenario.scaffold("path", "a", "--json").stdout)
-    assert running.wait(60) == 0, scenario.said()
+    assert running.wait(COMMAND_S) == 0, scenario.said()
     held = {each["action"]: each for each in shown}
     assert path["ports"] == held["a"]["ports"]
     assert len({*held["a"]["ports"], *held["b"]["ports"]}) == 8

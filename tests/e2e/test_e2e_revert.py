@@ -17,10 +17,6 @@ def scenario(tmp_path):
     return landed_run(tmp_path)
 
 
-def facts(scenario):
-    return {fact["name"]: fact["state"] for goal in scenario.status()["goals"] for fact in goal["facts"]}
-
-
 def files(scenario):
     return set(scenario.git("ls-tree", "--name-only", session_branch(scenario)).split())
 
@@ -28,24 +24,22 @@ def files(scenario):
 def test_a_reverted_action_is_open_again_and_resume_works_on_it(scenario):
     """BX-1, BX-2: its facts are refuted, those that build on them are checked again; the checkout stays as it is."""
     before = checkout_bytes(scenario.repo)
-    done = scenario.scaffold("revert", "model", "--json")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("revert", "model", "--json", code=0)
     told = json.loads(done.stdout)
     assert (told["refuted"], told["stale"]) == (["model_works"], ["api_works"])
-    assert facts(scenario) == {"model_works": "refuted", "api_works": "stale", "guide_written": "holds"}
+    assert scenario.facts() == {"model_works": "refuted", "api_works": "stale", "guide_written": "holds"}
     status = scenario.status()
     assert status["run"]["status"] == "paused"
     assert {each["key"]: each["status"] for each in status["actions"]}["model"] == "pending"
     assert files(scenario) == {".gitignore", "README.md", "api.py", "GUIDE.md"}
     assert scenario.git("log", "-1", "--format=%s", session_branch(scenario)).strip() == 'Revert "model: make model"'
-    assert scenario.scaffold("revert", "model").returncode == 64
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stderr
+    scenario.scaffold("revert", "model", code=64)
+    resumed = scenario.scaffold("resume", code=0)
     assert resumed.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
-    assert set(facts(scenario).values()) == {"holds"}
+    assert set(scenario.facts().values()) == {"holds"}
     assert "model.py" in files(scenario)
     assert checkout_bytes(scenario.repo) == before
-    assert scenario.scaffold("land").returncode == 0
+    scenario.scaffold("land", code=0)
 
 
 def test_what_fails_without_the_reverted_work_is_done_again(scenario):
@@ -53,13 +47,12 @@ def test_what_fails_without_the_reverted_work_is_done_again(scenario):
     scenario.cassette(
         model=[shell("echo VALUE = 2 > model.py; rm -f api.py")], api=[shell("echo import model > api.py")]
     )
-    assert scenario.scaffold("revert", "model").returncode == 0
+    scenario.scaffold("revert", "model", code=0)
     model = f"cassette:{scenario.home / 'cassette.yaml'}"
-    resumed = scenario.scaffold("resume", "--model", model)
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    scenario.scaffold("resume", "--model", model, code=0)
     attempts = {each["key"]: len(each["attempts"]) for each in scenario.status()["actions"]}
     assert attempts == {"model": 2, "api": 2, "guide": 1}
-    assert set(facts(scenario).values()) == {"holds"}
+    assert set(scenario.facts().values()) == {"holds"}
 
 
 @pytest.mark.rotates
@@ -75,18 +68,17 @@ def test_a_conflict_names_what_to_revert_first_and_changes_nothing(tmp_path):
         )
     )
     scenario.cassette(first=[shell("echo one > list.txt")], second=[shell("echo one, two > list.txt")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     before = scenario.git("for-each-ref"), scenario.status()
-    done = scenario.scaffold("revert", "first")
-    assert done.returncode == 1
+    done = scenario.scaffold("revert", "first", code=1)
     assert "second changed the same lines of list.txt" in done.stderr
     assert "Revert these first: `scaffold revert second`" in done.stderr
     assert (scenario.git("for-each-ref"), scenario.status()["goals"]) == (before[0], before[1]["goals"])
     scenario.git("switch", "-q", session_branch(scenario))
     assert "is checked out in" in scenario.scaffold("revert", "second").stderr
     scenario.git("switch", "-q", "main")
-    assert scenario.scaffold("revert", "second").returncode == 0
-    assert scenario.scaffold("revert", "first").returncode == 0
+    scenario.scaffold("revert", "second", code=0)
+    scenario.scaffold("revert", "first", code=0)
     assert files(scenario) == {"README.md"}
 
 
@@ -97,13 +89,13 @@ def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
     scenario.plan(plan_of(both=[action("quick", effects=["quick_done"], check="test -f quick"), slow]))
     scenario.cassette(quick=[shell("touch quick; echo > quick")], slow=[shell("sleep 30; echo > slow")])
     running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(lambda: facts(scenario).get("quick_done") == "holds")
+    assert wait_until(lambda: scenario.facts().get("quick_done") == "holds")
     for command in (("revert", "quick"), ("land",)):
         done = scenario.scaffold(*command)
         assert (done.returncode, "is executing run" in done.stderr) == (1, True)
-    assert scenario.scaffold("stop").returncode == 0
+    scenario.scaffold("stop", code=0)
     running.wait(timeout=COMMAND_S)
-    assert scenario.scaffold("revert", "quick").returncode == 0
+    scenario.scaffold("revert", "quick", code=0)
 
 
 @pytest.mark.parametrize("share", SAMPLE)
@@ -120,7 +112,7 @@ def test_a_kill_at_any_point_of_a_revert_is_made_up_for(tmp_path, share):
         if first.returncode == -9:
             again = scenario.scaffold("revert", "model")
             assert again.returncode == 0 or "is pending" in again.stderr, again.stderr
-        assert facts(scenario)["model_works"] == "refuted"
+        assert scenario.facts()["model_works"] == "refuted"
         assert scenario.status()["run"]["status"] == "paused"
         subjects = scenario.git("log", "--format=%s", session_branch(scenario)).splitlines()
         assert subjects.count('Revert "model: make model"') == 1

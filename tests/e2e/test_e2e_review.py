@@ -26,8 +26,7 @@ def risky(tmp_path):
     )
     change = f"{LINES} > big.txt; rm old.txt; mv before.txt after.txt; echo a > auth.txt; printf 'x' > 'odd name'"
     scenario.cassette(all=[shell(change)])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run("--yes", code=0)
     return scenario
 
 
@@ -58,7 +57,7 @@ def test_each_commit_has_its_evidence_and_a_weak_fact_comes_first_with_its_reaso
     weak = action("page", effects=["page_written"], contract={"must_exist": ["README.md"]})
     scenario.plan(plan_of(docs=[weak, action("list", effects=["list_written"], check="test -f list.txt")]))
     scenario.cassette(page=[shell("echo page > page.txt")], list=[shell("echo list > list.txt")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     found = json.loads(scenario.scaffold("review", "--json").stdout)
     assert [(fact["name"], fact["strength"]) for fact in found["facts"]] == [
         ("page_written", "weak"),
@@ -85,8 +84,8 @@ def test_the_commands_of_taking_work_need_a_run(tmp_path):
 def test_review_shows_what_was_reverted_and_what_was_taken(tmp_path):
     """BX-1: a reverted action's commit has no facts any more."""
     scenario = landed_run(tmp_path)
-    assert scenario.scaffold("land").returncode == 0
-    assert scenario.scaffold("revert", "guide").returncode == 0
+    scenario.scaffold("land", code=0)
+    scenario.scaffold("revert", "guide", code=0)
     found = json.loads(scenario.scaffold("review", "--json").stdout)
     assert [each["subject"] for each in found["commits"]][-1] == 'Revert "guide: make guide"'
     assert "GUIDE.md" not in [each["path"] for each in found["files"]]

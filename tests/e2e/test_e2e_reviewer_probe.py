@@ -45,14 +45,13 @@ def scenario(scenario):
     scenario.environ["SCAFFOLD_MODEL"] = f"cassette:{scenario.home / 'cassette.yaml'}"
     scenario.plan(plan_of(g=[action("bank", effects=["bank_there"], check="python -m py_compile bank.py")]))
     scenario.cassette(bank=[write("bank.py", CODE)])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     return scenario
 
 
 def probe(scenario, replies, *flags):
     scenario.replies(*replies, name="reviewer.yaml")
-    done = scenario.scaffold("review", "--probe", "6", *flags)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.scaffold("review", "--probe", "6", *flags, code=0)
     return done.stdout
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import action, plan_of, shell, write
+from support.scenario import action, meeting, plan_of, shell, write
 
 
 def two_goals(scenario):
@@ -30,8 +30,7 @@ def two_goals(scenario):
 def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
     """AL-12, SC-3, OR-2: commits are on `session-<run>` only, one per action, by the user."""
     two_goals(scenario)
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     assert done.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
     run = scenario.status()["run"]
     log = scenario.git(
@@ -50,7 +49,7 @@ def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
 @pytest.mark.slow
 def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
     two_goals(scenario)
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     assert scenario.git("for-each-ref", "refs/scaffold/") == ""
     assert [path for path in scenario.cache.rglob("*") if path.name == ".git"] == []
@@ -60,7 +59,7 @@ def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
 def test_status_json_shows_the_run_its_goals_actions_facts_and_evidence(scenario):
     """SC-9, SC-11, BX-1: the store says what was done, by which attempt, and with what evidence."""
     two_goals(scenario)
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     status = scenario.status()
     assert set(status) == {"run", "goals", "actions", "queue", "inbox"}
     assert status["run"]["status"] == "completed"
@@ -87,7 +86,7 @@ def test_a_dirty_checkout_is_not_changed(scenario):
     (scenario.repo / "staged.txt").write_text("staged\n")
     scenario.git("add", "staged.txt")
     before = scenario.checkout()
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert scenario.checkout() == before
 
 
@@ -95,7 +94,7 @@ def test_a_dirty_checkout_is_not_changed(scenario):
 def test_a_run_can_start_from_a_detached_head(scenario):
     two_goals(scenario)
     scenario.git("checkout", "-q", "--detach")
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert scenario.status()["run"]["base_branch"] is None
 
 
@@ -104,8 +103,7 @@ def test_a_failed_contract_is_returned_to_the_same_attempt(scenario):
     """AL-6: the agent reads the failure, and fixes it."""
     scenario.plan(plan_of(g=[action("half", effects=["whole"], check="grep -q two notes.txt")]))
     scenario.cassette(half=[write("notes.txt", "one\n"), "I am done", write("notes.txt", "one\ntwo\n"), "now I am"])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout
+    scenario.run("--yes", code=0)
     (half,) = scenario.status()["actions"]
     assert [attempt["status"] for attempt in half["attempts"]] == ["ended"]
     assert half["result"] == "now I am"
@@ -125,8 +123,7 @@ def test_work_that_never_passes_fails_and_blocks_its_dependents(scenario):
         )
     )
     scenario.cassette(broken=[write("x.txt", "x\n")], after=[write("y.txt", "y\n")], apart=[write("z.txt", "z\n")])
-    done = scenario.run("--yes")
-    assert done.returncode == 1
+    done = scenario.run("--yes", code=1)
     assert "after  blocked: needs broken, which failed" in done.stdout
     assert "dependency_failed" not in done.stdout, "people are told keys"
     by_key = {each["key"]: each for each in scenario.status()["actions"]}
@@ -148,12 +145,11 @@ def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
         )
     )
     scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     better = scenario.cassette(name="better.yaml", b=[write("right", "x")], c=[write("c", "c")])
     assert "will be tried again" in scenario.scaffold("retry", "b").stdout
     assert scenario.status()["run"]["status"] == "paused"
-    done = scenario.scaffold("resume", "--model", f"cassette:{better}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", "--model", f"cassette:{better}", code=0)
     assert [each["status"] for each in scenario.status()["actions"]] == ["completed", "completed"]
 
 
@@ -170,12 +166,9 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     )
     (scenario.repo / "list.txt").write_text("[]\n")
     scenario.commit("a list")
-    scenario.cassette(
-        left=[shell("sleep 0.7; sed -i 's/]/ left]/' list.txt")],
-        right=[shell("sleep 0.7; sed -i 's/]/ right]/' list.txt")],
-    )
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout
+    met = meeting(scenario.out, "left", "right")
+    scenario.cassette(**{side: [shell(f"{met[side]}; sed -i 's/]/ {side}]/' list.txt")] for side in met})
+    scenario.run("--yes", "--sandbox", "off", "--yolo", code=0)
     attempts = [attempt for each in scenario.status()["actions"] for attempt in each["attempts"]]
     assert len(attempts) == 3
     assert len(scenario.git("for-each-ref", "--format=%(refname)", "refs/scaffold/work/").split()) == 1
@@ -193,7 +186,7 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
 def test_a_claim_without_a_change_is_not_accepted(scenario):
     scenario.plan(plan_of(g=[action("idle", effects=["i"], check="true")]))
     scenario.cassette(idle=["I have done everything, trust me"])
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     assert "nothing changed" in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
@@ -212,7 +205,7 @@ def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
     }
     scenario.plan(plan_of(g=[action("all", effects=["x"], contract=contract)]))
     scenario.cassette(all=[write("made.txt", "hello\n")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     (fact,) = scenario.status()["goals"][0]["facts"]
     assert {e["command"] for e in fact["evidence"]} == {
         "cat made.txt",
@@ -237,7 +230,7 @@ def test_a_violated_constraint_refuses_the_work(scenario, violation, named):
     scenario.plan(plan_of(g=[action("bad", effects=["x"], contract=contract)]))
     steps = [violation] if "must be a file" in named else [write("made.txt", "x"), violation]
     scenario.cassette(bad=steps)
-    assert scenario.run("--yes").returncode == 1
+    scenario.run("--yes", code=1)
     assert named in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
@@ -255,7 +248,7 @@ def test_a_compound_completes_with_its_children(scenario):
         )
     )
     scenario.cassette(one=[write("one", "1")], two=[write("two", "2")], last=[write("last", "3")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     assert {each["key"]: each["status"] for each in scenario.status()["actions"]} == dict.fromkeys(
         ("phase", "one", "two", "last"), "completed"
     )
@@ -276,7 +269,7 @@ def test_there_are_never_more_agents_than_requested(scenario):
         f"rm {mark}/$SCAFFOLD_ACTION; date +%N > $SCAFFOLD_ACTION"
     )
     scenario.cassette(**{f"a{n}{m}": [shell(look)] for n in range(2) for m in range(3)})
-    assert scenario.run("--yes", "--agents", "2", "--sandbox", "off", "--yolo").returncode == 0
+    scenario.run("--yes", "--agents", "2", "--sandbox", "off", "--yolo", code=0)
     seen = [int(line) for line in (scenario.home / "seen").read_text().split()]
     assert len(seen) == 6
     assert max(seen) == 2
@@ -285,17 +278,15 @@ def test_there_are_never_more_agents_than_requested(scenario):
 @pytest.mark.slow
 def test_a_run_without_consent_is_saved(scenario):
     two_goals(scenario)
-    asked = scenario.run()
-    assert asked.returncode == 3
+    asked = scenario.run(code=3)
     name = re.search(r"saved as run (\w+)", asked.stderr)
     assert name is not None
     assert scenario.status()["run"]["status"] == "saved"
     for command in ("pause", "stop"):
         assert "is saved and not started" in scenario.scaffold(command).stdout
-    unnamed = scenario.scaffold("resume")
-    assert unnamed.returncode == 64
+    unnamed = scenario.scaffold("resume", code=64)
     assert f"Start it with `scaffold resume {name[1]}`." in unnamed.stderr
-    assert scenario.scaffold("resume", name[1]).returncode == 0
+    scenario.scaffold("resume", name[1], code=0)
 
 
 @pytest.mark.slow
@@ -323,10 +314,9 @@ def test_an_exhausted_budget_pauses_the_run_and_a_higher_one_continues_it(scenar
     """AL-21, BX-11: no request starts beyond the budget; the work is pinned, the action pending again."""
     scenario.plan(plan_of(g=[action("dear", effects=["x"], check="test -f b")]))
     scenario.cassette(dear=[write("a", "a"), write("b", "b")], cost=1.0)
-    done = scenario.run("--yes", "--budget-usd", "0.5")
-    assert done.returncode == 2, done.stdout
+    scenario.run("--yes", "--budget-usd", "0.5", code=2)
     status = scenario.status()
     assert status["run"]["status"] == "paused"
     assert status["actions"][0]["status"] == "pending"
     assert scenario.git("for-each-ref", "refs/scaffold/rescue/") != ""
-    assert scenario.scaffold("resume", "--budget-usd", "100").returncode == 0
+    scenario.scaffold("resume", "--budget-usd", "100", code=0)

@@ -56,17 +56,12 @@ def evidence(found, kind):
     return [each["detail"] for each in found["evidence"] if each["kind"] == kind]
 
 
-def outcomes(scenario):
-    return [each["outcome"] for each in scenario.status()["actions"][0]["attempts"]]
-
-
 @pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     """AL-23, BX-1: it is asked about exactly these, with their source; its citations are evidence."""
     replies(scenario, text_entry("reviewer", verdict(), event="lost_tests"))
-    done = scenario.run(*BUILDER)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run(*BUILDER, code=0)
     found = fact(scenario)
     assert (found["strength"], [each["code"] for each in found["doubts"]]) == ("reviewed", ["tests_lost"])
     (said,) = evidence(found, "review")
@@ -87,8 +82,7 @@ def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
 def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     """AL-23: the agent reads why; the tests block as without a reviewer."""
     replies(scenario, text_entry("reviewer", verdict("reject", summary="Nobody asked for that.")))
-    done = scenario.run(*BUILDER)
-    assert done.returncode == 1, done.stdout + done.stderr
+    scenario.run(*BUILDER, code=1)
     status = scenario.status()
     assert status["goals"][0]["facts"] == []
     assert scenario.git("show", f"{status['run']['session_branch']}:test_calc.py") == TESTS
@@ -103,18 +97,16 @@ def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     """AL-23, BX-13: bound to base, change and tests; approved, exactly that work lands as reviewed."""
     scenario.configure(inbox={"wait_s": 0.2})
     replies(scenario)
-    done = scenario.run("--yes")
-    assert done.returncode == WAITS, done.stdout + done.stderr
+    scenario.run("--yes", code=WAITS)
     (item,) = scenario.status()["inbox"]
     assert item["text"] == snapshot("exact loses 1 test that would fail now: test_calc.py::test_odd_is_cut.")
     assert item["detail"]["lost"] == ["test_calc.py::test_odd_is_cut"]
     assert "│ test_calc.py::test_odd_is_cut" in scenario.scaffold("inbox").stdout
-    assert scenario.scaffold("approve", item["id"], "--for", "action").returncode == 0
+    scenario.scaffold("approve", item["id"], "--for", "action", code=0)
     requests = scenario.journal("g", "exact").count('"type": "prompt"')
-    again = scenario.scaffold("resume")
-    assert again.returncode == 0, again.stdout + again.stderr
+    scenario.scaffold("resume", code=0)
     found = fact(scenario)
-    assert (found["strength"], outcomes(scenario)) == ("reviewed", ["waiting", "landed"])
+    assert (found["strength"], scenario.outcomes()) == ("reviewed", ["waiting", "landed"])
     assert evidence(found, "human")[0].startswith(f"approved as {item['id']}")
     assert scenario.journal("g", "exact").count('"type": "prompt"') == requests, "the work was restored, not redone"
 
@@ -125,11 +117,11 @@ def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(sce
     """AL-23, BX-13."""
     scenario.configure(inbox={"wait_s": 0.2})
     replies(scenario)
-    assert scenario.run("--yes").returncode == WAITS
+    scenario.run("--yes", code=WAITS)
     (item,) = scenario.status()["inbox"]
-    assert scenario.scaffold("reject", item["id"], "--why", "keep it").returncode == 0
+    scenario.scaffold("reject", item["id"], "--why", "keep it", code=0)
     scenario.scaffold("resume")
-    assert outcomes(scenario)[:2] == ["waiting", "gate_failed"]
+    assert scenario.outcomes()[:2] == ["waiting", "gate_failed"]
     assert scenario.status()["goals"][0]["facts"] == []
     assert "a human rejected the loss of test_calc.py::test_odd_is_cut: keep it" in scenario.journal("g", "exact")
 
@@ -154,8 +146,7 @@ def test_an_approval_without_citations_that_exist_counts_as_none(scenario, said)
     scenario.plan(plan_of(g=[NO_CONTRACT]))
     replies(scenario, text_entry("drafter", "none"), text_entry("reviewer", said), steps=NOTE)
     scenario.configure(tiers={"builder": {"threshold": 0}})
-    done = scenario.run(*BUILDER)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run(*BUILDER, code=0)
     found = fact(scenario)
     assert (found["strength"], evidence(found, "review")) == ("weak", [])
     assert "exact got no second review: none of its 3 answers can be used." in done.stdout
@@ -167,8 +158,7 @@ def test_a_plan_without_a_tier_has_no_second_reviewer(scenario):
     """AL-23: only requests of its actions are made; its weak facts stay weak."""
     scenario.plan(plan_of(g=[NO_CONTRACT]))
     replies(scenario, text_entry("reviewer", verdict(file="note.md", line=1, before=False)), steps=NOTE)
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.run("--yes", code=0)
     assert fact(scenario)["strength"] == "weak"
     assert "second review" not in done.stdout + done.stderr
 
@@ -188,7 +178,7 @@ def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
         scenario.wait_for_end()
         done = scenario.scaffold("resume")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert outcomes(scenario) == ["lost", "landed"]
+    assert scenario.outcomes() == ["lost", "landed"]
     assert fact(scenario)["strength"] == "reviewed"
     assert "got no second review" not in done.stdout
 
@@ -220,8 +210,7 @@ def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     )
     more = yaml.safe_load(third.read_text())["replies"]
     path.write_text(yaml.safe_dump({**content, "replies": [*content["replies"][:2], *more, *content["replies"][2:]]}))
-    done = scenario.run(*BUILDER)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run(*BUILDER, code=0)
     strengths = {each["name"]: each["strength"] for each in scenario.status()["goals"][0]["facts"]}
     assert strengths["exact_there"] == "reviewed"
     assert set(strengths) == {"exact_there", "third_there"}
@@ -238,8 +227,7 @@ def test_the_second_reviewer_decides_a_request_for_a_file_that_judges_the_work(s
         write("test_calc.py", TESTS.replace("test_odd_is_cut", "test_odd").replace("== 1\n", "== 1.5\n")),
     )
     replies(scenario, text_entry("reviewer", verdict()), steps=steps)
-    done = scenario.run(*BUILDER)
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.run(*BUILDER, code=0)
     (stored,) = scenario.status()["actions"]
     assert [(each["path"], each["by"]) for each in stored["granted_files"]] == [("test_calc.py", "reviewer")]
     assert fact(scenario)["strength"] == "reviewed"

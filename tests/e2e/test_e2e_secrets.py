@@ -198,7 +198,8 @@ def test_a_line_with_a_secret_is_not_overwritten_with_a_mark(scenario):
         yaml.safe_dump({"version": 1, "replies": [*entries, {"when": {"role": "agent", "turn": 5}, "text": "done"}]})
     )
     before = (scenario.repo / "notes.md").read_text()
-    done = scenario.scaffold("ralph", "go", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold(
+        "ralph", "go", "--yolo", "--model", f"cassette:{tape}", "--output-format", "stream-json", code=0
+    )
     assert done.stdout.count("is a placeholder for a secret you cannot see") == 2
     assert (scenario.repo / "notes.md").read_text() == f"{before}Really.\n"

@@ -21,8 +21,7 @@ def test_without_an_interrupted_run_nothing_is_started(scenario):
 def test_the_unit_is_valid_and_names_no_secret(scenario, tmp_path):
     """AL-27: systemd itself is asked, where it is installed."""
     scenario.environ |= {"OPENAI_API_KEY": "sk-secret-123", "SCAFFOLD_DATABASE_URL": ""}
-    done = scenario.scaffold("service", "--for", "systemd")
-    assert done.returncode == 0, done.stderr
+    done = scenario.scaffold("service", "--for", "systemd", code=0)
     assert "secret" not in done.stdout
     assert "systemctl --user enable" in done.stderr
     if shutil.which("systemd-analyze") is None:
@@ -48,8 +47,7 @@ def test_the_agent_for_macos_is_valid(scenario):
 
 
 def test_a_run_that_does_not_exist_is_refused(scenario):
-    done = scenario.scaffold("service", "nothing")
-    assert done.returncode == 64
+    done = scenario.scaffold("service", "nothing", code=64)
     assert "there is no run" in done.stderr
 
 
@@ -78,7 +76,7 @@ def test_the_command_of_the_unit_continues_what_was_interrupted_and_nothing_else
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert scenario.scaffold("attach").returncode == 0
+    scenario.scaffold("attach", code=0)
     shown = scenario.scaffold("resume", "--interrupted")
     assert shown.stderr == snapshot("no run was interrupted\n")
     states = [scenario.status(name)["run"]["status"] for name in session_runs(scenario)]

@@ -35,15 +35,13 @@ def scenario(tmp_path, docker, port):
 @pytest.mark.usefixtures("held")
 def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker, port):
     """AL-9, SC-7: before that nothing is started and nothing spent; then each check has its own, and none is left."""
-    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
-    untrusted = scenario.run("--yes")
-    assert untrusted.returncode == 1
+    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
+    untrusted = scenario.run("--yes", code=1)
     assert "environment_not_ready" in untrusted.stderr
     assert "scaffold trust" in untrusted.stderr
     assert (docker.calls, list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))) == ([], [])
-    assert scenario.scaffold("trust", "--yes").returncode == 0
-    trusted = scenario.run("--yes")
-    assert trusted.returncode == 0, trusted.stdout + trusted.stderr
+    scenario.scaffold("trust", "--yes", code=0)
+    scenario.run("--yes", code=0)
     assert sum(" up --detach --wait db" in call for call in docker.calls) >= 2
     assert (docker.up, scenario.processes()) == ([], [])
     assert scenario.git("worktree", "list").count("\n") == 1
@@ -54,10 +52,9 @@ def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker
 def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, docker, port):
     """BX-4: environment_not_ready, in two lines."""
     docker.stop_daemon()
-    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
-    assert scenario.scaffold("trust", "--yes").returncode == 0
-    done = scenario.run("--yes")
-    assert done.returncode == 1
+    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
+    scenario.scaffold("trust", "--yes", code=0)
+    done = scenario.run("--yes", code=1)
     assert "environment_not_ready: the compose services could not be started" in done.stderr
     assert "Check that the daemon is running" in done.stderr
 
@@ -69,8 +66,8 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
     check = f"grep more README.md && touch '{docker.home}/no daemon'"
     scenario.plan(plan_of(more=[action("add", effects=["more"], check=check, files=["README.md"])]))
     scenario.cassette(add=[write("README.md", "more\n")])
-    assert scenario.scaffold("config", "services", f"compose db @{port}").returncode == 0
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
+    scenario.scaffold("trust", "--yes", code=0)
     done = scenario.run("--yes", "--sandbox", "off")
     [name] = docker.up
     [result] = [line for line in done.stdout.splitlines() if "could not be stopped" in line]
@@ -83,6 +80,5 @@ def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scen
 
 
 def test_an_invalid_service_line_is_refused_when_it_is_set(scenario):
-    done = scenario.scaffold("config", "services", "compose -f /etc/compose.yaml @1")
-    assert done.returncode == 64
+    done = scenario.scaffold("config", "services", "compose -f /etc/compose.yaml @1", code=64)
     assert "`compose [-f FILE]... [SERVICE...] @PORT...`" in done.stderr

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from support.scenario import Scenario, action, calls_entry, plan_of, text_entry, write
+from support.scenario import action, calls_entry, plan_of, text_entry, write
 
 SKILL = """---
 name: tests
@@ -34,11 +34,6 @@ def load(name):
 
 
 @pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
-@pytest.fixture
 def claude(scenario):
     """The files of a project, which nobody trusts yet."""
     folder = scenario.repo / ".claude"
@@ -55,8 +50,7 @@ def claude(scenario):
 
 def ralph(scenario, cassette, *args):
     command = scenario.command("ralph", *args, "--model", f"cassette:{cassette}", "--output-format", "stream-json")
-    done = scenario.call(command)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.call(command, code=0)
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
@@ -126,11 +120,9 @@ def test_workers_have_the_skills_and_roles_of_the_start_of_their_run(scenario, c
     scenario.plan(plan_of(x=[made]))
     steps = [load("tests"), {"name": "shell", "args": {"command": "echo hi"}}, write("x.txt", "x\n")]
     scenario.cassette(x=steps)
-    saved = scenario.run()
-    assert saved.returncode == 3
+    scenario.run(code=3)
     (claude / "skills" / "tests" / "SKILL.md").write_text("changed")
-    done = scenario.scaffold("resume", scenario.status()["run"]["id"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", scenario.status()["run"]["id"], code=0)
     journal = scenario.journal("x", "x")
     assert "Write them first" in journal
     assert "There is no tool `shell`" in journal

@@ -3,12 +3,13 @@
 import asyncio
 import json
 import re
+import subprocess
 
 import pytest
 
 from model_server.server import serve
 from model_server.turn import Call, Turn, Used
-from support.scenario import action, plan_of
+from support.scenario import COMMAND_S, action, plan_of
 
 pytestmark = pytest.mark.slow
 TOO_LONG = Turn(status=400, error=("context_length_exceeded", "This model's maximum context length is exceeded."))
@@ -36,15 +37,10 @@ def unasked(received):
 
 async def outcome(scenario, server, *args, model=None):
     """Run the command with the server's model; return its exit code and what it printed."""
-    process = await asyncio.create_subprocess_exec(
-        *scenario.command("run", *args, "--model", model or server.model, "--yes"),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    process = await scenario.spawn(
+        "run", *args, "--model", model or server.model, "--yes", environ=server.environ, stderr=subprocess.STDOUT
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 90)
+    out, _ = await asyncio.wait_for(process.communicate(), COMMAND_S)
     return process.returncode, re.sub(r"\s+", " ", out.decode())
 
 

@@ -82,7 +82,7 @@ def test_both_end_with_the_code_of_a_failed_run(scenario):
 def test_a_detached_run_started_twice_is_one_run(scenario):
     planned(scenario)
     assert expect_one_run(scenario, *(started(scenario, "--detach") for _ in range(2))) == 0
-    assert scenario.scaffold("attach").returncode == 0
+    scenario.scaffold("attach", code=0)
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scen
     assert (supervisor["alive"], supervisor["turn"]) == (True, None)
     assert said(scenario.scaffold("stop")).startswith("run ")
     assert running.wait(timeout=COMMAND_S) == 130
-    assert scenario.scaffold("path", "make").returncode == 1
+    scenario.scaffold("path", "make", code=1)
     assert json.loads(said(scenario.scaffold("agents", "--json")))["agents"] == []
 
 
@@ -116,8 +116,7 @@ def test_a_pause_and_a_resume_are_about_the_run_that_is_executed(scenario):
     Path(said(scenario.scaffold("path", "make")).strip(), "go").touch()
     assert running.wait(timeout=COMMAND_S) == 3
     assert statuses(scenario) == {"make": "completed", "next": "pending"}
-    resumed = scenario.scaffold("resume")
-    assert resumed.returncode == 0, resumed.stderr
+    scenario.scaffold("resume", code=0)
     assert (scenario.status()["run"]["id"], scenario.status()["run"]["status"]) == (run, "completed")
 
 
@@ -193,7 +192,7 @@ def test_notify_tells_the_users_command_how_the_run_ended_and_a_project_cannot_s
     scenario.scaffold("trust", "--yes")
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
     scenario.cassette(make=[write("made.txt", "x\n")])
-    assert scenario.run("--yes").returncode == 0
+    scenario.run("--yes", code=0)
     data = json.loads((scenario.home / "told").read_text())
     assert data == {"event": "done", "run": scenario.status()["run"]["id"], "text": data["text"]}
     assert not (scenario.home / "owned").exists()
@@ -207,8 +206,7 @@ def test_a_notify_command_that_fails_at_the_end_is_reported(scenario):
     folder.joinpath("config.yaml").write_text("notify: /no/such/bell\n")
     scenario.plan(plan_of(g=[action("make", effects=["made"], check="test -s made.txt")]))
     scenario.cassette(make=[write("made.txt", "x\n")])
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     assert "The `notify` command failed: exit code 127" in done.stdout
 
 
@@ -219,7 +217,7 @@ def test_notify_reports_failed_planning(scenario):
     folder.mkdir(parents=True)
     folder.joinpath("config.yaml").write_text(f"notify: cat >> {scenario.home}/told\n")
     scenario.replies({"when": {"role": "planner"}, "text": "I would rather not."})
-    assert scenario.request("build a shop", "--yes").returncode == 4
+    scenario.request("build a shop", "--yes", code=4)
     data = json.loads((scenario.home / "told").read_text())
     assert (data["event"], "the plan was rejected" in data["text"]) == ("failed", True)
 
@@ -238,7 +236,7 @@ def test_an_interrupted_run_is_mentioned_when_another_one_starts(scenario):
     other = ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", f"cassette:{scenario.home}/other.yaml")
     output = scenario.scaffold(*other).stderr
     assert f"`scaffold resume {left}`, or end it with `scaffold cancel {left}`" in output
-    assert scenario.scaffold("cancel", left).returncode == 0
+    scenario.scaffold("cancel", left, code=0)
     assert "was interrupted" not in scenario.scaffold(*other).stderr
 
 

@@ -127,8 +127,7 @@ def test_a_request_becomes_two_goals_that_land(scenario):
     """SC-1, SC-5, SC-8, SC-14, SC-21: planned, broken down just in time, replanned once, landed."""
     shop_and_docs(scenario, pause="0")
     before = scenario.checkout()
-    done = scenario.request(TASK, "--yes", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.request(TASK, "--yes", "--json", code=0)
     expect_the_end(scenario)
     assert scenario.checkout() == before
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -217,8 +216,7 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     status = scenario.status()
     assert status["run"]["status"] == "interrupted"
     assert [each["supervisor"]["alive"] for each in status["goals"]] == [False, False]
-    done = scenario.scaffold("resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", code=0)
     expect_the_end(scenario)
 
 
@@ -230,8 +228,7 @@ def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(sce
     process = scenario.start(scenario.request_command(TASK, "--yes"))
     until_it_runs(scenario, process)
     process.send_signal(signal.SIGSTOP)
-    done = scenario.scaffold("resume", scenario.status()["run"]["id"])
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.scaffold("resume", scenario.status()["run"]["id"], code=0)
     expect_the_end(scenario)
     process.send_signal(signal.SIGCONT)
     assert process.wait(COMMAND_S) != 0
@@ -261,8 +258,7 @@ def expect_the_same_end(scenario, seed, kills):
         if process.poll() == 0:
             break
     if process.wait(COMMAND_S) != 0:
-        done = scenario.request(TASK, "--yes")
-        assert done.returncode == 0, done.stdout + done.stderr
+        scenario.request(TASK, "--yes", code=0)
     expect_the_end(scenario)
 
 
@@ -284,14 +280,12 @@ def _kill(pid):
 def test_a_detached_run_outlives_its_starter_and_can_be_followed(scenario):
     """SC-18, AL-27: `--detach` and `attach`."""
     shop_and_docs(scenario)
-    done = scenario.request(TASK, "--yes", "--detach")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.request(TASK, "--yes", "--detach", code=0)
     assert "scaffold attach" in done.stdout
     again = scenario.scaffold("resume", scenario.status()["run"]["id"])
     assert again.returncode != 0
     assert "is executing run" in again.stderr
-    followed = scenario.scaffold("attach")
-    assert followed.returncode == 0, followed.stdout + followed.stderr
+    followed = scenario.scaffold("attach", code=0)
     assert "landed" in followed.stdout
     expect_the_end(scenario)
 
@@ -303,8 +297,7 @@ def test_the_tier_quick_is_one_action_without_a_separate_supervisor(scenario):
         {"when": {"action": "task", "turn": 1}, "tool_calls": [write("typo.txt", "fixed\n")]},
         {"when": {"role": "implementation"}, "text": "Fixed."},
     )
-    done = scenario.request("fix the typo", "--tier", "quick", "--yes", "--json")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.request("fix the typo", "--tier", "quick", "--yes", "--json", code=0)
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["task"]
     database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")

@@ -42,8 +42,7 @@ def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
     ]
     keys = ("first", "todo-task-2", "todo-task-3")
     scenario.cassette(**{key: [write(f"{name}.txt", "x\n")] for key, name in zip(keys, "abc", strict=True)})
-    done = scenario.call([*scenario.request_command(*tasks(scenario, listed)), "--yes"])
-    assert done.returncode == 0, done.stderr
+    scenario.call([*scenario.request_command(*tasks(scenario, listed)), "--yes"], code=0)
     shown = scenario.status()
     assert [goal["name"] for goal in shown["goals"]] == ["todo"]
     assert [(each["key"], each["status"]) for each in shown["actions"]] == [(key, "completed") for key in keys]
@@ -84,8 +83,7 @@ def test_a_specification_that_is_a_list_of_tasks_is_executed_without_a_planner(s
     scenario.cassette(
         **{f"T00{number}": [write(f"{name}.txt", "x\n")] for number, name in ((2, "b"), (3, "c"), (4, "d"))}
     )
-    done = scenario.call([*scenario.request_command("--spec", "specs/001-shop"), "--yes"])
-    assert done.returncode == 0, done.stderr
+    done = scenario.call([*scenario.request_command("--spec", "specs/001-shop"), "--yes"], code=0)
     assert "taken for a task list of spec-kit: 3 tasks to do, 1 done" in done.stderr
     shown = scenario.status()
     assert [goal["name"] for goal in shown["goals"]] == ["001-shop"]

@@ -13,8 +13,7 @@ SIZES = ("small", "medium", "large")
 
 
 def dry_run(scenario, *args):
-    done = scenario.call(scenario.command("run", *args, "--dry-run", "--model", "anthropic:none"))
-    assert done.returncode == 0, done.stderr
+    done = scenario.call(scenario.command("run", *args, "--dry-run", "--model", "anthropic:none"), code=0)
     return json.loads(done.stdout)["run"], done.stderr
 
 
@@ -103,8 +102,7 @@ def test_a_run_of_each_tier_has_its_numbers_models_and_agents(scenario, tier, ag
         text_entry("implementation"),
     )
     level = ["--yolo"] if asyncio.run(machine_sandbox()).level == "none" else []
-    done = scenario.call(scenario.command("run", "Build a shop", "--tier", tier, "--yes", *level))
-    assert done.returncode == 0, done.stdout + done.stderr
+    scenario.call(scenario.command("run", "Build a shop", "--tier", tier, "--yes", *level), code=0)
     status = scenario.status()
     run = status["run"]
     assert (run["tier"], run["tier_confidence"], run["agents"]) == (tier, 1.0, agents)

@@ -18,8 +18,7 @@ def scenario(tmp_path):
 
 
 def agents(scenario, *flags):
-    done = scenario.run("--dry-run", *flags)
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--dry-run", *flags, code=0)
     return json.loads(done.stdout)["run"]["agents"], done.stderr
 
 
@@ -32,8 +31,7 @@ def ready(scenario):
 def test_a_run_in_an_untrusted_folder_works_and_reports_what_it_ignores(scenario):
     """RA-13."""
     ready(scenario)
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    done = scenario.run("--yes", code=0)
     assert done.stderr.count("note: .scaffold.yaml ignored: folder not trusted; `scaffold trust`") == 1
 
 
@@ -46,7 +44,7 @@ def test_a_folders_configuration_counts_when_trusted_once_or_until_it_changes(sc
     assert agents(scenario)[0] == 3, "as many as the plan deserves"
     assert agents(scenario, "--trust-once") == (1, "")
     assert agents(scenario)[0] == 3
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     assert agents(scenario) == (1, "")
     (scenario.repo / ".mcp.json").write_text("{}")
     number, said = agents(scenario)
@@ -65,7 +63,7 @@ def test_a_projects_rule_denies_what_its_user_allowed_and_never_allows(scenario)
     ]
     tape = scenario.home / "tape.yaml"
     tape.write_text(yaml.safe_dump({"version": 1, "replies": entries}))
-    assert scenario.scaffold("trust", "--yes").returncode == 0
+    scenario.scaffold("trust", "--yes", code=0)
     flags = ("--model", f"cassette:{tape}", "--allow", "shell:echo *", "--output-format", "stream-json")
     done = scenario.scaffold("ralph", "say it", *flags)
     data = [event for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "tool_result"]
@@ -83,7 +81,6 @@ def test_no_agent_can_change_its_folders_configuration(scenario):
     tape = scenario.home / "tape.yaml"
     tape.write_text(yaml.safe_dump({"version": 1, "replies": entries}))
     before = scenario.checkout()
-    done = scenario.scaffold("ralph", "write", "--model", f"cassette:{tape}", "--yolo")
-    assert done.returncode == 0, done.stderr
+    scenario.scaffold("ralph", "write", "--model", f"cassette:{tape}", "--yolo", code=0)
     assert scenario.checkout() == before
     assert not Path(scenario.repo, ".scaffold", "config.local.yaml").exists()

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import time
 from contextlib import closing
 
@@ -15,7 +16,7 @@ from inline_snapshot import snapshot
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.harness import poll_until
-from support.scenario import action, plan_of
+from support.scenario import COMMAND_S, action, plan_of
 
 KEYS = ("one", "two", "three", "four")
 LIMITED = Turn(status=429, error=("rate_limit_error", "too many"), headers={"Retry-After": "4"})
@@ -64,21 +65,14 @@ class Trouble:
 
 
 async def start(scenario, server, *args):
-    return await asyncio.create_subprocess_exec(
-        *scenario.command(*args),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    return await scenario.spawn(*args, environ=server.environ, stderr=subprocess.STDOUT)
 
 
 def plan_args(scenario, server, *more):
     return ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", server.model, "--yes", "--yolo", *more)
 
 
-async def finished(process, seconds=90):
+async def finished(process, seconds=COMMAND_S):
     out, _ = await asyncio.wait_for(process.communicate(), seconds)
     return process.returncode, out.decode()
 

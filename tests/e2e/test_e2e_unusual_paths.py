@@ -20,8 +20,7 @@ def scenario(tmp_path):
 def test_without_projections_in_the_checkout_journals_are_beside_the_state(scenario):
     """The run continues without `.scaffold/`, says so, and `logs` still shows the journals."""
     (scenario.repo / ".scaffold").write_text("mine")
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout
+    done = scenario.run("--yes", code=0)
     assert "the run continues without it" in done.stderr
     assert "done with a" in scenario.scaffold("logs", "a").stdout
     assert (scenario.repo / ".git/scaffold/logs/g/a.jsonl").is_file()
@@ -32,8 +31,7 @@ def test_without_projections_in_the_checkout_journals_are_beside_the_state(scena
 def test_a_run_can_start_while_a_sandbox_seals_the_projections_folder(scenario):
     """BX-9: it says so, and does its work."""
     os.mknod(scenario.repo / ".scaffold", stat.S_IFSOCK)
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stdout
+    done = scenario.run("--yes", code=0)
     assert "a command in a sandbox is using it" in done.stderr
 
 
@@ -42,5 +40,4 @@ def test_a_repository_may_have_the_longest_possible_name(scenario):
     renamed = scenario.repo.with_name("r" * 255)
     scenario.repo.rename(renamed)
     scenario.repo = renamed
-    done = scenario.run("--yes")
-    assert done.returncode == 0, done.stderr
+    scenario.run("--yes", code=0)

@@ -11,7 +11,6 @@ from inline_snapshot import snapshot
 from model_server.embeddings import openai_answer
 from model_server.server import serve
 from model_server.turn import Call, Turn
-from support.scenario import Scenario
 
 EXTRA = importlib.util.find_spec("usearch") is not None
 LOAD = Turn(calls=(Call("load_tools", {"group": "vector_db"}),))
@@ -23,20 +22,8 @@ SEARCH = Turn(calls=(Call("vector_db_search_text", {"index": "notes", "query": "
 DONE = Turn(text="done")
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    return Scenario(tmp_path)
-
-
 async def start(scenario, server, *args):
-    return await asyncio.create_subprocess_exec(
-        *scenario.command("ralph", *args, "--model", server.model),
-        cwd=scenario.repo,
-        env=scenario.environ | server.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return await scenario.spawn("ralph", *args, "--model", server.model, environ=server.environ)
 
 
 async def ralph(scenario, server, *args):
@@ -119,7 +106,7 @@ async def test_a_tool_that_was_never_loaded_is_served(scenario):
     assert (refused.returncode, "memory forget" in refused.stderr) == (64, True)
     assert "deleted notes with 1 item" in scenario.scaffold("memory", "drop", "notes").stdout
     assert not any(b"The cat sat" in each.read_bytes() for each in (scenario.repo / ".git").rglob("*.db*"))
-    assert scenario.scaffold("memory", "drop", "notes").returncode == 64
+    scenario.scaffold("memory", "drop", "notes", code=64)
 
 
 @pytest.mark.slow
@@ -129,7 +116,7 @@ async def test_vectors_by_a_server_are_paid_by_the_session_and_computed_again_af
     async with serve("chat", []) as vectors, serve("anthropic", [CREATE, ADD, SEARCH, DONE]) as server:
         vectors.others["/v1/embeddings"] = openai_answer
         own = f"local:mine@{vectors.base_url}"
-        assert scenario.scaffold("config", "models.embedding", own).returncode == 0
+        scenario.scaffold("config", "models.embedding", own, code=0)
         out, _ = await ralph(scenario, server, "keep notes", "--output-format", "json")
         assert {each.json["model"] for each in vectors.requests} == {"mine"}
         usage = json.loads(out)["usage"]

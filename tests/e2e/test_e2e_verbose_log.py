@@ -30,8 +30,7 @@ def test_the_log_tells_what_each_process_of_a_run_does(scenario, temporary):
     secret = "sk-ant-" + "0123456789abcdef" * 2
     scenario.environ["MY_TOKEN"] = secret
     planned(scenario, f"test -f hello.txt # {secret}")
-    done = scenario.run("--yes", "-v", "--quiet")
-    assert done.returncode == 0
+    done = scenario.run("--yes", "-v", "--quiet", code=0)
     assert "\ndone" not in done.stdout
     log = done.stderr
     for text in ("git rev-parse", "forked process", "/bin/sh -c 'test -f hello.txt", "answered after"):
@@ -46,8 +45,7 @@ def test_the_log_tells_what_each_process_of_a_run_does(scenario, temporary):
 def test_a_background_run_logs_to_its_own_file(scenario, temporary):
     """AL-26: all of it, after the command that started it has ended; no file is left."""
     planned(scenario, "test -f hello.txt")
-    sent = scenario.run("--yes", "-v", "--detach")
-    assert sent.returncode == 0
+    sent = scenario.run("--yes", "-v", "--detach", code=0)
     assert wait_until(lambda: not scenario.processes())
     assert scenario.status()["run"]["status"] == "completed"
     (path,) = scenario.cache.glob("runs/*/*/logs/background.txt")
@@ -70,7 +68,7 @@ def test_the_file_of_a_killed_command_is_removed_by_the_next_owner(scenario, tem
     assert wait_until(lambda: not scenario.processes())
     assert list(temporary.glob("scaffold-log*"))
     go.touch()
-    assert scenario.scaffold("resume").returncode == 0
+    scenario.scaffold("resume", code=0)
     assert not list(temporary.glob("scaffold-log*"))
 
 

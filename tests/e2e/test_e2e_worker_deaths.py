@@ -46,11 +46,6 @@ def reason(scenario):
     return goal_named(scenario, "bad")["reason"] or ""
 
 
-def attempts(scenario):
-    (each,) = (each for each in scenario.status()["actions"] if each["key"] == "a")
-    return [attempt["outcome"] for attempt in each["attempts"]]
-
-
 def skip_the_rest(scenario):
     """Let the time of the goal's rest pass."""
     with sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db") as database:
@@ -67,13 +62,13 @@ def start_and_wait(scenario, reason_words):
 def test_a_goal_whose_workers_die_waits_visibly_until_a_human_lets_it_go_on(scenario):
     """SC-16, SC-20, BX-17: after three deaths; the other goal is complete meanwhile; `retry` goes on at once."""
     running = start_and_wait(scenario, "waits: 3 workers died in a row; it is tried again at")
-    assert attempts(scenario) == ["lost"] * 3
+    assert scenario.outcomes("a") == ["lost"] * 3
     assert wait_until(lambda: goal_named(scenario, "good")["status"] == "completed")
     assert "waits: 3 workers died in a row" in scenario.scaffold("status").stdout
     (scenario.home / "mended").write_text("")
-    assert scenario.scaffold("retry", "bad").returncode == 0
+    scenario.scaffold("retry", "bad", code=0)
     assert running.wait(COMMAND_S) == 0
-    assert attempts(scenario) == ["lost"] * 3 + ["landed"]
+    assert scenario.outcomes("a") == ["lost"] * 3 + ["landed"]
 
 
 @pytest.mark.rotates
@@ -88,7 +83,7 @@ def test_the_wait_survives_a_kill_of_the_owner(scenario):
     assert wait_until(lambda: scenario.status()["run"]["status"] == "active")
     assert reason(scenario) == before
     (scenario.home / "mended").write_text("")
-    assert scenario.scaffold("retry", "a").returncode == 0
+    scenario.scaffold("retry", "a", code=0)
     assert resumed.wait(COMMAND_S) == 0
 
 
@@ -107,7 +102,7 @@ def test_after_six_deaths_the_run_asks_in_the_inbox_and_exits_for_a_human(scenar
     assert item["kind"] == "question"
     assert "6 workers died in a row, the last at a: the worker exited with signal 9" in item["text"]
     (scenario.home / "mended").write_text("")
-    assert scenario.scaffold("answer", item["id"], "leave other processes alone").returncode == 0
-    assert scenario.scaffold("resume").returncode == 0
-    assert attempts(scenario) == ["lost"] * 6 + ["landed"]
+    scenario.scaffold("answer", item["id"], "leave other processes alone", code=0)
+    scenario.scaffold("resume", code=0)
+    assert scenario.outcomes("a") == ["lost"] * 6 + ["landed"]
     assert "leave other processes alone" in json.dumps(scenario.journal("bad", "a"))

@@ -71,8 +71,7 @@ def test_tasks_that_land_are_marked_in_the_list_of_their_tool(scenario, name):
     scenario.commit("a list")
     reply(scenario, *keys)
     flags = ("--spec", path, "--write-back", "--yes", "--agents", "2")
-    done = scenario.call(scenario.request_command(*flags))
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario.call(scenario.request_command(*flags), code=1)
     assert f"tasks that land are marked as done in {path}" in done.stderr
     shown = scenario.status()
     states = {each["key"]: each["status"] for each in shown["actions"]}
@@ -95,8 +94,7 @@ def test_a_list_that_is_not_the_repositorys_stays_and_a_copy_is_marked(scenario,
     file.write_bytes(SPEC_KIT.encode())
     (scenario.repo / ".git" / "info" / "exclude").write_text("my\n")
     reply(scenario, "T001", "T002", "T003")
-    done = scenario.call(scenario.request_command("--spec", str(file), "--write-back", "--yes"))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = scenario.call(scenario.request_command("--spec", str(file), "--write-back", "--yes"), code=0)
     run = scenario.status()["run"]["id"]
     assert f"tasks that are done are marked in .scaffold/marked/{run}/tasks.md" in done.stderr
     assert (scenario.repo / ".scaffold/marked" / run / "tasks.md").read_bytes().decode() == SPEC_KIT.replace(

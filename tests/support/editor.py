@@ -11,7 +11,8 @@ from acp import PROTOCOL_VERSION, text_block
 from acp.client.connection import ClientSideConnection
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
-STEP_S = 20.0
+from support.scenario import PATIENCE_S
+
 LIMIT = 50_000_000
 NOTE = "\n\n> note: "
 
@@ -90,7 +91,7 @@ async def editor_of(scenario, cassette, *flags):
     finally:
         if process.stdin.can_write_eof():
             process.stdin.close()
-        await asyncio.wait_for(process.wait(), STEP_S)
+        await asyncio.wait_for(process.wait(), PATIENCE_S)
         editor.errors = (await process.stderr.read()).decode()
         await connection.close()
 
@@ -119,4 +120,4 @@ class RawEditor:
         await self.process.stdin.drain()
 
     async def answer(self):
-        return json.loads(await asyncio.wait_for(self.process.stdout.readline(), STEP_S))
+        return json.loads(await asyncio.wait_for(self.process.stdout.readline(), PATIENCE_S))

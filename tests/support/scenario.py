@@ -22,11 +22,11 @@ from support.run_folder import processes_with
 from support.samples import folder_until_exit, sample_environ
 
 BARE = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """The longest wait for what has to happen: it only ends tests that hang, on a machine however busy."""
 COMMAND_S = 240.0
 """The longest wait for the end of a whole command."""
-TO_END_S = 20.0
+TO_END_S = 40.0
 """How long processes may take to end: shorter than the commands that tests leave to be ended."""
 
 
@@ -81,6 +81,12 @@ def calls_entry(role, *calls, **when):
 
 def shell(command):
     return {"name": "shell", "args": {"command": command, "timeout_s": 60}}
+
+
+def meeting(folder: Path, *keys: str) -> dict[str, str]:
+    """Return a command for each agent that ends once all of them have begun; without a sandbox."""
+    others = " && ".join(f"test -e {folder}/{key}" for key in keys)
+    return {key: f"touch {folder}/{key}; until {others}; do sleep 0.05; done" for key in keys}
 
 
 def wait_until(condition, seconds=PATIENCE_S):
@@ -189,8 +195,8 @@ class Scenario:
         """Return the command that plans and executes a request with the cassette."""
         return self._run_with_cassette(task, *flags)
 
-    def request(self, task: str, *flags: str) -> subprocess.CompletedProcess:
-        return self.call(self.request_command(task, *flags))
+    def request(self, task: str, *flags: str, code: int | None = None) -> subprocess.CompletedProcess:
+        return self.call(self.request_command(task, *flags), code=code)
 
     def command(self, *args: str) -> list[str]:
         return [sys.executable, "-m", "scaffold", *args]
@@ -204,11 +210,11 @@ class Scenario:
         model = f"cassette:{self.home / 'cassette.yaml'}"
         return self.command("run", *args, "--model", model, *(["--yolo"] if unheld else []))
 
-    def scaffold(self, *args: str) -> subprocess.CompletedProcess:
-        return self.call(self.command(*args))
+    def scaffold(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess:
+        return self.call(self.command(*args), code=code)
 
-    def run(self, *flags: str) -> subprocess.CompletedProcess:
-        return self.call(self.run_command(*flags))
+    def run(self, *flags: str, code: int | None = None) -> subprocess.CompletedProcess:
+        return self.call(self.run_command(*flags), code=code)
 
     def start(self, argv: list[str]) -> subprocess.Popen:
         """Start a command in the background; `said` returns what it printed."""
@@ -227,9 +233,9 @@ class Scenario:
         """Return what the commands in the background have printed so far."""
         return self._background.read_text(errors="replace")
 
-    def call(self, argv: list[str]) -> subprocess.CompletedProcess:
-        """Run a command to its end."""
-        return subprocess.run(
+    def call(self, argv: list[str], *, code: int | None = None) -> subprocess.CompletedProcess:
+        """Run a command to its end; AssertionError with its output if its exit code is not `code`, if given."""
+        done = subprocess.run(
             argv,
             cwd=self.repo,
             env=self.environ,
@@ -239,11 +245,34 @@ class Scenario:
             timeout=COMMAND_S,
             check=False,
         )
+        assert code in {None, done.returncode}, f"exit code {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done
+
+    async def spawn(self, *args: str, environ: Mapping[str, str] = {}, **options) -> asyncio.subprocess.Process:
+        """Start a command while servers of the test answer; `environ` has their keys."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return await asyncio.create_subprocess_exec(
+            *self.command(*args), cwd=self.repo, env=self.environ | environ, **(streams | options)
+        )
+
+    def json(self, *args: str):
+        """Return what a command prints as JSON."""
+        return json.loads(self.scaffold(*args, "--json", code=0).stdout)
 
     def status(self, *args: str):
-        done = self.scaffold("status", "--json", *args)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return self.json("status", *args)
+
+    def inbox(self, *flags: str):
+        return self.json("inbox", *flags)["inbox"]
+
+    def outcomes(self, key: str | None = None) -> list[str | None]:
+        """Return those of an action's attempts, in order; of the only action without a key."""
+        (found,) = (each for each in self.status()["actions"] if key in {None, each["key"]})
+        return [each["outcome"] for each in found["attempts"]]
+
+    def facts(self) -> dict[str, str]:
+        """Return the state of each fact by its name."""
+        return {fact["name"]: fact["state"] for goal in self.status()["goals"] for fact in goal["facts"]}
 
     def journal(self, goal: str, key: str) -> str:
         return (self.repo / ".scaffold" / "logs" / goal / f"{key}.jsonl").read_text()
@@ -279,4 +308,4 @@ class Scenario:
 
     def commands(self) -> list[int]:
         """Return the living commands that agents of this scenario started."""
-        return [pid for pid in processes_with("SCAFFOLD_ATTEMPT=") if pid in self.processes()]
+        return sorted({*processes_with("SCAFFOLD_ATTEMPT=")} & {*self.processes()})
