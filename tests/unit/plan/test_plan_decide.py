@@ -1,5 +1,3 @@
-import pytest
-
 from scaffold.plan.decide import (
     AskHuman,
     CompleteCompound,
@@ -218,8 +216,8 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("case", TABLE)
-def test_decision(case):
+def test_decision():
     """OR-3, SC-3, SC-5."""
-    seen, commands = TABLE[case]
-    assert decide(seen) == commands
+    assert {case: decide(seen) for case, (seen, _) in TABLE.items()} == {
+        case: commands for case, (_, commands) in TABLE.items()
+    }

@@ -17,7 +17,6 @@ from scaffold.plan.story.apply_edit import (
 )
 from scaffold.plan.story.record import default_workflow
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES, edits_from_node, problems_in, read_edits
-from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.plan.text.positioned import node_from_value
 from support.stories import (
     apply,
@@ -44,6 +43,15 @@ def problems(content):
     return problems_in(caught.value)
 
 
+def first_message(content):
+    """Return the place and the message of the first problem; each problem says what to do."""
+    with pytest.raises(PlanInvalid) as caught:
+        read(content)
+    assert all(finding.fix for finding in caught.value.findings)
+    first = caught.value.findings[0]
+    return f"{first.line}:{first.column}: {first.message}"
+
+
 def written(*operations):
     return json.dumps(operations)
 
@@ -62,60 +70,66 @@ def rejected(record, step_id, *operations):
     return problem.split("): ", 1)[1]
 
 
-@pytest.mark.parametrize(
-    ("content", "place", "message"),
-    [
-        (b"", "1:1", "the file is empty"),
-        (b" \n", "1:1", "the file is empty"),
-        ('[{"operation": "skip",\n  "target_step', "2:3", "invalid JSON: Unterminated string"),
-        ('[{"operation": "skip"},', "1:24", "invalid JSON"),
-        (b'[\n "caf\xc3\xa9 \xff"]', "2:8", "the text is not UTF-8"),
-        ("[" * 60_000, "1:1", "nested too deeply"),
-        (b" " * (MAX_EDIT_BYTES + 1), "1:1", "the file has more than 65,536 bytes"),
-        ("7", "1:1", "expected an array of operations"),
-        ('["skip"]', "1:2", "expected a mapping"),
-        ("[{}]", "1:2", "the key `operation` is missing"),
-        (written(*[op("skip", "step-009")] * 31), "1:1", "the array has 31 operations; the limit is 30"),
-        (
-            written(op("skipp", "step-009")),
-            "1:16",
-            "is not an operation. Did you mean `skip`? The operations are add_a",
-        ),
-        (written(op("skip")), "1:2", "the key `target_step_id` is missing"),
-        ('[{"operation": "skip", "target_step_id": "step-009"}]', "1:2", "the key `reason` is missing"),
-        ('[{"operation": "skip", "reason": " ", "target_step_id": "x"}]', "1:34", "says nothing"),
-        (written(op("skip", "step-009", reason="x" * 2_001)), "1:34", "has 2,001 characters; the limit is 2,000"),
-        (written(op("skip", "step-009", reason="\0")), "1:34", "contains a character that is not allowed"),
-        (written(op("skip", 9)), "1:63", "expected text, found the number `9`"),
-        (written(op("skip", "step-009", new_steps=[new("coding")])), "1:88", "does not belong to `skip`"),
-        (written(op("add_after", "step-007", new_steps=[])), "1:93", "the list is empty"),
-        (written(op("add_after", "step-007", new_steps={})), "1:93", "expected a list"),
-        (
-            written(op("add_after", "step-007", new_steps=[{"type": "coding"}])),
-            "1:94",
-            "the key `description` is missi",
-        ),
-        (
-            written(op("split", "step-005", replacement_steps=[new("code")])),
-            "1:107",
-            "Did you mean `coding`? The types",
-        ),
-        (written(op("edit_description", "step-007", new_description="")), "1:106", "says nothing"),
-        (written(op("reorder", new_order=["step-009", "step-009"])), "1:61", "names a step twice"),
-        (written(op("reorder", new_order=["step-009", 10])), "1:74", "expected text, found the number `10`"),
-        (
-            '[{"operation": "skip", "operation": "split", "reason": "r"}]',
-            "1:24",
-            "the key `operation` is written twice",
-        ),
-    ],
-)
-def test_what_cannot_be_read_is_refused_with_line_column_and_what_to_do(content, place, message):
+def test_what_cannot_be_read_is_refused_with_line_column_and_what_to_do():
     """DR-5: half-written, huge, or not what an edit looks like."""
-    found = problems(content)
-    assert found[0].startswith(f"{place}: ")
-    assert message in found[0]
-    assert all(each.rstrip().endswith((".", "`")) for each in found)
+    assert problems(written(op("skipp", "step-009"))) == snapshot(
+        (
+            (
+                "1:16: operation 1.operation: `skipp` is not an operation. Did you mean `skip`? The "
+                "operations are add_after, split, skip, reorder, edit_description, restart. Write a "
+                "different one."
+            ),
+        )
+    )
+    assert "`coding`" in problems(written(op("split", "step-005", replacement_steps=[new("code")])))[0]
+    messages = {
+        b"": snapshot("1:1: the file is empty"),
+        '[{"operation": "skip",\n  "target_step': snapshot("2:3: invalid JSON: Unterminated string starting at"),
+        b'[\n "caf\xc3\xa9 \xff"]': snapshot("2:8: the text is not UTF-8"),
+        "[" * 60_000: snapshot("1:1: the text is nested too deeply"),
+        b" " * (MAX_EDIT_BYTES + 1): snapshot("1:1: the file has more than 65,536 bytes"),
+        "7": snapshot("1:1: expected an array of operations"),
+        '["skip"]': snapshot("1:2: operation 1: expected a mapping, found the text `skip`"),
+        "[{}]": snapshot("1:2: operation 1: the key `operation` is missing"),
+        written(*[op("skip", "step-009")] * 31): snapshot("1:1: the array has 31 operations; the limit is 30"),
+        written(op("skip", "step-009", reason=" ")): snapshot("1:34: operation 1.reason: ` ` says nothing"),
+        written(op("skip")): snapshot("1:2: operation 1: the key `target_step_id` is missing"),
+        '[{"operation": "skip", "target_step_id": "x"}]': snapshot("1:2: operation 1: the key `reason` is missing"),
+        written(op("skip", "step-009", reason="x" * 2_001)): snapshot(
+            "1:34: operation 1.reason: "
+            "`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...` has 2,001 "
+            "characters; the limit is 2,000"
+        ),
+        written(op("skip", "step-009", reason="\0")): snapshot(
+            "1:34: operation 1.reason: `\\x00` contains a character that is not allowed (NUL or half a surrogate pair)"
+        ),
+        written(op("skip", 9)): snapshot(
+            "1:63: operation 1.target_step_id: expected text, found the number `9`; put it in quotes"
+        ),
+        written(op("skip", "step-009", new_steps=[new("coding")])): snapshot(
+            "1:88: operation 1.new_steps: does not belong to `skip`"
+        ),
+        written(op("add_after", "step-007", new_steps=[])): snapshot("1:93: operation 1.new_steps: the list is empty"),
+        written(op("add_after", "step-007", new_steps={})): snapshot(
+            "1:93: operation 1.new_steps: expected a list, found a mapping"
+        ),
+        written(op("add_after", "step-007", new_steps=[{"type": "coding"}])): snapshot(
+            "1:94: operation 1.new_steps[0]: the key `description` is missing"
+        ),
+        written(op("edit_description", "step-007", new_description="")): snapshot(
+            "1:106: operation 1.new_description: `` says nothing"
+        ),
+        written(op("reorder", new_order=["step-009", "step-009"])): snapshot(
+            "1:61: operation 1.new_order: names a step twice, or not by its id"
+        ),
+        written(op("reorder", new_order=["step-009", 10])): snapshot(
+            "1:74: operation 1.new_order[1]: expected text, found the number `10`; put it in quotes"
+        ),
+        '[{"operation": "skip", "operation": "split", "reason": "r"}]': snapshot(
+            "1:24: operation 1: the key `operation` is written twice"
+        ),
+    }
+    assert {content: first_message(content) for content in messages} == messages
 
 
 def test_all_problems_of_a_file_are_reported_at_once():
@@ -143,20 +157,18 @@ def test_edits_of_a_tool_call_are_read_like_those_of_a_file():
     assert isinstance(outcome, EditsApplied)
 
 
-FIXED = sorted(kind for kind, definition in STEP_TYPES.items() if not definition.may_edit)
-
-
-@pytest.mark.parametrize("step_id", ["step-001", "step-006", "step-009"])
-@pytest.mark.parametrize(
-    "operation",
-    [op("skip", "step-010"), op("restart", "step-001", new_description="again"), op("reorder", new_order=[])],
-)
-def test_edits_from_steps_without_permission_are_rejected(step_id, operation):
+def test_edits_from_steps_without_permission_are_rejected():
     """DR-2."""
-    record = working_on(step_id)
-    said = rejected(record, step_id, operation)
-    assert f"a step of type `{record.step(step_id).type}` may not edit the workflow" in said
-    assert "Write what you found into your summary" in said
+    again = op("restart", "step-001", new_description="again")
+    for step_id in ("step-001", "step-006", "step-009"):
+        record = working_on(step_id)
+        for operation in (op("skip", "step-010"), again, op("reorder", new_order=[])):
+            assert f"a step of type `{record.step(step_id).type}` " in rejected(record, step_id, operation)
+    assert rejected(working_on("step-001"), "step-001", again) == snapshot(
+        "a step of type `context_gathering` may not edit the workflow. Write what you found into "
+        "your summary; a later step can edit the workflow (`planning`, `architecture`, "
+        "`test_architecture`, `coding`, `initial_testing` and 2 more)."
+    )
 
 
 def at_limit():
@@ -164,85 +176,79 @@ def at_limit():
     return applied(working_on("step-008"), "step-008", op("add_after", "step-008", new_steps=[new("coding")] * 20))
 
 
-@pytest.mark.parametrize(
-    ("operation", "what", "instead"),
-    [
-        (op("skip", "step-006"), "`step-006` is of type `linting`, which cannot be skipped", "Leave it in."),
-        (op("skip", "step-010"), "`step-010` is of type `final_review`, which cannot be skipped", "Leave it in."),
-        (op("split", "step-006", replacement_steps=[new("coding")]), "none of its replacements is", "`add_after`"),
-        (op("split", "step-010", replacement_steps=[new("review")]), "none of its replacements is", "`add_after`"),
-        (op("split", "step-010", replacement_steps=[new("final_review")]), "cannot be added", "Add `review` steps"),
-        (op("skip", "step-002"), "`step-002` is completed; only pending", "Add a new step instead."),
-        (
-            op("edit_description", "step-005", new_description="x"),
-            "`step-005` is in_progress",
-            "Use `restart` for your",
-        ),
-        (op("split", "step-004", replacement_steps=[new("coding")]), "`step-004` is completed", "Add a new step"),
-        (
-            op("restart", "step-007", new_description="x"),
-            "`step-007` is pending and not the step",
-            "`edit_description`",
-        ),
-        (op("restart", "step-002", new_description="x"), "`step-002` is completed and not", "your own step `step-005`"),
-        (
-            op("add_after", "step-010", new_steps=[new("coding")]),
-            "nothing comes after",
-            "after `step-009`, the step bef",
-        ),
-        (op("add_after", "step-007", new_steps=[new("final_review")]), "cannot be added", "Add `review` steps"),
-        (op("add_after", "step-007", new_steps=[new("rebase_resolve")]), "cannot be added", "by themselves"),
-        (
-            op("add_after", "step-007", new_steps=[new("coding", id="step-001")]),
-            "would get the id `step-011`",
-            "Leave `id` out",
-        ),
-        (
-            op("add_after", "step-077", new_steps=[new("coding")]),
-            "there is no step `step-077`",
-            "Did you mean `step-007`?",
-        ),
-        (
-            op("skip", "../../etc/passwd\n"),
-            "there is no step `../../etc/passwd\\n`",
-            "The steps are step-001 to step-010",
-        ),
-        (
-            op("skip", "step-009", story_id="US-002"),
-            "the story `US-002`, and you work on `US-001`",
-            "your own story only",
-        ),
-        (
-            op("reorder", new_order=["step-006", "step-007"]),
-            "and `step-008` is missing",
-            "step-006, step-007, step-008, s",
-        ),
-        (op("reorder", new_order=["step-001"]), "and `step-001` is not pending", "Name each of these once"),
-        (
-            op("reorder", new_order=["step-006", "step-007", "step-010", "step-008", "step-009"]),
-            "the final review `step-010` must be the last step",
-            "Put `step-010` at the end.",
-        ),
-        (
-            op("add_after", "step-007", new_steps=[new("coding")] * 21),
-            "would have 31 steps; the limit is 30",
-            "most 20 steps",
-        ),
-        (op("split", "step-007", replacement_steps=[new("coding")] * 22), "would have 31 steps", "at most 21 steps"),
-    ],
-)
-def test_a_guardrail_refuses_with_what_to_do_instead(operation, what, instead):
+def test_a_guardrail_refuses_with_what_to_do_instead():
     """DR-5: and nothing of the file is applied."""
-    record = working_on("step-005")
-    said = rejected(record, "step-005", op("edit_description", "step-009", new_description="x"), operation)
-    assert what in said
-    assert instead in said
+    operations = (
+        op("skip", "step-006"),
+        op("split", "step-006", replacement_steps=[new("coding")]),
+        op("split", "step-010", replacement_steps=[new("final_review")]),
+        op("skip", "step-002"),
+        op("edit_description", "step-005", new_description="x"),
+        op("restart", "step-007", new_description="x"),
+        op("add_after", "step-010", new_steps=[new("coding")]),
+        op("add_after", "step-007", new_steps=[new("rebase_resolve")]),
+        op("add_after", "step-007", new_steps=[new("coding", id="step-001")]),
+        op("add_after", "step-077", new_steps=[new("coding")]),
+        op("skip", "../../etc/passwd\n"),
+        op("skip", "step-009", story_id="US-002"),
+        op("reorder", new_order=["step-006", "step-007"]),
+        op("reorder", new_order=["step-001"]),
+        op("reorder", new_order=["step-006", "step-007", "step-010", "step-008", "step-009"]),
+        op("add_after", "step-007", new_steps=[new("coding")] * 21),
+        op("split", "step-007", replacement_steps=[new("coding")] * 22),
+    )
+    record, valid = working_on("step-005"), op("edit_description", "step-009", new_description="x")
+    assert [rejected(record, "step-005", valid, operation) for operation in operations] == snapshot(
+        [
+            "`step-006` is of type `linting`, which cannot be skipped. Leave it in.",
+            (
+                "`step-006` is of type `linting`, and none of its replacements is. Leave it in, and "
+                "add other steps before it with `add_after`."
+            ),
+            "a step of type `final_review` cannot be added. Add `review` steps for more reviews.",
+            "`step-002` is completed; only pending steps can be changed. Add a new step instead.",
+            "`step-005` is in_progress; only pending steps can be changed. Use `restart` for your own step.",
+            (
+                "`step-007` is pending and not the step you work on. Restart your own step `step-005`, "
+                "or use `edit_description` for a pending one."
+            ),
+            "nothing comes after the final review `step-010`. Add the steps after `step-009`, the step before it.",
+            "a step of type `rebase_resolve` cannot be added. Conflicts get their step by themselves.",
+            (
+                "the new step `step-001` would get the id `step-011`. Leave `id` out of new steps: "
+                "they get the next numbers."
+            ),
+            "there is no step `step-077`. Did you mean `step-007`? The steps are step-001 to step-010, in their order.",
+            "there is no step `../../etc/passwd\\n`. The steps are step-001 to step-010, in their order.",
+            (
+                "it is about the story `US-002`, and you work on `US-001`. Edit your own story only; "
+                "write what others should know into `scratch.md`."
+            ),
+            (
+                "the order must have all pending steps and no others, and `step-008` is missing. Name "
+                "each of these once: step-006, step-007, step-008, step-009, step-010."
+            ),
+            (
+                "the order must have all pending steps and no others, and `step-001` is not pending. "
+                "Name each of these once: step-006, step-007, step-008, step-009, step-010."
+            ),
+            "the final review `step-010` must be the last step. Put `step-010` at the end.",
+            (
+                "the workflow would have 31 steps; the limit is 30, completed and skipped ones "
+                "included. Add at most 20 steps here, or put the work into pending steps' descriptions."
+            ),
+            (
+                "the workflow would have 31 steps; the limit is 30, completed and skipped ones "
+                "included. Add at most 21 steps here, or put the work into pending steps' descriptions."
+            ),
+        ]
+    )
 
 
 def test_a_story_with_30_steps_takes_no_more_and_goes_on():
     """DR-4, DR-5."""
     record = at_limit()
-    assert "would have 31 steps" in rejected(record, "step-008", op("add_after", "step-009", new_steps=[new("coding")]))
+    assert "31 steps" in rejected(record, "step-008", op("add_after", "step-009", new_steps=[new("coding")]))
     assert len(applied(record, "step-008", op("split", "step-009", replacement_steps=[new("coding")])).steps) == 30
     assert len(applied(record, "step-008", op("skip", "step-009")).steps) == 30
     assert complete(record, "step-008").status == "in_progress"
@@ -268,7 +274,7 @@ def test_a_fourth_restart_is_refused_and_fails_the_step():
 def test_a_step_is_restarted_once_in_a_file():
     """DR-5."""
     again = op("restart", "step-005", new_description="another way")
-    assert "is pending again by an edit before this one" in rejected(working_on("step-005"), "step-005", again, again)
+    assert "is pending again" in rejected(working_on("step-005"), "step-005", again, again)
 
 
 def test_a_guardrail_of_a_mandatory_step_allows_more_of_them():
@@ -276,8 +282,7 @@ def test_a_guardrail_of_a_mandatory_step_allows_more_of_them():
     steps = [new("coding"), new("linting")]
     record = applied(working_on("step-005"), "step-005", op("split", "step-006", replacement_steps=steps))
     assert ids(record)[4:8] == ["005", "011", "012", "007"]
-    said = rejected(record, "step-005", op("skip", "step-012"))
-    assert "`step-012` is of type `linting`" in said
+    assert "`linting`" in rejected(record, "step-005", op("skip", "step-012"))
 
 
 def test_edits_of_a_file_build_on_each_other():
@@ -325,7 +330,7 @@ def test_edits_of_a_running_final_review_come_before_it_and_it_runs_again():
     final = record.step("step-010")
     assert (final.status, final.restart_count, final.cost_usd, record.next_step.id) == ("pending", 0, 0.5, "step-011")
     said = rejected(working_on("step-010"), "step-010", op("add_after", "step-010", new_steps=[new("coding")]))
-    assert "Add the steps after `step-009`" in said
+    assert "`step-009`" in said
     order = ["step-011", "step-010"]
     two = apply(
         working_on("step-010"),
@@ -364,11 +369,9 @@ def test_the_same_edits_of_another_execution_are_other_edits():
 
 def test_only_a_step_in_progress_edits_the_workflow():
     """DR-5."""
-    with pytest.raises(
-        IllegalTransition, match="step `step-002` is completed; only a step that is in_progress can edit"
-    ):
+    with pytest.raises(IllegalTransition, match="`step-002` is completed"):
         apply(working_on("step-003"), "step-002", op("skip", "step-009"))
-    with pytest.raises(UsageError, match="has no step `step-099`"):
+    with pytest.raises(UsageError, match="`step-099`"):
         apply(working_on("step-003"), "step-099", op("skip", "step-009"))
 
 
@@ -399,10 +402,9 @@ def test_a_story_without_steps_has_no_step_to_name():
     """DR-5: a record from elsewhere may begin with any step."""
     record = working_on("step-002")
     lonely = type(record)(story_id="US-001", title="t", status="in_progress", steps=(record.current,))
-    said = rejected(lonely, "step-002", op("skip", "x"))
-    assert "The steps are step-002 to step-002" in said
+    assert "step-002 to step-002" in rejected(lonely, "step-002", op("skip", "x"))
     alone = start(
         type(record)(story_id="US-001", title="t", status="in_progress", steps=default_workflow()[-1:]), "step-010"
     )
     said = rejected(alone, "step-010", op("add_after", "step-010", new_steps=[new("coding")]))
-    assert "Add the steps after a step before it" in said
+    assert said == snapshot("nothing comes after the final review `step-010`. Add the steps after a step before it.")

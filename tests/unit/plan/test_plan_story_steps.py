@@ -80,29 +80,35 @@ def test_each_type_has_its_timeout_and_its_permission_to_edit():
     assert set(DEFAULT_WORKFLOW) > MANDATORY
 
 
-@pytest.mark.parametrize("kind", STEP_TYPES)
-def test_each_type_has_instructions_for_any_repository_and_language(kind):
+def test_each_type_has_instructions_for_any_repository_and_language():
     """DR-2: commands come from detection or configuration, and nobody commits but the worker."""
-    definition = STEP_TYPES[kind]
-    for text in (definition.description, definition.receives, definition.produces, definition.done_when):
-        assert text
-        assert not text.endswith(".")
-    assert 200 < len(definition.instructions) < 1_500
-    words = definition.instructions.casefold()
-    assert not [tool for tool in ("python", "uv run", "pytest", "pre-commit", "npm", "git commit") if tool in words]
+    tools = ("python", "uv run", "pytest", "pre-commit", "npm", "git commit")
+    for kind, definition in STEP_TYPES.items():
+        for text in (definition.description, definition.receives, definition.produces, definition.done_when):
+            assert text, kind
+            assert not text.endswith("."), kind
+        assert 200 < len(definition.instructions) < 1_500, kind
+        assert not [tool for tool in tools if tool in definition.instructions.casefold()], kind
 
 
-@pytest.mark.parametrize("status", STATUSES)
-@pytest.mark.parametrize("change", [START, COMPLETE, FAIL, CANCEL, SKIP, RESTART, LOSE, RETRY])
-def test_a_step_changes_as_the_table_says_and_in_no_other_way(status, change):
+def status_after(status, change):
+    """Return the status that the change leads to, or None if it is refused with the status of the step."""
+    try:
+        return step_after(a_step(status=status), change).status
+    except IllegalTransition as refusal:
+        return None if refusal.what.startswith(f"step `step-005` is {status} ") else refusal.what
+
+
+def test_a_step_changes_as_the_table_says_and_in_no_other_way():
     """DR-4: an illegal transition names both statuses."""
-    to = LEGAL.get((status, type(change).__name__))
-    if to is not None:
-        assert step_after(a_step(status=status), change).status == to
-        return
-    with pytest.raises(IllegalTransition, match=rf"step `step-005` is {status} and cannot become \w+") as caught:
-        step_after(a_step(status=status), change)
-    assert "only from" in caught.value.fix
+    changes = {type(change).__name__: change for change in (START, COMPLETE, FAIL, CANCEL, SKIP, RESTART, LOSE, RETRY)}
+    found = {(status, name): status_after(status, change) for status in STATUSES for name, change in changes.items()}
+    assert {row: to for row, to in found.items() if to is not None} == LEGAL
+    with pytest.raises(IllegalTransition) as caught:
+        step_after(a_step(), COMPLETE)
+    assert caught.value.in_full == snapshot(
+        "step `step-005` is pending and cannot become completed. It becomes completed only from in_progress."
+    )
 
 
 def test_a_step_has_what_happened_to_it():
@@ -157,9 +163,11 @@ def test_a_story_is_worked_step_by_step_and_completed_once_all_have_ended():
     assert record.current.id == "step-009"
     assert record.next_step is None
     record = complete(record, "step-009")
-    left = "story `US-001` is in_progress and cannot become completed: step `step-010` is pending"
-    with pytest.raises(IllegalTransition, match=left):
+    with pytest.raises(IllegalTransition) as caught:
         story_after(record, CompleteStory(at=at(9)))
+    assert caught.value.what == snapshot(
+        "story `US-001` is in_progress and cannot become completed: step `step-010` is pending"
+    )
     record = story_after(complete(start(record, "step-010"), "step-010"), CompleteStory(at=at(9)))
     assert (record.status, record.completed_at, record.next_step) == ("completed", at(9), None)
     actions = [entry.action for entry in record.history]
@@ -175,13 +183,16 @@ def test_a_story_that_passes_is_completed_from_the_start():
 def test_steps_are_executed_one_after_the_other():
     """DR-3."""
     record = claimed()
-    with pytest.raises(IllegalTransition, match=r"step `step-002` is pending .* `step-001` is pending before it"):
+    with pytest.raises(IllegalTransition) as caught:
         start(record, "step-002")
-    with pytest.raises(IllegalTransition, match=r"step `step-002` is pending .* `step-001` is in_progress before it"):
+    assert caught.value.what == snapshot(
+        "step `step-002` is pending and cannot become in_progress: `step-001` is pending before it"
+    )
+    with pytest.raises(IllegalTransition, match="`step-001` is in_progress before"):
         start(start(record, "step-001"), "step-002")
-    with pytest.raises(IllegalTransition, match="step `step-001` is in_progress and cannot become in_progress"):
+    with pytest.raises(IllegalTransition):
         start(start(record, "step-001"), "step-001")
-    with pytest.raises(UsageError, match=r"story `US-001` has no step `../x`") as caught:
+    with pytest.raises(UsageError, match=r"`\.\./x`") as caught:
         start(record, "../x")
     assert "`step-001`" in caught.value.fix
     with pytest.raises(UsageError) as caught:
@@ -196,7 +207,7 @@ def test_a_step_that_fails_or_is_cancelled_fails_its_story(change, status):
     assert (record.step("step-005").status, record.status, record.next_step.id) == (status, "failed", "step-006")
     assert [entry.action for entry in record.history[-2:]] == [f"step_{status}", "story_failed"]
     assert record.history[-1].details == {"error": f"step-005: {change.error}"}
-    with pytest.raises(IllegalTransition, match="story `US-001` is failed; its step `step-006` cannot become in_prog"):
+    with pytest.raises(IllegalTransition, match="story `US-001` is failed"):
         start(record, "step-006")
 
 
@@ -229,32 +240,32 @@ def test_a_retried_story_is_claimed_again_and_goes_on_at_the_step_that_failed(ch
     )
 
 
-STORY_CHANGES = {
-    "claim": (ClaimStory(at=NOON, agent_id=1), {"unclaimed": "in_progress"}),
-    "fail": (FailStory(at=NOON, error="e"), {"in_progress": "failed"}),
-    "complete": (CompleteStory(at=NOON), {"in_progress": "completed"}),
-    "block": (BlockStory(), {"unclaimed": "blocked"}),
-    "unblock": (UnblockStory(), {"blocked": "unclaimed"}),
-    "retry": (RetryStory(at=NOON), {"failed": "unclaimed"}),
-}
+def story_status_after(status, change):
+    """Return the status that the change leads to, or None if it is refused with the status of the story."""
+    try:
+        return story_after(replace(new_record(story()), status=status), change).status
+    except IllegalTransition as refusal:
+        return None if refusal.what.startswith(f"story `US-001` is {status} ") else refusal.what
 
 
-@pytest.mark.parametrize("status", ["unclaimed", "in_progress", "completed", "failed", "blocked"])
-@pytest.mark.parametrize("change", STORY_CHANGES)
-def test_a_story_changes_as_the_table_says_and_in_no_other_way(status, change):
+def test_a_story_changes_as_the_table_says_and_in_no_other_way():
     """DR-4."""
-    does, legal = STORY_CHANGES[change]
-    record = replace(new_record(story()), status=status)
-    if status in legal:
-        assert story_after(record, does).status == legal[status]
-        return
-    with pytest.raises(IllegalTransition, match=rf"story `US-001` is {status} and cannot become \w+"):
-        story_after(record, does)
+    legal = {
+        ("unclaimed", ClaimStory(at=NOON, agent_id=1)): "in_progress",
+        ("in_progress", FailStory(at=NOON, error="e")): "failed",
+        ("in_progress", CompleteStory(at=NOON)): "completed",
+        ("unclaimed", BlockStory()): "blocked",
+        ("blocked", UnblockStory()): "unclaimed",
+        ("failed", RetryStory(at=NOON)): "unclaimed",
+    }
+    statuses = ("unclaimed", "in_progress", "completed", "failed", "blocked")
+    found = {(status, change): story_status_after(status, change) for status in statuses for _, change in legal}
+    assert {row: to for row, to in found.items() if to is not None} == legal
 
 
 def test_a_story_does_not_fail_by_itself_while_a_step_is_in_progress():
     """DR-4."""
-    with pytest.raises(IllegalTransition, match="cannot become failed: `step-003` is in_progress"):
+    with pytest.raises(IllegalTransition, match="`step-003` is in_progress"):
         story_after(working_on("step-003"), FailStory(at=NOON, error="e"))
 
 
@@ -300,8 +311,8 @@ def test_a_conflict_fails_a_story_that_has_30_steps_already(in_progress):
     assert record.history[-1].details["error"].endswith("and it has 30 steps already")
 
 
-@pytest.mark.parametrize("record", [new_record(story()), working_on("step-004"), replace(claimed(), steps=())])
-def test_a_step_for_conflicts_is_inserted_only_between_two_steps(record):
+def test_a_step_for_conflicts_is_inserted_only_between_two_steps():
     """DR-11."""
-    with pytest.raises(IllegalTransition, match="a step for conflicts cannot be inserted"):
-        with_rebase_step(record, conflict="src/a.py", at=at(8))
+    for record in (new_record(story()), working_on("step-004"), replace(claimed(), steps=())):
+        with pytest.raises(IllegalTransition):
+            with_rebase_step(record, conflict="src/a.py", at=at(8))
