@@ -1,8 +1,8 @@
 """Which actions may not run at the same time, by the files that they may change."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from scaffold.plan.collisions.boundary import MAX_ENTRIES, boundary_of, meet
 from scaffold.plan.collisions.layout import SourceLayout, layout_of
@@ -21,9 +21,13 @@ def why(board, found):
     return held and (held.rule, held.waits_for, held.path)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def may_meet(one, other):
+    return meet(boundary_of((one,)), boundary_of((other,)))
+
+
+def test_equal_and_nested_paths_meet():
+    """AL-4: globs by their fixed prefix, and one without any by what its first name may be."""
+    pairs = (
         ("src/a.py", "src/a.py"),
         ("src", "src/a.py"),
         ("src/", "./src/a.py"),
@@ -44,16 +48,13 @@ def why(board, found):
         ("s*/a.py", "src/b.py"),
         ("*", "src"),
         ("[ab].txt", "a.txt"),
-    ],
-)
-def test_equal_and_nested_paths_meet(one, other):
-    """AL-4: globs by their fixed prefix, and one without any by what its first name may be."""
-    assert meet(boundary_of((one,)), boundary_of((other,)))
+    )
+    assert [pair for pair in pairs if not may_meet(*pair)] == []
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+def test_other_paths_do_not_meet():
+    """AL-4: names that begin alike are not nested, and what is outside of the repository is nothing in it."""
+    pairs = (
         ("src/a.py", "src/ab.py"),
         ("src", "srcs/a.py"),
         ("a.txt", "b.txt"),
@@ -62,11 +63,8 @@ def test_equal_and_nested_paths_meet(one, other):
         ("a*", "b*"),
         ("../a", "a"),
         ("a/../../b", "b"),
-    ],
-)
-def test_other_paths_do_not_meet(one, other):
-    """AL-4: names that begin alike are not nested, and what is outside of the repository is nothing in it."""
-    assert not meet(boundary_of((one,)), boundary_of((other,)))
+    )
+    assert [pair for pair in pairs if may_meet(*pair)] == []
 
 
 def test_names_of_changed_files_are_no_globs():
@@ -104,9 +102,9 @@ def test_a_path_meets_the_folders_around_it_and_whatever_these_meet(path, entry)
         assert meet(boundary_of((outer,)), boundary_of((entry,)))
 
 
-@pytest.mark.parametrize(
-    ("paths", "packages", "layout"),
-    [
+def test_the_directories_of_a_repository_are_its_packages_or_the_first_level_with_several():
+    """AL-4: the package is the directory, and a single source root uses the next level."""
+    repositories = (
         ([], (), SourceLayout()),
         (["README.md", "a.py"], (), SourceLayout()),
         (["src/a.py", "src/b.py", "tests/t.py"], (), SourceLayout(folders=("src",))),
@@ -127,42 +125,38 @@ def test_a_path_meets_the_folders_around_it_and_whatever_these_meet(path, entry)
             ("packages/a", "packages/b", "packages/gone", ""),
             SourceLayout(packages=("packages/a", "packages/b"), folders=("tools",)),
         ),
-    ],
-)
-def test_the_directories_of_a_repository_are_its_packages_or_the_first_level_with_several(paths, packages, layout):
-    """AL-4: the package is the directory, and a single source root uses the next level."""
-    assert layout_of(paths, packages) == layout
+    )
+    assert [(paths, layout_of(paths, packages)) for paths, packages, _ in repositories] == [
+        (paths, layout) for paths, _, layout in repositories
+    ]
 
 
 SINGLE = SourceLayout(root="src/n", folders=("src/n/cli", "src/n/core"))
 SPREAD = SourceLayout(packages=("packages/a", "packages/b"), folders=("tools",))
 
 
-@pytest.mark.parametrize(
-    ("layout", "files", "directories"),
-    [
-        (SourceLayout(folders=("src",)), ("src/a.py",), ()),
-        (SINGLE, ("src/n/core/x/a.py", "tests/core/test_a.py"), ("src/n/core",)),
-        (SINGLE, ("src/n/core", "src/n/CLI/b.py"), ("src/n/cli", "src/n/core")),
-        (SINGLE, ("src/n/a.py", "tests/test_a.py"), ()),
-        (SINGLE, ("src/n/new/a.py",), ("src/n/new",)),
-        (SINGLE, ("docs/a.md",), ("docs",)),
-        (SINGLE, ("docs/**",), ("docs",)),
-        (SINGLE, ("README.md",), ()),
-        (SINGLE, ("src/n",), ()),
-        (SINGLE, ("**",), ()),
-        (SINGLE, (), ()),
-        (SPREAD, ("packages/a/x/y.js", "docs/a.md"), ("packages/a",)),
-        (SPREAD, ("packages/a", "tools/z/w"), ("packages/a", "tools")),
-        (SPREAD, ("package.json", "tests/e2e.js"), ()),
-        (SPREAD, ("*.md", "tests/e2e.js"), ()),
-        (SPREAD, ("tests/e2e.js",), ("tests",)),
-        (SPREAD, (".github/ci.yaml",), (".github",)),
-    ],
-)
-def test_an_action_counts_for_the_directories_of_its_source(layout, files, directories):
+def test_an_action_counts_for_the_directories_of_its_source():
     """AL-4: tests and documents go with the source that they belong to; by themselves they count for their own."""
-    assert layout.directories_of(files) == directories
+    rows = {
+        (SourceLayout(folders=("src",)), ("src/a.py",)): (),
+        (SINGLE, ("src/n/core/x/a.py", "tests/core/test_a.py")): ("src/n/core",),
+        (SINGLE, ("src/n/core", "src/n/CLI/b.py")): ("src/n/cli", "src/n/core"),
+        (SINGLE, ("src/n/a.py", "tests/test_a.py")): (),
+        (SINGLE, ("src/n/new/a.py",)): ("src/n/new",),
+        (SINGLE, ("docs/a.md",)): ("docs",),
+        (SINGLE, ("docs/**",)): ("docs",),
+        (SINGLE, ("README.md",)): (),
+        (SINGLE, ("src/n",)): (),
+        (SINGLE, ("**",)): (),
+        (SINGLE, ()): (),
+        (SPREAD, ("packages/a/x/y.js", "docs/a.md")): ("packages/a",),
+        (SPREAD, ("packages/a", "tools/z/w")): ("packages/a", "tools"),
+        (SPREAD, ("package.json", "tests/e2e.js")): (),
+        (SPREAD, ("*.md", "tests/e2e.js")): (),
+        (SPREAD, ("tests/e2e.js",)): ("tests",),
+        (SPREAD, (".github/ci.yaml",)): (".github",),
+    }
+    assert {(layout, files): layout.directories_of(files) for layout, files in rows} == rows
 
 
 def test_of_two_with_known_files_their_paths_decide():
@@ -261,19 +255,16 @@ def test_forecasts_hold_back_whichever_of_two_has_run_before():
     assert board.may_start(unit("o", touched=("z",)))
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        ("path", "waits for a, b: both may change src"),
-        ("hotspot", "waits for a, b: both may change src, which is changed often in this run"),
-        ("forecast", "waits for a, b: their changes of src would conflict"),
-        ("directory", "waits for a, b: no more agents may work in src"),
-        ("turn", "lets a, b go first, which has waited for src for longer"),
-    ],
-)
-def test_the_reason_is_data_and_a_sentence(rule, text):
+def test_the_reason_is_data_and_a_sentence():
     """AL-4: `status` names the rule that holds an action back."""
-    assert HeldBack(rule=rule, waits_for=("a", "b"), path="src").text == text
+    texts = {
+        "path": snapshot("waits for a, b: both may change src"),
+        "hotspot": snapshot("waits for a, b: both may change src, which is changed often in this run"),
+        "forecast": snapshot("waits for a, b: their changes of src would conflict"),
+        "directory": snapshot("waits for a, b: no more agents may work in src"),
+        "turn": snapshot("lets a, b go first, which has waited for src for longer"),
+    }
+    assert {rule: HeldBack(rule=rule, waits_for=("a", "b"), path="src").text for rule in texts} == texts
 
 
 def test_whoever_collides_or_takes_a_seat_overtakes():

@@ -47,38 +47,31 @@ def chosen(*learnings, text="the tests time out on CI", uses=(), tokens=800, fil
     return [each.id for each in selection.given], [each.id for each in selection.withheld]
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("WHEN a build fails DO use go build RESULT it works", ("a build fails", "use go build", "it works")),
-        ("WHEN: a\nDO: b\nRESULT: c", ("a", "b", "c")),
-        ("  WHEN you do something when idle, DO\n\n  wait  a bit", ("you do something when idle", "wait a bit", "")),
-        ("WHEN a\x1b[2K DO b\u202e", ("a\\x1b[2K", "b\\x202e", "")),
-    ],
-)
-def test_a_triple_is_read_from_its_words_in_capitals(text, parts):
+def test_a_triple_is_read_from_its_words_in_capitals():
     """AL-16: only on one line, and nothing in it can move a cursor or turn a line around."""
-    assert read_triple(text) == Triple(*parts)
-    assert read_triple(triple_text(Triple(*parts))) == Triple(*parts)
+    triples = {
+        "WHEN a build fails DO use go build RESULT it works": Triple("a build fails", "use go build", "it works"),
+        "WHEN: a\nDO: b\nRESULT: c": Triple("a", "b", "c"),
+        "  WHEN you do something when idle, DO\n\n  wait  a bit": Triple(
+            "you do something when idle", "wait a bit", ""
+        ),
+        "WHEN a\x1b[2K DO b\u202e": Triple("a\\x1b[2K", "b\\x202e", ""),
+    }
+    assert {text: read_triple(text) for text in triples} == triples
+    assert [triple for triple in triples.values() if read_triple(triple_text(triple)) != triple] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("", "does not consist"),
-        ("when a do b", "does not consist"),
-        ("WHEN a", "does not consist"),
-        ("DO b WHEN a", "does not consist"),
-        ("please WHEN a DO b", "does not consist"),
-        ("WHEN a DO b DO c", "does not consist"),
-        ("WHEN DO b", "nothing follows WHEN"),
-        ("WHEN a DO  , ", "nothing follows DO"),
-        (f"WHEN {'x' * 401} DO b", "WHEN has 401 characters"),
-        ("x" * (MAX_TEXT_CHARS + 1), "at most 16,000"),
-    ],
-)
-def test_what_is_no_triple_is_refused_with_the_reason(text, why):
-    assert why in read_triple(text)
+def test_what_is_no_triple_is_refused_with_the_reason():
+    unreadable = ("when a do b", "WHEN a", "DO b WHEN a", "please WHEN a DO b", "WHEN a DO b DO c")
+    assert {read_triple(text) for text in unreadable} == {read_triple("")}
+    reasons = {
+        "": snapshot("it does not consist of WHEN, DO and RESULT, in this order and each once"),
+        "WHEN DO b": snapshot("nothing follows WHEN"),
+        "WHEN a DO  , ": snapshot("nothing follows DO"),
+        f"WHEN {'x' * 401} DO b": snapshot("WHEN has 401 characters, and at most 400 are kept"),
+        "x" * (MAX_TEXT_CHARS + 1): snapshot("the text has 16,001 characters, and at most 16,000 are read"),
+    }
+    assert {text: read_triple(text) for text in reasons} == reasons
 
 
 def test_a_result_may_be_missing_but_not_long():
@@ -87,13 +80,14 @@ def test_a_result_may_be_missing_but_not_long():
 
 
 def test_variants_of_a_word_are_equal():
-    assert words_of("Tests failed, the test is FAILING: a x") == ("test", "fail")
+    assert words_of("Tests failed, test FAILING: a x") == ("test", "fail")
     assert similarity((), ()) == 0
 
 
-@pytest.mark.parametrize(
-    ("learning", "situation", "fits"),
-    [
+def test_a_learning_fits_by_its_condition_its_failure_and_its_folder():
+    """AL-16: scope repo, module or global; preferences are for every attempt."""
+    auth = a_learning(scope="module", module="src/auth")
+    rows = (
         (a_learning(), Situation("why do tests time out?"), True),
         (a_learning(), Situation("tests"), False),
         (a_learning(condition="pytest"), Situation("run pytest"), True),
@@ -101,16 +95,13 @@ def test_variants_of_a_word_are_equal():
         (a_learning(fingerprint="f1"), Situation("other words", (), "f1"), True),
         (a_learning(fingerprint="f1"), Situation("other words", (), "f2"), False),
         (a_learning(preference=True, scope="global"), Situation("other words"), True),
-        (a_learning(scope="module", module="src/auth"), Situation("tests time out", ("src/auth/login.py",)), True),
-        (a_learning(scope="module", module="src/auth"), Situation("tests time out", ("src/",)), True),
-        (a_learning(scope="module", module="src/auth"), Situation("tests time out", ("**/*.py",)), True),
-        (a_learning(scope="module", module="src/auth"), Situation("tests time out", ("src/author.py",)), False),
-        (a_learning(scope="module", module="src/auth"), Situation("tests time out"), True),
-    ],
-)
-def test_a_learning_fits_by_its_condition_its_failure_and_its_folder(learning, situation, fits):
-    """AL-16: scope repo, module or global; preferences are for every attempt."""
-    assert bool(matches([learning], situation)) is fits
+        (auth, Situation("tests time out", ("src/auth/login.py",)), True),
+        (auth, Situation("tests time out", ("src/",)), True),
+        (auth, Situation("tests time out", ("**/*.py",)), True),
+        (auth, Situation("tests time out", ("src/author.py",)), False),
+        (auth, Situation("tests time out"), True),
+    )
+    assert [(learning, at, bool(matches([learning], at))) for learning, at, _ in rows] == list(rows)
 
 
 def test_a_situation_is_looked_for_by_its_words_as_they_are_written():
@@ -145,9 +136,9 @@ def test_what_happened_long_ago_counts_less():
     assert score_of(learning, [], NOW).expected == 0.5
 
 
-@pytest.mark.parametrize(
-    ("with_it", "without", "runs", "standing"),
-    [
+def test_a_lift_counts_if_it_stays_whichever_run_is_left_out():
+    """BX-16: with too few runs nothing is said."""
+    rows = (
         ([True] * 6, [False] * 3, 3, "helps"),
         ([False] * 6, [True] * 3, 3, "harms"),
         ([True] * 6, [True] * 3, 3, "unproven"),
@@ -156,11 +147,9 @@ def test_what_happened_long_ago_counts_less():
         ([True] * 6, [False] * (MIN_WITHHELD - 1), 3, "unproven"),
         ([True, False] * (MAX_UNDECIDED // 2), [True, False, True], 3, "no_lift"),
         ([True, True, True, False, False, False], [True, False, False], 3, "unproven"),
-    ],
-)
-def test_a_lift_counts_if_it_stays_whichever_run_is_left_out(with_it, without, runs, standing):
-    """BX-16: with too few runs nothing is said."""
-    assert score_of(a_learning(), measured(with_it, without, runs=runs), NOW).standing == standing
+    )
+    found = [score_of(a_learning(), measured(*ends, runs=runs), NOW).standing for *ends, runs, _ in rows]
+    assert found == [standing for *_, standing in rows]
 
 
 def test_there_is_no_lift_if_all_comparison_comes_from_one_run():

@@ -1,23 +1,27 @@
 """Actions and tasks of a tool call: read like a plan file, each error with its position."""
 
 import pytest
+from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec
 from scaffold.plan.edit.proposed_actions import read_proposed_actions, read_tasks
 from scaffold.plan.source.dag import TaskSpec
+from support.findings import fault
 
 STORE = {"key": "store", "description": "Write it.", "effects": ["store_works"]}
 
 
-def expect_fault(read, *words):
-    """Check that the call is refused with these words."""
-    with pytest.raises(PlanInvalid) as refusal:
-        read()
-    for word in words:
-        assert word in refusal.value.in_full
-    assert refusal.value.fix
+def refusal(read, *given, **more):
+    with pytest.raises(PlanInvalid) as refused:
+        read(*given, **more)
+    assert refused.value.fix
+    return refused.value
+
+
+def faults(read, *given, **more):
+    return [fault(finding) for finding in refusal(read, *given, **more).findings]
 
 
 def test_an_action_is_read_with_every_field():
@@ -28,7 +32,7 @@ def test_an_action_is_read_with_every_field():
         "preconditions": ["plan", "plan"],
         "files": ["shop/*.py"],
         "acceptance": ["it is there", "it works"],
-        "verification_intent": "the store keeps what it is given",
+        "verification_intent": "try it",
         "title": "A store",
         "type": "feature",
         "notes": "Keep it small.",
@@ -44,7 +48,7 @@ def test_an_action_is_read_with_every_field():
         description="Write it.",
         type="FEATURE",
         acceptance=("it is there", "it works"),
-        verification_intent="the store keeps what it is given",
+        verification_intent="try it",
         notes="Keep it small.",
         role="testing",
         parent="all",
@@ -66,35 +70,48 @@ def test_a_single_criterion_needs_no_list():
     assert spec.acceptance == ("works",)
 
 
-@pytest.mark.parametrize(
-    ("actions", "words"),
-    [
-        ({"key": "x"}, ["`actions` is not a list"]),
-        ([STORE, 7], ["actions[1]: expected a mapping"]),
-        ([STORE, None], ["actions[1]: expected a mapping, found nothing"]),
-        ([STORE | {"key": 3}], ["actions[0].key", "3"]),
-        ([STORE, {"key": "x"}], ["actions[1]: the key `description` is missing", "`effects` is missing"]),
-        ([STORE | {"keey": 1, "priority": 2}], ["actions[0]: the key `keey` is unknown", "Did you mean `key`?"]),
-        ([STORE | {"title": "a\nb"}], ["actions[0].title", "contains a line break"]),
-        ([STORE | {"type": "CHORE"}], ["`CHORE` is not a type of task", "Write SETUP, FEATURE, BUGFIX or REFACTOR."]),
-        ([STORE | {"kind": "task"}], ["`task` is not a kind of action"]),
-        ([STORE | {"effects": "store"}], ["actions[0].effects: expected a list"]),
-        ([STORE | {"acceptance": [True]}], ["actions[0].acceptance[0]: expected text"]),
-        ([STORE | {"contract": {"commands": [{"command": "x", "expect": "joy"}]}}], ["is not a valid expectation"]),
-        ([STORE | {"files": ["../x"]}], ["is outside the repository"]),
-        ([{"key": f"-{n}", "description": "x", "effects": []} for n in range(9)], ["(and 4 more)"]),
-    ],
-)
-def test_each_error_of_a_call_has_its_position(actions, words):
+def test_each_error_of_a_call_has_its_position():
     """OR-5, OR-6, SC-12: unknown input is never taken for something else."""
-    expect_fault(lambda: read_proposed_actions(actions, parent=None), *words)
+    calls = (
+        ([STORE, 7], ["wrong-type actions[1] 7"]),
+        ([STORE | {"key": 3}], ["wrong-type actions[0].key 3"]),
+        ([STORE, {"key": "x"}], ["missing-key actions[1] description", "missing-key actions[1] effects"]),
+        (
+            [STORE | {"keey": 1, "priority": 2}],
+            ["unknown-key actions[0] keey", "unknown-key actions[0] priority"],
+        ),
+        ([STORE | {"title": "a\nb"}], ["bad-value actions[0].title a\\nb"]),
+        ([STORE | {"type": "CHORE"}], ["bad-value actions[0].type CHORE"]),
+        ([STORE | {"kind": "task"}], ["bad-value actions[0].kind task"]),
+        ([STORE | {"effects": "store"}], ["wrong-type actions[0].effects store"]),
+        ([STORE | {"acceptance": [True]}], ["wrong-type actions[0].acceptance[0] True"]),
+        (
+            [STORE | {"contract": {"commands": [{"command": "x", "expect": "joy"}]}}],
+            ["bad-value actions[0].contract.commands[0].expect joy"],
+        ),
+        ([STORE | {"files": ["../x"]}], ["bad-value actions[0].files[0] ../x .."]),
+    )
+    found = [(given, faults(read_proposed_actions, given, parent=None)) for given, _ in calls]
+    assert found == list(calls)
 
 
-def test_an_endlessly_nested_call_is_refused():
+def test_a_call_that_is_no_list_or_nested_endlessly_is_refused():
     deep: list = []
     for _ in range(100_000):
         deep = [deep]
-    expect_fault(lambda: read_proposed_actions(deep, parent=None), "nested too deeply", "flat list")
+    many = [{"key": f"-{n}", "description": "x", "effects": []} for n in range(9)]
+    refused = [refusal(read_proposed_actions, given, parent=None) for given in ({"key": "x"}, deep, many)]
+    assert [each.what for each in refused] == snapshot(
+        [
+            "`actions` is not a list",
+            "`actions` is nested too deeply",
+            (
+                "actions[0].key: `-0` starts with `-`; actions[1].key: `-1` starts with `-`; "
+                "actions[2].key: `-2` starts with `-`; actions[3].key: `-3` starts with `-`; "
+                "actions[4].key: `-4` starts with `-` (and 4 more)"
+            ),
+        ]
+    )
 
 
 def test_tasks_refer_to_their_dependencies_by_index_or_key():
@@ -107,15 +124,15 @@ def test_tasks_refer_to_their_dependencies_by_index_or_key():
     )
 
 
-@pytest.mark.parametrize(
-    ("tasks", "words"),
-    [
-        ([{"description": "x"}, {"depends_on": [0]}], ["tasks[1]: the key `description` is missing"]),
-        ([{"description": "x", "depends_on": [1.5]}], ["tasks[0].depends_on: depends_on[0] is neither"]),
-        ([{"description": "x", "depends_on": [True, {}]}], ["depends_on[0] is neither", "depends_on[1] is neither"]),
-        ([{"description": "x", "kind": "compound"}], ["`kind` is unknown"]),
-    ],
-)
-def test_a_malformed_list_of_tasks_names_the_task(tasks, words):
+def test_a_malformed_list_of_tasks_names_the_task():
     """OR-5, OR-6."""
-    expect_fault(lambda: read_tasks(tasks), *words)
+    lists = (
+        ([{"description": "x"}, {"depends_on": [0]}], ["missing-key tasks[1] description"]),
+        ([{"description": "x", "depends_on": [1.5]}], ["bad-value tasks[0].depends_on"]),
+        (
+            [{"description": "x", "depends_on": [True, {}]}],
+            ["bad-value tasks[0].depends_on", "bad-value tasks[0].depends_on"],
+        ),
+        ([{"description": "x", "kind": "compound"}], ["unknown-key tasks[0] kind"]),
+    )
+    assert [(given, faults(read_tasks, given)) for given, _ in lists] == list(lists)
