@@ -2,113 +2,13 @@
 
 import json
 
-import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.errors import PlanInvalid
-from scaffold.plan.source.prd import read_prd
 from scaffold.plan.story.apply_edit import EditsApplied, apply_file
 from scaffold.plan.story.history import log_line, step_entry
 from scaffold.plan.story.record import default_workflow
 from scaffold.plan.story.step_edit import read_edits
-from scaffold.plan.story.workflow_state import encode_state, read_state
 from support.stories import NOON, claimed, ids, request, working_on
-
-PRD_STORY = """{
-  "id": "US-003",
-  "title": "Add profile status API endpoint",
-  "description": "...",
-  "acceptanceCriteria": ["..."],
-  "depends_on": ["US-001", "US-002"]
-}
-"""
-
-PRD_DEPENDENCIES = """{
-  "id": "US-003",
-  "title": "Add profile status API endpoint",
-  "depends_on": ["US-001", "US-002"]
-}
-"""
-
-STATE_OUTLINE = """{
-  "version": 1,
-  "created_at": "2025-01-15T10:00:00Z",
-  "prd_file": "prd.json",
-  "stories": {
-    "<story_id>": { "...story workflow..." }
-  }
-}
-"""
-
-STORY_OUTLINE = """{
-  "story_id": "US-001",
-  "title": "Add status field to profiles",
-  "status": "in_progress",
-  "agent_id": 1,
-  "claimed_at": "2025-01-15T10:05:00Z",
-  "completed_at": null,
-  "depends_on": [],
-  "steps": [
-    { "...step..." }
-  ],
-  "history": [
-    { "...history entry..." }
-  ]
-}
-"""
-
-STEP = """{
-  "id": "step-001",
-  "type": "context_gathering",
-  "status": "completed",
-  "description": "Explore codebase for profiles status field",
-  "started_at": "2025-01-15T10:05:30Z",
-  "completed_at": "2025-01-15T10:08:00Z",
-  "git_sha_at_start": "a1b2c3d4",
-  "notes": "Found: profiles/models.py (Profile model), profiles/schemas.py, test_profiles.py",
-  "error": null,
-  "skip_reason": null,
-  "restart_count": 0,
-  "cost_usd": 0.12,
-  "input_tokens": 15000,
-  "output_tokens": 3000,
-  "log_file": "logs/US-001/step-001.jsonl"
-}
-"""
-
-ENTRY = """{
-  "timestamp": "2025-01-15T10:12:00Z",
-  "action": "workflow_edit",
-  "agent_id": 1,
-  "step_id": "step-005",
-  "details": {
-    "operation": "add_after",
-    "target_step_id": "step-005",
-    "reason": "Edge case in profile status validation needs a dedicated fix",
-    "new_steps": [
-      {
-        "id": "step-011",
-        "type": "coding",
-        "description": "Fix failing test for edge case in profile status validation"
-      }
-    ]
-  }
-}
-"""
-
-EDIT_FILE = """[
-  {
-    "operation": "add_after",
-    "target_step_id": "step-007",
-    "reason": "2 tests failed — need fix cycle before review",
-    "new_steps": [
-      { "type": "coding", "description": "Fix transition validation and auth check" },
-      { "type": "linting", "description": "Re-lint after fixes" },
-      { "type": "initial_testing", "description": "Re-run tests after fixes" }
-    ]
-  }
-]
-"""
 
 LOG_LINE = """{"ts": "2025-01-15T10:05:00Z", "agent_id": 1, "story_id": "US-001", "step_id": \
 "step-001", "event": "step_started"}
@@ -190,40 +90,11 @@ DEFAULT_WORKFLOW = """[
 """
 
 
-def state(*, steps=(), history=()):
-    story = {"story_id": "US-001", "title": "t", "status": "in_progress", "agent_id": 1, "depends_on": []}
-    document = {"version": 1, "created_at": "2025-01-15T10:00:00Z", "prd_file": "prd.json"}
-    return document | {"stories": {"US-001": story | {"steps": list(steps), "history": list(history)}}}
-
-
 def after(text, step_id):
     """Return the story in which the agent of a step asked for what `text` says."""
     outcome = apply_file(working_on(step_id), request(step_id), text.encode())
     assert isinstance(outcome, EditsApplied), outcome
     return outcome.story
-
-
-@pytest.mark.parametrize("example", [PRD_STORY, PRD_DEPENDENCIES])
-def test_a_story_of_a_prd_is_read(example):
-    """DR-1."""
-    others = [{"id": "US-001", "title": "a"}, {"id": "US-002", "title": "b"}]
-    stories = read_prd(json.dumps({"stories": [*others, json.loads(example)]}), name="prd.json").tasks
-    assert stories[2].depends_on == ("US-001", "US-002")
-
-
-@pytest.mark.parametrize("outline", [STATE_OUTLINE, STORY_OUTLINE])
-def test_an_outline_with_placeholders_is_no_json_and_refused_with_its_position(outline):
-    """DR-8."""
-    with pytest.raises(PlanInvalid, match=r"workflow_state.json:\d+:\d+: invalid JSON"):
-        read_state(outline, name="workflow_state.json")
-
-
-def test_a_step_and_a_history_entry_are_read_and_written_unchanged():
-    """DR-8."""
-    given = state(steps=[json.loads(STEP)], history=[json.loads(ENTRY)])
-    stored = read_state(json.dumps(given), name="workflow_state.json")
-    written = json.loads(encode_state(stored.state))["stories"]["US-001"]
-    assert (written["steps"], written["history"]) == ([json.loads(STEP)], [json.loads(ENTRY)])
 
 
 def test_a_claimed_story_has_the_default_workflow():
@@ -240,22 +111,17 @@ def test_a_line_of_the_log_has_the_fields_of_the_example():
     assert line == example | {"ts": "2026-01-01T12:00:00Z", "agent_id": 7}
 
 
-@pytest.mark.parametrize("example", [ADD_AFTER, EDIT_FILE])
-def test_steps_are_added_after_a_step(example):
-    """DR-5: alone and in an array."""
-    story = after(example, "step-007")
+def test_steps_are_added_after_a_step():
+    """DR-5."""
+    story = after(ADD_AFTER, "step-007")
     assert ids(story) == ["001", "002", "003", "004", "005", "006", "007", "011", "012", "013", "008", "009", "010"]
     assert [step.type for step in story.steps[7:10]] == ["coding", "linting", "initial_testing"]
     details = story.history[-1].details
-    assert details["operation"] == "add_after"
-    assert details["reason"] == snapshot("2 tests failed — need fix cycle before review")
-    assert details["new_steps"] == snapshot(
-        [
-            {"id": "step-011", "type": "coding", "description": "Fix transition validation and auth check"},
-            {"id": "step-012", "type": "linting", "description": "Re-lint after fixes"},
-            {"id": "step-013", "type": "initial_testing", "description": "Re-run tests after fixes"},
-        ]
-    )
+    asked = json.loads(ADD_AFTER)
+    new_steps = [
+        {"id": f"step-{number}"} | each for number, each in zip(ids(story)[7:10], asked["new_steps"], strict=True)
+    ]
+    assert {key: details[key] for key in asked} == asked | {"new_steps": new_steps}
 
 
 def test_a_step_is_split():
@@ -289,8 +155,8 @@ def test_a_pending_steps_description_is_changed():
     assert step.description == snapshot("Run tests for status field including migration rollback test")
 
 
-@pytest.mark.parametrize("example", [ADD_AFTER, SPLIT, SKIP, REORDER, RESTART, EDIT_DESCRIPTION])
-def test_an_operation_is_read_alone_and_in_an_array(example):
+def test_an_operation_is_read_alone_and_in_an_array():
     """DR-5."""
-    alone, listed = read_edits(example.encode(), name="e.json"), read_edits(f"[{example}]".encode(), name="e.json")
-    assert [each.operation for each in alone] == [each.operation for each in listed]
+    for example in (ADD_AFTER, SPLIT, SKIP, REORDER, RESTART, EDIT_DESCRIPTION):
+        alone, listed = read_edits(example.encode(), name="e.json"), read_edits(f"[{example}]".encode(), name="e.json")
+        assert [each.operation for each in alone] == [each.operation for each in listed]
