@@ -3,17 +3,9 @@
 from msgspec.structs import replace
 
 from scaffold.core.contract import Check, Contract
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import Plan
 from scaffold.plan.analysis.diff import ChangedItem, PlanShape, diff_plans
-
-
-def action(key, needs="", gives="", **fields):
-    return ActionSpec(key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), **fields)
-
-
-def goal(wanted, *actions, name="g"):
-    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
-
+from support.plans import action, goal
 
 ONE, TWO = action("one", gives="a"), action("two", "a", "b")
 OLD = Plan(goals=(goal("b", ONE, TWO),))

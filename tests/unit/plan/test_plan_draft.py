@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import GoalSpec, Plan
 from scaffold.plan.edit.draft import (
     WAITING,
     ChangeRejected,
@@ -17,21 +17,15 @@ from scaffold.plan.edit.draft import (
 )
 from scaffold.plan.edit.proposal_limits import MAX_ACTIONS, MAX_ASSERTIONS, MAX_NAME_CHARS, MAX_TEXT_CHARS
 from scaffold.plan.progress import PlanProgress
+from support import plans
 
 
-def action(key, needs="", gives="", *, kind="primitive", parent=None, description="do it"):
-    return ActionSpec(
-        key=key,
-        preconditions=tuple(needs.split()),
-        effects=tuple(gives.split()),
-        kind=kind,
-        parent=parent,
-        description=description,
-    )
+def action(key, needs="", gives="", **fields):
+    return plans.action(key, needs, gives, **{"description": "do it"} | fields)
 
 
-def compound(key, needs="", gives="", *, parent=None):
-    return action(key, needs, gives, kind="compound", parent=parent)
+def compound(key, needs="", gives="", **fields):
+    return action(key, needs, gives, kind="compound", **fields)
 
 
 def goal(name="shop", wants="store api", *actions):

@@ -3,24 +3,17 @@
 from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import Plan
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
 from scaffold.plan.analysis.explain import explain
+from support import plans
+from support.plans import independent, plan
 
 CHECKED = Contract(commands=(Check(command="true"),))
 
 
 def action(key, needs="", gives="", **fields):
-    fields = {"contract": CHECKED} | fields
-    return ActionSpec(key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), **fields)
-
-
-def goal(wanted, *actions, name="g"):
-    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
-
-
-def plan(wanted, *actions):
-    return Plan(goals=(goal(wanted, *actions),))
+    return plans.action(key, needs, gives, **{"contract": CHECKED} | fields)
 
 
 DIAMOND = plan(
@@ -89,11 +82,6 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     assert [(each.code, each.action) for each in found] == [("shared-file", "two"), ("shared-file", "four")]
     assert found[0].message.startswith("`one`, `two` may both change `x`, so they do not run")
     assert found[0].fix == snapshot("Let `two` wait for an effect of `one`, or assign the file to only one of them.")
-
-
-def independent(count, name="g"):
-    effects = [f"{name}{i}" for i in range(count)]
-    return goal(" ".join(effects), *(action(effect, gives=effect) for effect in effects), name=name)
 
 
 def test_a_chain_needs_one_agent():

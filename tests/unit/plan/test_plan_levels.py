@@ -3,16 +3,11 @@ from functools import partial
 
 import pytest
 
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import GoalSpec, Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.graph.levels import makespan_bound
 from scaffold.plan.graph.reach import ChainStep, forward_chain
-
-
-def action(key, needs="", gives="", *, kind="primitive", parent=None):
-    return ActionSpec(
-        key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), kind=kind, parent=parent
-    )
+from support.plans import action
 
 
 def plan(*goals):

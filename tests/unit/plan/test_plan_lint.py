@@ -1,22 +1,9 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.core.plan import ActionSpec, Finding, Plan
 from scaffold.plan.analysis.lint import lint
-
-
-def action(key, needs="", gives="", *, kind="primitive", parent=None):
-    return ActionSpec(
-        key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), kind=kind, parent=parent
-    )
-
-
-def compound(key, needs="", gives="", *, parent=None):
-    return action(key, needs, gives, kind="compound", parent=parent)
-
-
-def goal(wanted, *actions, name="g"):
-    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
+from support.plans import action, compound, goal
 
 
 def report(wanted, *actions):

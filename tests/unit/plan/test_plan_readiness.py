@@ -1,9 +1,5 @@
-from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure, ready_actions
-
-
-def node(key, status="pending", *, needs="", gives="", parent=None, kind="primitive"):
-    return ActionNode(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
-
+from scaffold.plan.graph.readiness import blocked_by_failure, ready_actions
+from support.plans import node
 
 NOTHING = frozenset()
 

@@ -1,11 +1,8 @@
 """Readiness kept by counters: the effect of each change."""
 
-from scaffold.plan.graph.readiness import ActionNode, ready_actions
+from scaffold.plan.graph.readiness import ready_actions
 from scaffold.plan.graph.ready_queue import ReadyQueue
-
-
-def node(key, status="pending", *, needs="", gives="", parent=None, kind="primitive"):
-    return ActionNode(key, parent, tuple(needs.split()), tuple(gives.split()), status, kind)
+from support.plans import node
 
 
 def test_a_fact_makes_actions_ready_that_need_nothing_else():

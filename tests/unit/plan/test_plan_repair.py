@@ -4,29 +4,11 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import Plan
 from scaffold.plan.edit.repair import repair_plan
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.simulate import simulate
-
-
-def action(key, needs="", gives="", *, kind="primitive", parent=None, description=""):
-    return ActionSpec(
-        key=key,
-        preconditions=tuple(needs.split()),
-        effects=tuple(gives.split()),
-        kind=kind,
-        parent=parent,
-        description=description,
-    )
-
-
-def compound(key, needs="", gives="", *, parent=None):
-    return action(key, needs, gives, kind="compound", parent=parent)
-
-
-def plan(wanted, *actions, name="g"):
-    return Plan(goals=(GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions),))
+from support.plans import action, compound, plan
 
 
 def both(*plans):

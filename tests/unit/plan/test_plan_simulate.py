@@ -5,34 +5,16 @@ from inline_snapshot import snapshot
 from msgspec.structs import fields, replace
 
 from scaffold.core.model import Goal
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import Plan
 from scaffold.core.run_settings import RunLimits
 from scaffold.plan.decide import Replan
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.sim_random import MAX_ATTEMPTS, AttemptTiming, DrawnAttempt, draw_attempts
 from scaffold.plan.simulation.simulate import SimulatedAttempt, simulate
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator
+from support.plans import action, goal, independent, plan
 
 EVEN = AttemptTiming(mean_s=100, spread=0, landing_s=10)
-
-
-def action(key, needs="", gives="", *, kind="primitive", parent=None):
-    return ActionSpec(
-        key=key, preconditions=tuple(needs.split()), effects=tuple(gives.split()), kind=kind, parent=parent
-    )
-
-
-def goal(wanted, *actions, name="g"):
-    return GoalSpec(name=name, goal_state=tuple(wanted.split()), actions=actions)
-
-
-def plan(wanted, *actions):
-    return Plan(goals=(goal(wanted, *actions),))
-
-
-def independent(count, name="g"):
-    effects = [f"{name}{i}" for i in range(count)]
-    return goal(" ".join(effects), *(action(effect, gives=effect) for effect in effects), name=name)
 
 
 def times(simulation):
