@@ -2,11 +2,10 @@
 
 import json
 
-import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of
+from support.findings import refused_at
 
 
 def issue(issue_id, *dependencies, **fields):
@@ -71,13 +70,6 @@ def test_records_that_are_no_issues_are_skipped():
     assert [(each.id, each.depends_on) for each in read(*lines)] == [("a", ()), ("b", ("a",))]
 
 
-def first_fault(lines):
-    with pytest.raises(PlanInvalid) as caught:
-        read(*lines)
-    finding = caught.value.findings[0]
-    return finding.code, (finding.line, finding.column)
-
-
 def test_errors_have_their_line_and_column():
     """OR-6."""
     faults = (
@@ -94,4 +86,4 @@ def test_errors_have_their_line_and_column():
         ((issue("a"), "[" * 100_000), "syntax", (1, 1)),
         ((issue("a"), "9" * 5000), "syntax", (2, 1)),
     )
-    assert [(lines, *first_fault(lines)) for lines, *_ in faults] == list(faults)
+    assert [(lines, *refused_at(read, *lines)) for lines, *_ in faults] == list(faults)

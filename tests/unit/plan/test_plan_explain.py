@@ -102,7 +102,10 @@ def test_the_advice_never_exceeds_the_agents_allowed_per_goal():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(30),)))
     assert (advice.agents, len(advice.predictions)) == (3, 3)
-    assert "no more than 3 may work on one goal" in advice.why
+    assert advice.why == snapshot(
+        "at most 30 in parallel, longest chain 1 action; one fewer would take 47% longer; no more "
+        "than 3 may work on one goal, and no more than 16 were tried"
+    )
 
 
 def test_the_smallest_number_within_a_tenth_of_the_fastest_is_advised():

@@ -1,7 +1,5 @@
 """Findings have the position of the goal or action they concern."""
 
-import pytest
-
 from scaffold.core.plan import Finding
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import parse_plan
@@ -53,9 +51,16 @@ def test_a_repeated_key_is_reported_at_its_second_position():
     assert ("duplicate-key", 5, 8) in found(text, name="plan.yaml")
 
 
-@pytest.mark.parametrize(
-    "text", ["3", "goals: 3", "goals: [3]", "goals: [{name: [g]}]", "goals: [{name: g, actions: [{[a]: b}]}]"]
-)
-def test_an_unknown_subject_has_no_position(text):
+def test_an_unknown_subject_has_no_position():
+    texts = {
+        "3",
+        "goals: 3",
+        "goals: [3]",
+        "goals: [{name: [g]}]",
+        "goals: [{name: g, actions: [{[a]: b}]}]",
+    }
     finding = Finding(code="unused-effect", severity="warning", goal="g", action="a", message="m", fix="f")
-    assert with_positions([finding], parse_positioned(text, name="plan.yaml")) == (finding,)
+    placed = [
+        text for text in texts if with_positions([finding], parse_positioned(text, name="plan.yaml")) != (finding,)
+    ]
+    assert placed == []

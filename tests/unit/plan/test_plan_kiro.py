@@ -1,13 +1,12 @@
 """Numbered task lists of Kiro: nesting, order, criteria, optional tasks, errors."""
 
-import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.checklist import items_of, lines_of
 from scaffold.plan.source.formats import read_tasks_of
 from scaffold.plan.source.kiro import read_criteria
 from scaffold.plan.source.task_plan import planned_tasks
+from support.findings import refused_at
 
 REQUIREMENTS = """# Requirements
 
@@ -172,11 +171,16 @@ def test_what_stands_below_the_parts_of_a_task_belongs_to_the_task():
     assert (part.details, two.details) == ("- wide", "")
 
 
-@pytest.mark.parametrize(
-    "stated", ["_需求：1.1-1.2_", "需求: 1.1-1.2", "**验证: 需求 1.1, 1.2**", "**Validates: Requirements 1.1, 1.2**"]
-)
-def test_criteria_are_referred_to_in_other_languages(stated):
-    assert len(by_id(f"- [ ] 1. a\n  - b\n  - {stated}\n", REQUIREMENTS)["1"].acceptance) == 2
+def test_criteria_are_referred_to_in_other_languages():
+    stated = {
+        "_需求：1.1-1.2_",
+        "需求: 1.1-1.2",
+        "**验证: 需求 1.1, 1.2**",
+        "**Validates: Requirements 1.1, 1.2**",
+    }
+    for words in stated:
+        found = by_id(f"- [ ] 1. a\n  - b\n  - {words}\n", REQUIREMENTS)["1"].acceptance
+        assert len(found) == 2, words
     assert by_id("- [ ] 1. a\n  - see 需求 1.1 there\n  - Version: 1.1\n", REQUIREMENTS)["1"].acceptance == ()
 
 
@@ -196,25 +200,19 @@ def test_criteria_are_bullets_or_counted_on_where_a_number_occurs_again():
     )
 
 
-@pytest.mark.parametrize("word", ["Depends", "Depends on", "Dependencies", "Dépendances", "Dependências"])
-def test_dependencies_are_read_by_words_that_begin_alike(word):
-    text = f"- [ ] 1. a (P)\n  - _{word}: [2]_\n- [ ] 2. b (P)\n  - _{word}: none_\n"
-    assert by_id(text)["1"].depends_on == ("2",)
-    assert by_id(text)["2"].depends_on == ()
+def test_dependencies_are_read_by_words_that_begin_alike():
+    words = ("Depends", "Depends on", "Dependencies", "Dépendances", "Dependências")
+    for word in words:
+        tasks = by_id(f"- [ ] 1. a (P)\n  - _{word}: [2]_\n- [ ] 2. b (P)\n  - _{word}: none_\n")
+        assert [tasks[key].depends_on for key in "12"] == [("2",), ()], word
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "place"),
-    [
-        ("# Plan\n- [ ] no number\n", "bad-value", (1, 1)),
-        ("- [ ] 1. a\n  - _Depends: 1.9_\n", "unknown-dependency", (1, 1)),
-        ("- [ ] 1. a\n\t- [ ] 1. b\n", "duplicate-key", (2, 2)),
-        ("- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n", "cycle", (1, 1)),
-    ],
-)
-def test_errors_have_their_line_and_column(text, code, place):
+def test_errors_have_their_line_and_column():
     """OR-6."""
-    with pytest.raises(PlanInvalid) as caught:
-        read(text)
-    finding = caught.value.findings[0]
-    assert (finding.code, finding.line, finding.column) == (code, *place)
+    faults = {
+        "# Plan\n- [ ] no number\n": ("bad-value", (1, 1)),
+        "- [ ] 1. a\n  - _Depends: 1.9_\n": ("unknown-dependency", (1, 1)),
+        "- [ ] 1. a\n\t- [ ] 1. b\n": ("duplicate-key", (2, 2)),
+        "- [ ] 1. a\n  - _Depends: 2_\n- [ ] 2. b\n  - _Depends: 1_\n": ("cycle", (1, 1)),
+    }
+    assert {text: refused_at(read, text) for text in faults} == faults

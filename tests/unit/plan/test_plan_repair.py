@@ -1,6 +1,5 @@
 """A new plan in place of a running one: what is kept, redone and refused."""
 
-import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
@@ -58,14 +57,14 @@ def test_started_or_completed_actions_are_never_dropped():
     assert (repaired.valid, repaired.dropped) == (True, ("three",))
 
 
-@pytest.mark.parametrize("status", ["running", "verifying", "landing", "completed"])
-def test_started_or_completed_actions_are_never_changed(status):
+def test_started_or_completed_actions_are_never_changed():
     """BX-7."""
+    statuses = ("running", "verifying", "landing", "completed")
     new = plan("c", ONE, action("two", "a", "b", description="better"), THREE)
-    repaired = repair_plan(OLD, new, progress=where("a b", one="completed", two=status))
-    assert repaired.plan == OLD
-    assert said(repaired) == [("begun-changed", "error", "two")]
-    assert not repaired.valid
+    for status in statuses:
+        repaired = repair_plan(OLD, new, progress=where("a b", one="completed", two=status))
+        assert repaired.plan == OLD
+        assert (said(repaired), repaired.valid) == ([("begun-changed", "error", "two")], False), status
 
 
 def test_a_started_action_cannot_move_to_another_goal():

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from inline_snapshot import snapshot
 
 from builders import an_action, an_attempt
@@ -46,9 +45,9 @@ def outcome(verdict, *, attempts=(), items=(), reverted=()):
     return found
 
 
-@pytest.mark.parametrize(
-    ("verdict", "attempts", "reverted", "fate"),
-    [
+def test_later_evidence_confirms_or_overturns_a_verdict():
+    """AL-23: a landed change that is reverted or done again; a rejected one that landed."""
+    rows = (
         (given(), [], (), ""),
         (given(), [attempt(outcome="gate_failed")], (), ""),
         (given(change="c0"), [attempt()], (), ""),
@@ -58,16 +57,14 @@ def outcome(verdict, *, attempts=(), items=(), reverted=()):
         (given(), [attempt(), attempt(2, outcome="lost")], (), "overturned"),
         (given("reject"), [attempt()], (), "overturned"),
         (given("reject"), [attempt(outcome="rejected")], (), ""),
-    ],
-)
-def test_later_evidence_confirms_or_overturns_a_verdict(verdict, attempts, reverted, fate):
-    """AL-23: a landed change that is reverted or done again; a rejected one that landed."""
-    assert outcome(verdict, attempts=attempts, reverted=reverted).fate == fate
+    )
+    found = [outcome(verdict, attempts=attempts, reverted=reverted).fate for verdict, attempts, reverted, _ in rows]
+    assert found == [fate for *_, fate in rows]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "states", "agrees"),
-    [
+def test_humans_agree_or_not():
+    """AL-23."""
+    rows = (
         ("approve", [], None),
         ("approve", ["open"], None),
         ("approve", ["approved"], True),
@@ -75,12 +72,13 @@ def test_later_evidence_confirms_or_overturns_a_verdict(verdict, attempts, rever
         ("reject", ["rejected"], True),
         ("reject", ["approved"], False),
         ("approve", ["approved", "rejected"], False),
-    ],
-)
-def test_humans_agree_or_not(verdict, states, agrees):
-    """AL-23."""
-    items = [human(state) for state in states] + [human("approved", change="another")]
-    assert outcome(given(verdict), items=items).agrees is agrees
+    )
+    found = [
+        (verdict, states, outcome(given(verdict), items=[human(state) for state in states]).agrees)
+        for verdict, states, _ in rows
+    ]
+    assert found == list(rows)
+    assert outcome(given(), items=[human("approved", change="another")]).agrees is None
 
 
 def probes(planted, found, sound=4, false_alarms=0, unanswered=0):
@@ -93,9 +91,9 @@ def probes(planted, found, sound=4, false_alarms=0, unanswered=0):
     ]
 
 
-@pytest.mark.parametrize(
-    ("answers", "is_unreliable"),
-    [
+def test_a_reviewer_is_unreliable_if_it_misses_or_rejects_too_much():
+    """AL-23: one that approves everything, and one that rejects everything."""
+    rows = (
         (probes(0, 0), False),
         (probes(3, 0), False),
         (probes(4, 1), True),
@@ -103,11 +101,8 @@ def probes(planted, found, sound=4, false_alarms=0, unanswered=0):
         (probes(4, 4, sound=4, false_alarms=2), False),
         (probes(4, 4, sound=4, false_alarms=3), True),
         (probes(0, 0, unanswered=9), False),
-    ],
-)
-def test_a_reviewer_is_unreliable_if_it_misses_or_rejects_too_much(answers, is_unreliable):
-    """AL-23: one that approves everything, and one that rejects everything."""
-    assert standing_of(answers).is_unreliable is is_unreliable
+    )
+    assert [standing_of(answers).is_unreliable for answers, _ in rows] == [unreliable for _, unreliable in rows]
 
 
 def test_only_the_latest_answers_count():

@@ -169,9 +169,9 @@ def test_attempts_take_the_configured_time_and_at_least_a_second():
     assert trials(0, pace=AttemptTiming(mean_s=0))["one"][0].duration_s == 1
 
 
-@pytest.mark.parametrize(("rate", "outcome"), [(0.0, True), (1.0, False)])
-def test_the_failure_rate_ranges_from_never_to_always(rate, outcome):
-    assert {trial.succeeds for seed in range(50) for trial in trials(seed, rate=rate)["one"]} == {outcome}
+def test_the_failure_rate_ranges_from_never_to_always():
+    for rate, outcome in ((0.0, True), (1.0, False)):
+        assert {trial.succeeds for seed in range(50) for trial in trials(seed, rate=rate)["one"]} == {outcome}
 
 
 def test_a_plan_continues_from_its_current_state():
@@ -207,7 +207,7 @@ def test_a_waiting_goal_is_asked_again_only_after_a_change():
 
 
 def test_a_simulation_does_not_replan():
-    with pytest.raises(AssertionError, match="never requests or dispatches"):
+    with pytest.raises(AssertionError, match="requests or dispatches"):
         GoalSimulator(independent(1), PlanProgress()).execute(Replan(("x",), "stuck"), now=0)
 
 

@@ -204,7 +204,7 @@ def test_reviews_are_told_the_form_of_a_verdict_whatever_their_instructions_are(
 def test_a_users_instructions_replace_the_built_in_ones_and_nothing_else():
     """DR-2, SC-6."""
     text = prompt("step-005", instructions="\nMind the indexes.\n")
-    assert "\n\nMind the indexes.\n\n# The story" in text
+    assert "\n\nMind the indexes.\n\n#" in text
     assert STEP_TYPES["coding"].instructions not in text
 
 

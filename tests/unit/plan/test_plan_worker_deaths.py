@@ -1,7 +1,5 @@
 """Workers that die in a row: growing pauses, then a human."""
 
-import pytest
-
 from scaffold.plan.worker_deaths import ASK_AFTER, PAUSES_S, TELL_AFTER, must_ask, pause_s
 
 
@@ -13,9 +11,12 @@ def test_the_pauses_grow_with_the_deaths():
     assert pause_s(99) == PAUSES_S[-1]
 
 
-@pytest.mark.parametrize(
-    ("of_goal", "of_action", "asks"),
-    [(0, 0, False), (TELL_AFTER, TELL_AFTER, False), (ASK_AFTER - 1, 0, False), (ASK_AFTER, 1, True), (0, 9, True)],
-)
-def test_a_human_decides_after_many_deaths_of_a_goal_or_of_an_action(of_goal, of_action, asks):
-    assert must_ask(of_goal=of_goal, of_action=of_action) is asks
+def test_a_human_decides_after_many_deaths_of_a_goal_or_of_an_action():
+    asks = {
+        (0, 0): False,
+        (TELL_AFTER, TELL_AFTER): False,
+        (ASK_AFTER - 1, 0): False,
+        (ASK_AFTER, 1): True,
+        (0, 9): True,
+    }
+    assert {row: must_ask(of_goal=row[0], of_action=row[1]) for row in asks} == asks
