@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime
 
-from inline_snapshot import snapshot
-
 from scaffold.core.activity import Activity, CurrentActivity
 
 
@@ -11,9 +9,7 @@ def test_a_command_is_shown_with_what_it_is_for():
     """AL-26: a wait has no command."""
     gate = Activity(label="test", command="pytest -q")
     assert gate.text == "test: pytest -q"
-    assert Activity(label="waits for another gate to end", is_whole=False).text == snapshot(
-        "waits for another gate to end"
-    )
+    assert Activity(label="waits", is_whole=False).text == "waits"
     step = CurrentActivity(
         run_id="r", attempt_id=None, fence=1, stage="preparing", work=gate, since=datetime(2030, 1, 1, tzinfo=UTC)
     )

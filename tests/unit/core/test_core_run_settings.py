@@ -1,6 +1,5 @@
 """Settings of a run: tiers, models, the list in which tasks are marked."""
 
-import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
@@ -30,31 +29,34 @@ def test_how_a_tier_was_chosen_is_said_only_if_the_user_did_not_choose_it():
     assert TierChoice().text("quick") == ""
 
 
-@pytest.mark.parametrize(("advised", "fixed", "agents"), [(None, False, 3), (2, False, 2), (9, False, 3), (2, True, 3)])
-def test_a_run_has_as_many_agents_as_advised_and_at_most_those_of_its_tier(advised, fixed, agents):
+def test_a_run_has_as_many_agents_as_advised_and_at_most_those_of_its_tier():
     """BX-18: a number that was given is obeyed."""
-    settings = make_settings(agents=3, fixed_agents=fixed)
-    assert structs.replace(a_run("a"), settings=settings, advised_agents=advised).agents == agents
+    rows = (
+        (None, False, 3),
+        (2, False, 2),
+        (9, False, 3),
+        (2, True, 3),
+    )
+    for advised, fixed, agents in rows:
+        settings = make_settings(agents=3, fixed_agents=fixed)
+        assert structs.replace(a_run("a"), settings=settings, advised_agents=advised).agents == agents
 
 
-@pytest.mark.parametrize(
-    ("role", "task", "kind"),
-    [
-        ("implementation", "SETUP", "boilerplate"),
-        ("implementation", "FEATURE", "feature"),
-        ("implementation", "BUGFIX", "feature"),
-        ("implementation", "REFACTOR", "architecture"),
-        ("implementation", None, None),
-        ("code_review", None, "review"),
-        ("architecture_review", "REFACTOR", "review"),
-        ("reviewer", None, "review"),
-        ("architecture", None, "architecture"),
-        ("testing", None, None),
-    ],
-)
-def test_the_kind_of_a_task_follows_from_its_role_and_its_type(role, task, kind):
+def test_the_kind_of_a_task_follows_from_its_role_and_its_type():
     """AL-2."""
-    assert task_kind(role, task) == kind
+    kinds = {
+        ("implementation", "SETUP"): "boilerplate",
+        ("implementation", "FEATURE"): "feature",
+        ("implementation", "BUGFIX"): "feature",
+        ("implementation", "REFACTOR"): "architecture",
+        ("implementation", None): None,
+        ("code_review", None): "review",
+        ("architecture_review", "REFACTOR"): "review",
+        ("reviewer", None): "review",
+        ("architecture", None): "architecture",
+        ("testing", None): None,
+    }
+    assert {row: task_kind(*row) for row in kinds} == kinds
 
 
 def test_an_action_has_the_model_of_its_role_then_of_its_kind_then_of_all_work():
@@ -83,13 +85,15 @@ def test_only_a_list_of_the_repository_is_marked_by_commits():
     assert LandingSettings().tracked_list is None
 
 
-@pytest.mark.parametrize(
-    ("tier", "chosen", "asked"),
-    [("architect", "tier", True), ("builder", "tier", False), ("architect", "never", False), ("quick", "always", True)],
-)
-def test_a_human_reviews_changes_where_the_tier_or_the_user_says_so(tier, chosen, asked):
+def test_a_human_reviews_changes_where_the_tier_or_the_user_says_so():
     """AL-22."""
-    assert make_settings(tier=tier, human_review=chosen).human_reviews is asked
+    asked = {
+        ("architect", "tier"): True,
+        ("builder", "tier"): False,
+        ("architect", "never"): False,
+        ("quick", "always"): True,
+    }
+    assert {row: make_settings(tier=row[0], human_review=row[1]).human_reviews for row in asked} == asked
 
 
 def test_an_attempt_that_takes_another_approach_may_have_another_model():

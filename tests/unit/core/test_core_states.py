@@ -36,20 +36,18 @@ GOAL_STATUSES = {str(state.__struct_config__.tag) for state in get_args(GoalStat
 RUN_STATUSES = {str(state.__struct_config__.tag) for state in get_args(RunState)}
 
 
-@pytest.mark.parametrize("state", [Pending(), Running(), Failed("broken"), Blocked("dependency_failed:x")])
-def test_an_action_state_can_be_rebuilt_from_its_stored_form(state):
+def test_an_action_state_can_be_rebuilt_from_its_stored_form():
     """SC-4."""
-    assert parse_action_state(status_of(state), reason_of(state)) == state
+    states = (Pending(), Running(), Failed("broken"), Blocked("dependency_failed:x"))
+    assert [state for state in states if parse_action_state(status_of(state), reason_of(state)) != state] == []
+    assert parse_action_state("failed", None) == Failed("")
+    assert reason_of(Pending()) is None
 
 
 def test_a_goal_state_can_be_rebuilt_from_its_stored_form():
     """SC-9."""
     assert parse_goal_state("paused", "by the user") == Paused("by the user")
     assert parse_goal_state("active", None) == parse_goal_state("active", "")
-
-
-def test_a_reason_that_was_not_stored_is_empty():
-    assert parse_action_state("failed", None) == Failed("")
 
 
 def test_a_state_that_waits_for_a_human_names_the_inbox_item():
@@ -74,28 +72,23 @@ def test_an_unknown_status_is_refused():
         parse_goal_state("landing", None)
 
 
-def test_states_without_a_reason_have_none():
-    assert reason_of(Pending()) is None
-
-
-@pytest.mark.parametrize(
-    ("moves", "statuses"),
-    [
+def test_transition_tables_cover_every_status_and_no_other():
+    tables = (
         (PRIMITIVE_TRANSITIONS, ACTION_STATUSES),
         (COMPOUND_TRANSITIONS, ACTION_STATUSES - {"verifying", "landing"}),
         (GOAL_TRANSITIONS, GOAL_STATUSES),
         (RUN_TRANSITIONS, RUN_STATUSES),
-    ],
-)
-def test_transition_tables_cover_every_status_and_no_other(moves, statuses):
-    assert set(moves) == statuses
-    assert set().union(*moves.values()) <= statuses
+    )
+    for moves, statuses in tables:
+        assert set(moves) == statuses
+        assert set().union(*moves.values()) <= statuses
 
 
-@pytest.mark.parametrize("moves", [PRIMITIVE_TRANSITIONS, COMPOUND_TRANSITIONS, GOAL_TRANSITIONS])
-def test_no_status_moves_to_itself_and_cancelled_is_final(moves):
-    assert all(to not in sources for to, sources in moves.items())
-    assert all("cancelled" not in sources for sources in moves.values())
+def test_no_status_moves_to_itself_and_cancelled_is_final():
+    tables = (PRIMITIVE_TRANSITIONS, COMPOUND_TRANSITIONS, GOAL_TRANSITIONS)
+    for moves in tables:
+        assert all(to not in sources for to, sources in moves.items())
+        assert all("cancelled" not in sources for sources in moves.values())
 
 
 def test_work_can_only_be_completed_by_landing():

@@ -1,6 +1,5 @@
 """The text of a task: fields of their own, and one text of all of them."""
 
-import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.plan import ActionSpec, TaskText, full_text, headline, text_fields
@@ -30,12 +29,13 @@ def test_the_full_text_has_every_field_as_a_paragraph():
     assert full_text(TaskText()) == ""
 
 
-@pytest.mark.parametrize(
-    ("task", "line"),
-    [(WHOLE, "A cart"), (TaskText(description=" Keep it.\nAll of it."), "Keep it."), (TaskText(), "")],
-)
-def test_the_headline_is_the_title_or_the_first_line(task, line):
-    assert headline(task) == line
+def test_the_headline_is_the_title_or_the_first_line():
+    lines = {
+        WHOLE: "A cart",
+        TaskText(description=" Keep it.\nAll of it."): "Keep it.",
+        TaskText(): "",
+    }
+    assert {task: headline(task) for task in lines} == lines
 
 
 def test_a_description_defaults_to_the_title_or_the_key():

@@ -1,7 +1,5 @@
 """The rules of a shared backoff (AL-31), without any clock, database or network."""
 
-import pytest
-
 from scaffold.core.throttling import (
     MAX_COOLDOWN_S,
     MAX_RETRY_AFTER_S,
@@ -37,28 +35,27 @@ def test_a_free_endpoint_admits_all_requests_at_once() -> None:
     assert admits(UNTHROTTLED, NOW, 1_000_000)
 
 
-@pytest.mark.parametrize("in_flight", [1, 2, 500])
-def test_one_refusal_starts_a_cooldown_for_all(in_flight: int) -> None:
+def test_one_refusal_starts_a_cooldown_for_all() -> None:
     """AL-31: one 429 stops all processes."""
-    pace = after_rate_limit(UNTHROTTLED, NOW, 7.0, in_flight, 0.5)
-    assert cooldown_left_s(pace, NOW) == 7
-    assert not admits(pace, NOW + 6.9, 0)
-    assert admits(pace, NOW + 7, 0)
-    assert cooldown_left_s(pace, NOW + 8) == 0
+    for in_flight in (1, 2, 500):
+        pace = after_rate_limit(UNTHROTTLED, NOW, 7.0, in_flight, 0.5)
+        assert (cooldown_left_s(pace, NOW), cooldown_left_s(pace, NOW + 8)) == (7, 0), in_flight
+        assert (admits(pace, NOW + 6.9, 0), admits(pace, NOW + 7, 0)) == (False, True), in_flight
 
 
-@pytest.mark.parametrize(("cooldowns", "park_s"), [(0, 1), (1, 2), (4, 16), (5, 30), (2_000, MAX_COOLDOWN_S)])
-def test_cooldowns_without_retry_after_double_up_to_a_maximum(cooldowns: int, park_s: float) -> None:
+def test_cooldowns_without_retry_after_double_up_to_a_maximum() -> None:
     """AL-31: exponential with jitter; RA-21: 1 s doubling to 30 s."""
-    pace = ThrottleState(cooldowns=cooldowns, max_in_flight=1)
-    assert cooldown_left_s(after_rate_limit(pace, NOW, None, 1, 0.0), NOW) == park_s
-    assert cooldown_left_s(after_rate_limit(pace, NOW, None, 1, 0.5), NOW) == park_s * 0.75
-    assert after_rate_limit(pace, NOW, None, 1, 0.0).cooldowns == cooldowns + 1
+    parked = {0: 1, 1: 2, 4: 16, 5: 30, 2_000: MAX_COOLDOWN_S}
+    for cooldowns, park_s in parked.items():
+        pace = ThrottleState(cooldowns=cooldowns, max_in_flight=1)
+        even, half = (after_rate_limit(pace, NOW, None, 1, jitter) for jitter in (0.0, 0.5))
+        assert (cooldown_left_s(even, NOW), cooldown_left_s(half, NOW)) == (park_s, park_s * 0.75), cooldowns
+        assert even.cooldowns == cooldowns + 1
 
 
-@pytest.mark.parametrize("retry_after_s", [0.0, -3.0])
-def test_a_retry_after_of_zero_is_ignored(retry_after_s: float) -> None:
-    assert cooldown_left_s(after_rate_limit(UNTHROTTLED, NOW, retry_after_s, 1, 0.0), NOW) == 1
+def test_a_retry_after_of_zero_is_ignored() -> None:
+    for retry_after_s in (0.0, -3.0):
+        assert cooldown_left_s(after_rate_limit(UNTHROTTLED, NOW, retry_after_s, 1, 0.0), NOW) == 1
 
 
 def test_no_cooldown_lasts_longer_than_a_day() -> None:
@@ -99,12 +96,12 @@ def test_two_failures_park_an_endpoint_if_they_are_far_apart() -> None:
     assert after_success(second, NOW + OUTAGE_S + 4).failures == 0
 
 
-@pytest.mark.parametrize(("cooldowns", "park_s"), [(1, 8), (2, 16), (3, MAX_COOLDOWN_S), (2_000, MAX_COOLDOWN_S)])
-def test_an_unavailable_endpoint_is_asked_less_and_less_often(cooldowns: int, park_s: float) -> None:
+def test_an_unavailable_endpoint_is_asked_less_and_less_often() -> None:
     """AL-31: exponential with jitter; RA-21: as a single request would ask."""
-    pace = ThrottleState(failures=OUTAGE_FAILURES, cooldowns=cooldowns, max_in_flight=1, restore_at=20)
-    assert cooldown_left_s(after_unavailable(pace, NOW, 1, 0.0), NOW) == park_s
-    assert cooldown_left_s(after_unavailable(pace, NOW, 1, 1.0), NOW) == park_s / 2
+    for cooldowns, park_s in {1: 8, 2: 16, 3: MAX_COOLDOWN_S, 2_000: MAX_COOLDOWN_S}.items():
+        pace = ThrottleState(failures=OUTAGE_FAILURES, cooldowns=cooldowns, max_in_flight=1, restore_at=20)
+        left = [cooldown_left_s(after_unavailable(pace, NOW, 1, jitter), NOW) for jitter in (0.0, 1.0)]
+        assert left == [park_s, park_s / 2], cooldowns
 
 
 def test_an_endpoint_that_is_back_gets_half_of_the_requests_at_once() -> None:
@@ -115,18 +112,17 @@ def test_an_endpoint_that_is_back_gets_half_of_the_requests_at_once() -> None:
     assert after_success(ThrottleState(failures=2), NOW) == UNTHROTTLED
 
 
-@pytest.mark.parametrize(
-    ("outcome", "after"),
-    [
-        ("ok", after_success(ThrottleState(failures=2), NOW)),
-        ("limited", after_rate_limit(ThrottleState(failures=2), NOW, 9.0, 4, 0.5)),
-        ("unavailable", after_unavailable(ThrottleState(failures=2), NOW, 4, 0.5)),
-        ("failed", ThrottleState(failures=2)),
-    ],
-)
-def test_each_outcome_of_a_request_has_its_rule(outcome: RequestOutcome, after: ThrottleState) -> None:
+def test_each_outcome_of_a_request_has_its_rule() -> None:
     """AL-31: an outcome that says nothing about the endpoint changes nothing."""
-    assert after_request(ThrottleState(failures=2), outcome, NOW, retry_after_s=9.0, in_flight=4, jitter=0.5) == after
+    pace = ThrottleState(failures=2)
+    rules: dict[RequestOutcome, ThrottleState] = {
+        "ok": after_success(pace, NOW),
+        "limited": after_rate_limit(pace, NOW, 9.0, 4, 0.5),
+        "unavailable": after_unavailable(pace, NOW, 4, 0.5),
+        "failed": pace,
+    }
+    given = {"retry_after_s": 9.0, "in_flight": 4, "jitter": 0.5}
+    assert {outcome: after_request(pace, outcome, NOW, **given) for outcome in rules} == rules
 
 
 def test_a_refusal_halves_the_concurrency() -> None:
