@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from properties.sound_goals import sound_goal
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.decide import (
@@ -52,24 +53,6 @@ def any_goal(draw, name="g", prefix="k"):
         for key in keys
     )
     return GoalSpec(name=name, goal_state=draw(some), actions=actions)
-
-
-@st.composite
-def sound_goal(draw):
-    """A goal without errors: actions need only what earlier ones provide, and children provide for their parents."""
-    actions: list[ActionSpec] = []
-    provided: list[str] = []
-    for i in range(draw(st.integers(1, 6))):
-        needs = tuple(draw(st.lists(st.sampled_from(provided), max_size=2, unique=True))) if provided else ()
-        gives = tuple(f"{effect}{i}" for effect in "xy"[: draw(st.integers(1, 2))])
-        shape = draw(st.sampled_from(["primitive", "childless", "parent"]))
-        kind = "primitive" if shape == "primitive" else "compound"
-        actions.append(ActionSpec(key=f"k{i}", kind=kind, preconditions=needs, effects=gives))
-        if shape == "parent":
-            actions += [ActionSpec(key=f"k{i}/{effect}", parent=f"k{i}", effects=(effect,)) for effect in gives]
-        provided += gives
-    wanted = draw(st.lists(st.sampled_from(provided), min_size=1, max_size=3, unique=True))
-    return GoalSpec(name="g", goal_state=tuple(wanted), actions=tuple(draw(st.permutations(actions))))
 
 
 def parent_of(goal: GoalSpec, action: ActionSpec) -> ActionSpec | None:

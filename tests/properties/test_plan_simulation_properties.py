@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from properties.sound_goals import sound_goal
+from scaffold.core.plan import ActionSpec, Plan
 from scaffold.plan.analysis.diff import diff_plans
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.edit.repair import repair_plan
@@ -12,26 +13,6 @@ from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
 from scaffold.plan.simulation.sim_random import AttemptTiming
 from scaffold.plan.simulation.simulate import Simulation, simulate
 from support.property_examples import up_to
-
-
-@st.composite
-def sound_goal(draw, name="g"):
-    """A goal without errors: actions need only what earlier ones provide, and children provide for their parents."""
-    actions: list[ActionSpec] = []
-    provided: list[str] = []
-    for i in range(draw(st.integers(1, 6))):
-        needs = tuple(draw(st.lists(st.sampled_from(provided), max_size=2, unique=True))) if provided else ()
-        gives = tuple(f"{effect}{i}" for effect in "xy"[: draw(st.integers(1, 2))])
-        shape = draw(st.sampled_from(["primitive", "childless", "parent"]))
-        kind = "primitive" if shape == "primitive" else "compound"
-        key = f"{name}{i}"
-        actions.append(ActionSpec(key=key, kind=kind, preconditions=needs, effects=gives))
-        if shape == "parent":
-            actions += [ActionSpec(key=f"{key}/{effect}", parent=key, effects=(effect,)) for effect in gives]
-        provided += gives
-    wanted = draw(st.lists(st.sampled_from(provided), min_size=1, max_size=3, unique=True))
-    return GoalSpec(name=name, goal_state=tuple(wanted), actions=tuple(draw(st.permutations(actions))))
-
 
 plans = st.tuples(sound_goal(), sound_goal("h")).map(lambda goals: Plan(goals=goals))
 crews = st.integers(1, 5)

@@ -17,7 +17,7 @@ from simulator.world import Outcome, simulate
 
 ROOT = Path(__file__).parents[2]
 REPLAYED = os.environ.get("SCAFFOLD_SEED")
-QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 5) for n in range(0, 15, 5)]
+QUICK = [range(int(REPLAYED), int(REPLAYED) + 1)] if REPLAYED else [range(n, n + 4) for n in range(0, 8, 4)]
 MANY = [range(n, n + 100) for n in range(1000, 1500, 100)]
 FAILED_ONCE = (
     "a goal cancelled while its candidate moves the branch",
@@ -78,7 +78,7 @@ def test_runs_that_are_about_one_thing_pass_too(focus, tmp_path):
 
 def test_the_same_seed_replays_the_same_run(tmp_path):
     """BX-15: a failure can be examined again, event by event."""
-    for seed in range(40, 44):
+    for seed in range(40, 42):
         first, second = run_seed(seed, tmp_path), run_seed(seed, tmp_path)
         assert first.violations == ()
         assert first.trace, f"no event happened with seed {seed}"
@@ -260,11 +260,13 @@ def _planted(bug: str) -> tuple[str, str]:
     return file, text.replace(correct, wrong)
 
 
-@pytest.mark.parametrize("bug", PLANTED)
-def test_a_bug_can_still_be_planted(bug):
+def test_every_bug_can_still_be_planted():
     """BX-15: asked of every change to these files, not only when all seeds are tried."""
-    file, text = _planted(bug)
-    assert text != (ROOT / "src" / "scaffold" / file).read_text()
+    texts = {bug: (ROOT / "src" / "scaffold" / file).read_text() for bug, (file, _, _) in PLANTED.items()}
+    changed = [
+        bug for bug, (_, correct, wrong) in PLANTED.items() if texts[bug].count(correct) != 1 or wrong == correct
+    ]
+    assert changed == [], "adapt the planted bug to its file"
 
 
 @pytest.mark.rotates

@@ -74,6 +74,7 @@ def test_each_error_of_a_call_has_its_position():
     """OR-5, OR-6, SC-12: unknown input is never taken for something else."""
     calls = (
         ([STORE, 7], ["wrong-type actions[1] 7"]),
+        ([STORE, None], ["wrong-type actions[1]"]),
         ([STORE | {"key": 3}], ["wrong-type actions[0].key 3"]),
         ([STORE, {"key": "x"}], ["missing-key actions[1] description", "missing-key actions[1] effects"]),
         (
