@@ -27,10 +27,6 @@ def test_a_plan_that_reaches_its_goal_has_no_findings():
     assert linted.actions == 3
 
 
-def test_actions_may_be_written_in_any_order():
-    assert report("c", action("two", "a", "c"), action("one", gives="a")).findings == ()
-
-
 def test_an_unprovided_precondition_is_reported_with_a_suggestion():
     """BX-7."""
     linted = report("done", action("store", gives="store_works"), action("api", "store_work", "done"))
@@ -121,10 +117,6 @@ def test_an_action_that_needs_its_own_effect_depends_on_itself():
     assert said(linted) == [("self-dependency", "a"), ("unreachable-goal", None)]
 
 
-def test_an_action_may_need_its_own_effect_if_another_provides_it():
-    assert said(report("x", action("a", "x", "x"), action("b", gives="x"))) == [("duplicate-provider", "b")]
-
-
 def test_a_goal_without_providers_is_unreachable():
     """SC-3."""
     finding = only(report("done", action("a", gives="don")), "unreachable-goal")
@@ -143,18 +135,7 @@ def test_keys_and_goal_names_are_unique():
     linted = lint(Plan(goals=goals))
     assert said(linted) == [("duplicate-key", None), ("duplicate-key", "one")]
     assert not linted.valid
-
-
-def test_a_key_or_name_used_three_times_is_reported_once():
-    thrice = [action("one", gives=effect) for effect in "abc"]
-    assert said(report("a b c", *thrice)) == [("duplicate-key", "one")]
     assert said(lint(Plan(goals=(goal(""),) * 3))) == [("duplicate-key", None)]
-
-
-def test_the_first_of_several_actions_with_one_key_is_the_parent():
-    twins = (compound("p", gives="a"), action("p", gives="b"))
-    linted = report("a b", *twins, action("child", gives="a", parent="p"))
-    assert said(linted) == [("duplicate-key", "p")]
 
 
 def test_warnings_leave_a_plan_valid():
@@ -168,25 +149,47 @@ def test_a_long_list_of_providers_is_shortened():
     assert only(linted, "duplicate-provider").message.endswith("by `p0`, `p1`, `p2`, `p3`, `p4` and 2 more")
 
 
-def test_a_repeated_assertion_counts_once():
-    linted = report("a a", action("one", "", "a a"), action("two", "a a", "b b"), action("three", "b b nobody nobody"))
-    assert said(linted) == [("unprovided-precondition", "three"), ("empty-effects", "three")]
+PLANS = {
+    "actions in any order": (("c", action("two", "a", "c"), action("one", gives="a")), []),
+    "an action may need its own effect if another provides it": (
+        ("x", action("a", "x", "x"), action("b", gives="x")),
+        [("duplicate-provider", "b")],
+    ),
+    "a key that is used three times is reported once": (
+        ("a b c", *(action("one", gives=effect) for effect in "abc")),
+        [("duplicate-key", "one")],
+    ),
+    "the first of several actions with one key is the parent": (
+        ("a b", compound("p", gives="a"), action("p", gives="b"), action("child", gives="a", parent="p")),
+        [("duplicate-key", "p")],
+    ),
+    "a repeated assertion counts once": (
+        ("a a", action("one", "", "a a"), action("two", "a a", "b b"), action("three", "b b nobody nobody")),
+        [("unprovided-precondition", "three"), ("empty-effects", "three")],
+    ),
+    "a compound provides its effects until it has children": (
+        ("b", compound("c", gives="a"), action("two", "a", "b")),
+        [],
+    ),
+    "children provide for their parent without being duplicates": (
+        ("a", compound("c", gives="a"), action("child", gives="a", parent="c")),
+        [],
+    ),
+    "an effect of the parent is not unused by the child": (
+        ("a", compound("c", gives="a extra"), action("child", gives="a extra", parent="c")),
+        [("unused-effect", "c")],
+    ),
+    "actions that wait for a missing effect are not reported": (
+        ("d", compound("c", gives="b"), action("child", "", "x", parent="c"), action("two", "b x", "d")),
+        [("unreachable-goal", "c"), ("unreachable-goal", None)],
+    ),
+}
 
 
-def test_a_compound_provides_its_effects_until_it_has_children():
+def test_each_plan_has_these_findings():
     """SC-5."""
-    assert report("b", compound("c", gives="a"), action("two", "a", "b")).findings == ()
-
-
-def test_children_provide_for_their_parent_without_being_duplicates():
-    """SC-5."""
-    linted = report("a", compound("c", gives="a"), action("child", gives="a", parent="c"))
-    assert linted.findings == ()
-
-
-def test_an_effect_of_the_parent_is_not_unused_by_the_child():
-    linted = report("a", compound("c", gives="a extra"), action("child", gives="a extra", parent="c"))
-    assert said(linted) == [("unused-effect", "c")]
+    found = {name: said(report(*given)) for name, (given, _) in PLANS.items()}
+    assert found == {name: findings for name, (_, findings) in PLANS.items()}
 
 
 def test_children_that_do_not_provide_a_parents_effect_are_an_error():
@@ -195,11 +198,6 @@ def test_children_that_do_not_provide_a_parents_effect_are_an_error():
     assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
     assert linted.findings[0].message == snapshot("compound `c` promises `b`, but its children never make `b` true")
     assert linted.findings[1].message == snapshot("goal `g` is never reached: `b` needs `c`, which cannot provide it")
-
-
-def test_actions_that_wait_for_a_missing_effect_are_not_reported():
-    linted = report("d", compound("c", gives="b"), action("child", "", "x", parent="c"), action("two", "b x", "d"))
-    assert said(linted) == [("unreachable-goal", "c"), ("unreachable-goal", None)]
 
 
 def test_a_child_waits_for_the_preconditions_of_its_parent():
