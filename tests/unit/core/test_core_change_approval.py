@@ -92,11 +92,7 @@ def test_the_evidence_of_a_landing_is_the_last_approval_of_its_attempt():
 
 def test_the_approval_of_an_unreliable_reviewer_is_none():
     """AL-23."""
-    rows = (
-        ("approve", True, True),
-        ("approve", False, False),
-        ("reject", True, False),
-    )
+    rows = (("approve", True, True), ("approve", False, False), ("reject", True, False))
     about = {"model": "m", "base": "b", "change": "c"}
     for verdict, counts, approves in rows:
         review = ChangeReview(review=Review(verdict=verdict, summary=""), **about, counts=counts)

@@ -13,21 +13,12 @@ from scaffold.core.printable_text import (
 
 
 def test_text_that_utf_8_cannot_encode_is_escaped_and_the_rest_is_kept():
-    carried = {
-        "plain, Grüße 🦊": "plain, Grüße 🦊",
-        "caf\udce9": "caf\\udce9",
-        "": "",
-    }
+    carried = {"plain, Grüße 🦊": "plain, Grüße 🦊", "caf\udce9": "caf\\udce9", "": ""}
     assert {text: utf8_safe(text) for text in carried} == carried
 
 
 def test_a_long_list_of_names_shows_a_few_and_counts_the_rest():
-    shown = {
-        (): "",
-        ("a",): "a",
-        ("a", "b"): "a, b",
-        ("a", "b", "c", "d"): "a, b and 2 more",
-    }
+    shown = {(): "", ("a",): "a", ("a", "b"): "a, b", ("a", "b", "c", "d"): "a, b and 2 more"}
     assert {names: join_limited(names, 2) for names in shown} == shown
 
 
@@ -48,11 +39,7 @@ def test_joiners_of_scripts_and_emoji_stay():
 
 
 def test_a_noun_agrees_with_its_number():
-    shown = {
-        0: "0 actions",
-        1: "1 action",
-        1200: "1,200 actions",
-    }
+    shown = {0: "0 actions", 1: "1 action", 1200: "1,200 actions"}
     assert {number: count_of(number, "action") for number in shown} == shown
     assert [count_of(number, "entry", "entries") for number in (0, 1, 2)] == ["0 entries", "1 entry", "2 entries"]
 
@@ -90,10 +77,5 @@ def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
 
 
 def test_a_short_line_is_one_line_that_is_cut():
-    shown = {
-        "a\nb": "a b",
-        "abcdef": "abcdef",
-        "abcdefg": "abc...",
-        "\x1b[2J": "\\x1...",
-    }
+    shown = {"a\nb": "a b", "abcdef": "abcdef", "abcdefg": "abc...", "\x1b[2J": "\\x1..."}
     assert {text: short_line(text, 6) for text in shown} == shown

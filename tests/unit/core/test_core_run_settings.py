@@ -31,12 +31,7 @@ def test_how_a_tier_was_chosen_is_said_only_if_the_user_did_not_choose_it():
 
 def test_a_run_has_as_many_agents_as_advised_and_at_most_those_of_its_tier():
     """BX-18: a number that was given is obeyed."""
-    rows = (
-        (None, False, 3),
-        (2, False, 2),
-        (9, False, 3),
-        (2, True, 3),
-    )
+    rows = ((None, False, 3), (2, False, 2), (9, False, 3), (2, True, 3))
     for advised, fixed, agents in rows:
         settings = make_settings(agents=3, fixed_agents=fixed)
         assert structs.replace(a_run("a"), settings=settings, advised_agents=advised).agents == agents

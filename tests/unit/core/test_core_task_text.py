@@ -30,11 +30,7 @@ def test_the_full_text_has_every_field_as_a_paragraph():
 
 
 def test_the_headline_is_the_title_or_the_first_line():
-    lines = {
-        WHOLE: "A cart",
-        TaskText(description=" Keep it.\nAll of it."): "Keep it.",
-        TaskText(): "",
-    }
+    lines = {WHOLE: "A cart", TaskText(description=" Keep it.\nAll of it."): "Keep it.", TaskText(): ""}
     assert {task: headline(task) for task in lines} == lines
 
 

@@ -165,13 +165,7 @@ def test_a_rest_is_over_at_its_end_and_if_the_clock_was_set_back():
 
 
 def test_a_branch_move_takes_work_or_changes_the_session_branch():
-    takes = {
-        "ff": True,
-        "squash": True,
-        "pr": True,
-        "revert": False,
-        "rebase": False,
-    }
+    takes = {"ff": True, "squash": True, "pr": True, "revert": False, "rebase": False}
     made = {"id": "m", "run_id": RunId("r"), "branch": "main", "head": COMMIT, "old": None, "new": COMMIT}
     moves = {purpose: BranchMove(**made, purpose=purpose, created_at=NOON) for purpose in takes}
     assert {purpose: move.takes_work for purpose, move in moves.items()} == takes

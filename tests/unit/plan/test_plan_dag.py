@@ -80,15 +80,9 @@ def test_an_unknown_key_is_reported_with_a_suggestion():
     assert finding.fix.startswith("Did you mean `store`? ")
 
 
-def test_a_task_must_not_depend_on_itself():
-    assert said(task("a", 0), task("b", "b")) == [("self-dependency", "a"), ("self-dependency", "b")]
-
-
-def test_keys_must_be_valid_and_unique():
+def test_keys_are_valid_and_unique_and_no_task_depends_on_itself():
     assert said(task("a"), task("a"), task("a"), task("b c")) == [("duplicate-key", "a"), ("bad-value", "b c")]
-
-
-def test_an_empty_list_is_no_plan():
+    assert said(task("a", 0), task("b", "b")) == [("self-dependency", "a"), ("self-dependency", "b")]
     assert said() == [("bad-value", None)]
 
 

@@ -204,10 +204,6 @@ TABLE = {
         view(replans_left=1),
         (Replan(("done",), "nothing is ready or running"),),
     ),
-    "actions that are used up short of the goal ask for another plan": (
-        view(replans_left=1),
-        (Replan(("done",), "nothing is ready or running"),),
-    ),
     "a deadlock without replans fails, and says what cannot be reached": (view(), (FailGoal(STUCK),)),
     "a failure names the actions that failed permanently": (
         view(unmet=("x", "y"), exhausted=failed("a")),

@@ -84,13 +84,6 @@ def test_a_file_shared_by_parallel_actions_is_a_weakness_on_each_level():
     assert found[0].fix == snapshot("Let `two` wait for an effect of `one`, or assign the file to only one of them.")
 
 
-def test_a_chain_needs_one_agent():
-    """BX-18."""
-    advice = advise_agent_count(plan("b", action("one", gives="a"), action("two", "a", "b")))
-    assert (advice.agents, advice.why) == snapshot((1, "no two actions can run in parallel"))
-    assert len(advice.predictions) == 1
-
-
 def test_a_wide_plan_needs_as_many_agents_as_its_width():
     """BX-18."""
     advice = advise_agent_count(Plan(goals=(independent(2),)))

@@ -7,6 +7,7 @@ from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.text.file_format import read_plan, write_plan
+from support.findings import fault
 
 FULL = """\
 version: 1
@@ -297,65 +298,23 @@ def test_unsafe_keys_are_refused():
 
 
 def test_a_plan_without_required_parts_is_refused():
+    goal = "name: g, goal_state: [x], actions: []"
     faults = {
-        "goals: [{name: g, goal_state: [x], actions: []}]": snapshot(
-            ("missing-key", "plan: the key `version` is missing")
-        ),
-        "version: 1": snapshot(("missing-key", "plan: the key `goals` is missing")),
-        "version: 1\ngoals: []": snapshot(("bad-value", "plan.goals: the list is empty")),
-        "version: 1\ngoals: [{goal_state: [x], actions: []}]": snapshot(
-            (
-                "missing-key",
-                "plan.goals[0]: the key `name` is missing",
-            )
-        ),
-        "version: 1\ngoals: [{name: g, actions: []}]": snapshot(
-            (
-                "missing-key",
-                "plan.goals[0]: the key `goal_state` is missing",
-            )
-        ),
-        "version: 1\ngoals: [{name: g, goal_state: [], actions: []}]": snapshot(
-            (
-                "bad-value",
-                "plan.goals[0].goal_state: the list is empty",
-            )
-        ),
-        "version: 1\ngoals: [{name: g, goal_state: [x]}]": snapshot(
-            (
-                "missing-key",
-                "plan.goals[0]: the key `actions` is missing",
-            )
-        ),
-        "version: 1\ngoals: [{name: g, goal_state: [x], actions: [{}]}]": snapshot(
-            (
-                "missing-key",
-                "plan.goals[0].actions[0]: the key `key` is missing",
-            )
-        ),
-        "version: 2\ngoals: [{name: g, goal_state: [x], actions: []}]": snapshot(
-            (
-                "bad-value",
-                "plan.version: version `2` is not supported",
-            )
-        ),
-        "version: '1'\ngoals: [{name: g, goal_state: [x], actions: []}]": snapshot(
-            (
-                "wrong-type",
-                "plan.version: expected a number, found the text `1`",
-            )
-        ),
-        "version: 1\nversion: 1\ngoals: [{name: g, goal_state: [x], actions: []}]": snapshot(
-            (
-                "duplicate-key",
-                "plan: the key `version` is written twice",
-            )
-        ),
-        "": snapshot(("wrong-type", "plan: expected a mapping, found nothing")),
-        "[]": snapshot(("wrong-type", "plan: expected a mapping, found a list")),
+        f"goals: [{{{goal}}}]": "missing-key plan version",
+        "version: 1": "missing-key plan goals",
+        "version: 1\ngoals: []": "bad-value plan.goals",
+        "version: 1\ngoals: [{goal_state: [x], actions: []}]": "missing-key plan.goals[0] name",
+        "version: 1\ngoals: [{name: g, actions: []}]": "missing-key plan.goals[0] goal_state",
+        "version: 1\ngoals: [{name: g, goal_state: [], actions: []}]": "bad-value plan.goals[0].goal_state",
+        "version: 1\ngoals: [{name: g, goal_state: [x]}]": "missing-key plan.goals[0] actions",
+        "version: 1\ngoals: [{name: g, goal_state: [x], actions: [{}]}]": "missing-key plan.goals[0].actions[0] key",
+        f"version: 2\ngoals: [{{{goal}}}]": "bad-value plan.version 2",
+        f"version: '1'\ngoals: [{{{goal}}}]": "wrong-type plan.version 1",
+        f"version: 1\nversion: 1\ngoals: [{{{goal}}}]": "duplicate-key plan version",
+        "": "wrong-type plan",
+        "[]": "wrong-type plan",
     }
-    found = {text: problem(text) for text in faults}
-    assert {text: (each.code, each.message) for text, each in found.items()} == faults
+    assert {text: fault(problem(text)) for text in faults} == faults
 
 
 def test_a_duplicate_key_in_json_is_refused_at_the_second():

@@ -62,11 +62,7 @@ def test_a_format_is_recognized_by_its_structure():
 
 def test_json_that_is_broken_is_no_free_text():
     """OR-6."""
-    texts = (
-        ("a.json", '{"tasks": ['),
-        ("a.jsonl", '{"id"'),
-        ("a.json", "[" * 100_000),
-    )
+    texts = (("a.json", '{"tasks": ['), ("a.jsonl", '{"id"'), ("a.json", "[" * 100_000))
     for name, text in texts:
         with pytest.raises(PlanInvalid) as caught:
             detect_format(text, name=name)

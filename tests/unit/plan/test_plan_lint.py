@@ -270,12 +270,7 @@ STEP = {"key": "US-1/step-001", "parent": "US-1", "method": "story", "workspace"
 
 def test_what_is_no_step_of_a_story_is_an_error():
     """DR-5: whoever planned it, as no step could be executed beside it."""
-    changes = (
-        {"key": "US-1/other"},
-        {"role": "implementation"},
-        {"workspace": "own"},
-        {"method": None},
-    )
+    changes = ({"key": "US-1/other"}, {"role": "implementation"}, {"workspace": "own"}, {"method": None})
     story = ActionSpec(key="US-1", kind="compound", method="story", effects=("done",))
     last = ActionSpec(**(STEP | {"effects": ("done",)}))
     assert report("done", story, last).findings == ()

@@ -129,13 +129,7 @@ def test_neither_a_legend_nor_a_ticked_item_is_a_task_without_an_id():
 
 
 def test_boxes_have_one_mark():
-    boxes = {
-        "✓": True,
-        "✅": True,
-        "-": False,
-        "~": False,
-        "_": False,
-    }
+    boxes = {"✓": True, "✅": True, "-": False, "~": False, "_": False}
     assert {box: by_id(f"- [{box}] T001 a\n")["T001"].done for box in boxes} == boxes
 
 
