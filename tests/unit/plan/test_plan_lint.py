@@ -59,11 +59,6 @@ def test_a_cycle_is_listed_in_order_from_its_first_action():
     assert "`y` of `a`" in finding.fix
 
 
-def test_a_cycle_entered_in_its_middle_still_starts_with_its_first_action():
-    linted = report("q", action("in", "y q", "w"), action("a", "y", "x"), action("b", "x", "y q"))
-    assert only(linted, "cycle").message.endswith("a -> b -> a")
-
-
 def test_actions_that_only_wait_behind_a_fault_are_not_reported():
     """BX-7."""
     linted = report(
@@ -78,36 +73,57 @@ def test_actions_that_only_wait_behind_a_fault_are_not_reported():
     assert errors == [("unprovided-precondition", "blind"), ("cycle", "a"), ("unreachable-goal", None)]
 
 
-def test_a_cycle_with_another_provider_is_not_blamed_for_the_providers_fault():
-    """`a` and `b` need each other only because `c`, the other provider of `x`, cannot run."""
-    linted = report(
-        "y",
-        action("a", "x", "y"),
-        action("b", "y", "x"),
-        action("c", "v", "x"),
-        action("d", "w", "v"),
-        action("e", "v", "w"),
-    )
-    assert [f.message for f in linted.findings if f.code == "cycle"] == snapshot(
-        ["actions wait for each other: d -> e -> d"]
-    )
+RINGS = {
+    "a cycle entered in its middle starts with its first action": (
+        ("q", action("in", "y q", "w"), action("a", "y", "x"), action("b", "x", "y q")),
+        ["a -> b -> a"],
+    ),
+    # `a` and `b` need each other only because `c`, the other provider of `x`, cannot run.
+    "a cycle with another provider is not blamed for the provider's fault": (
+        (
+            *("y", action("a", "x", "y"), action("b", "y", "x")),
+            *(action("c", "v", "x"), action("d", "w", "v"), action("e", "v", "w")),
+        ),
+        ["d -> e -> d"],
+    ),
+    "every cycle of a connected component": (
+        (
+            *("x", action("a", "y z", "x"), action("b", "x", "y"), action("c", "x", "z")),
+            *(action("d", "v y", "u"), action("e", "u", "v")),
+        ),
+        ["a -> b -> a", "d -> e -> d"],
+    ),
+    "two cycles in one component, one after the other": (
+        (
+            *("a", action("one", "b", "a"), action("two", "a c", "b")),
+            *(action("three", "d a", "c"), action("four", "c", "d")),
+        ),
+        ["one -> two -> one", "three -> four -> three"],
+    ),
+    "a child waits for the preconditions of its parent": (
+        ("a", compound("c", "b", "a"), action("child", gives="a", parent="c"), action("pre", "a", "b")),
+        ["c -> pre -> child -> c"],
+    ),
+    "a parent that needs its child's effect": (
+        ("a", compound("c", "a", "a"), action("child", gives="a", parent="c")),
+        ["c -> child -> c"],
+    ),
+    "parents inside each other": (
+        ("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p")),
+        ["p -> q -> p"],
+    ),
+}
 
 
-def test_every_cycle_of_a_connected_component_is_reported():
-    linted = report(
-        "x", action("a", "y z", "x"), action("b", "x", "y"), action("c", "x", "z"), action("d", "v y", "u"),
-        action("e", "u", "v"),
-    )  # fmt: skip
-    rings = [finding.message.rpartition(": ")[2] for finding in linted.findings if finding.code == "cycle"]
-    assert rings == ["a -> b -> a", "d -> e -> d"]
-
-
-def test_two_cycles_in_one_component_are_found_one_after_the_other():
-    linted = report(
-        "a", action("one", "b", "a"), action("two", "a c", "b"), action("three", "d a", "c"), action("four", "c", "d")
-    )
-    rings = [finding.message.rpartition(": ")[2] for finding in linted.findings if finding.code == "cycle"]
-    assert rings == ["one -> two -> one", "three -> four -> three"]
+def test_each_plan_has_these_cycles():
+    """BX-7, SC-5."""
+    found = {
+        name: [each for each in report(*given).findings if each.code == "cycle"] for name, (given, _) in RINGS.items()
+    }
+    assert {name: [each.message.rpartition(": ")[2] for each in cycles] for name, cycles in found.items()} == {
+        name: rings for name, (_, rings) in RINGS.items()
+    }
+    assert found["parents inside each other"][0].fix == snapshot("Remove one `parent` on the cycle, e.g. that of `p`.")
 
 
 def test_an_action_that_needs_its_own_effect_depends_on_itself():
@@ -200,28 +216,10 @@ def test_children_that_do_not_provide_a_parents_effect_are_an_error():
     assert linted.findings[1].message == snapshot("goal `g` is never reached: `b` needs `c`, which cannot provide it")
 
 
-def test_a_child_waits_for_the_preconditions_of_its_parent():
-    """SC-5."""
-    linted = report("a", compound("c", "b", "a"), action("child", gives="a", parent="c"), action("pre", "a", "b"))
-    assert only(linted, "cycle").message == snapshot("actions wait for each other: c -> pre -> child -> c")
-
-
-def test_a_parent_that_needs_its_childs_effect_is_a_cycle():
-    linted = report("a", compound("c", "a", "a"), action("child", gives="a", parent="c"))
-    assert only(linted, "cycle").message.endswith("c -> child -> c")
-
-
 def test_an_invalid_parent_is_reported_at_the_child():
     for parent in ("nobody", "plain"):
         linted = report("a b", action("plain", gives="a"), action("child", gives="b", parent=parent))
         assert fault(only(linted, "unprovided-precondition")) == f"unprovided-precondition child {parent} g"
-
-
-def test_parents_inside_each_other_are_a_cycle():
-    linted = report("a", compound("p", gives="a", parent="q"), compound("q", gives="a", parent="p"))
-    finding = only(linted, "cycle")
-    assert finding.message.endswith("p -> q -> p")
-    assert finding.fix == snapshot("Remove one `parent` on the cycle, e.g. that of `p`.")
 
 
 def test_a_compound_that_is_its_own_parent_depends_on_itself():

@@ -1,16 +1,14 @@
 """A request as a single action."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.single_action import MAX_TITLE_CHARS, single_action_plan
-from support.property_examples import up_to
 
 REQUESTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
 
 
-@settings(max_examples=up_to(100))
 @given(REQUESTS)
 def test_the_plan_reaches_its_goal_whatever_the_request(request_words):
     """SC-22: the tier quick is one primitive action with the whole request."""

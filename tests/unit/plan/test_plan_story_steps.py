@@ -136,16 +136,16 @@ def test_a_restart_forgets_the_execution_and_keeps_what_it_cost():
     assert (priced.cost_usd, priced.input_tokens) == (None, 1005)
 
 
-@pytest.mark.parametrize("change", [RESTART, LOSE])
-def test_a_fourth_restart_fails_the_step(change):
+def test_a_fourth_restart_fails_the_step():
     """DR-4, DR-12: a lost process counts as a restart."""
-    step = a_step()
-    for count in (1, 2, 3):
-        step = step_after(step_after(step, START), change)
-        assert (step.status, step.restart_count) == ("pending", count)
-    failed = step_after(step_after(step, START), change)
-    assert (failed.status, failed.restart_count, failed.completed_at) == ("failed", 3, at(2))
-    assert failed.error.startswith("was restarted 3 times already: ")
+    for change in (RESTART, LOSE):
+        step = a_step()
+        for count in (1, 2, 3):
+            step = step_after(step_after(step, START), change)
+            assert (step.status, step.restart_count) == ("pending", count)
+        failed = step_after(step_after(step, START), change)
+        assert (failed.status, failed.restart_count, failed.completed_at) == ("failed", 3, at(2)), change
+        assert "restarted 3 times" in failed.error
 
 
 def test_ids_rise_and_are_never_given_twice():

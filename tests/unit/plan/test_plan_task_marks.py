@@ -3,20 +3,18 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.plan.source.formats import with_done
 from scaffold.plan.source.prd import read_prd
 from scaffold.plan.source.task_marks import containing, done_ids, same_but_for_marks, with_open
-from support.property_examples import up_to
 from support.task_lists import FORMATS, NUMBERS, ids_of, versions
 
 KIRO = "- [ ] 1. a\n  - [-] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n"
 
 
 @pytest.mark.parametrize("write", FORMATS, ids=lambda write: write.__name__)
-@settings(max_examples=up_to(100))
 @given(data=st.data())
 def test_marks_that_are_taken_back_leave_the_text_as_it_was(write, data):
     """DR-1: what a landing marked is what its revert opens, in every format, and no other character changes."""

@@ -3,17 +3,15 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import detect_format, read_tasks_of, with_done
-from support.property_examples import up_to
 from support.task_lists import FORMATS, NUMBERS, ids_of, versions
 
 
 @pytest.mark.parametrize("write", FORMATS, ids=lambda write: write.__name__)
-@settings(max_examples=up_to(100))
 @given(data=st.data())
 def test_only_what_is_done_changes(write, data):
     """DR-1: a text with tasks marked is the text as its author would have written it with these tasks done."""
