@@ -1,6 +1,7 @@
 """Changes an agent proposes to a plan: accepted if valid, else refused with an explanation."""
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from scaffold.core.plan import GoalSpec, Plan
@@ -42,7 +43,7 @@ def add(on, *specs, to="shop"):
 
 
 def expect_refusal(on, change, *words):
-    """The change is refused in these words, and nothing of it is taken in."""
+    """The change is refused with these names and numbers, and nothing of it is taken in."""
     before = (on.plan, on.progress, on.history, on.changes)
     with pytest.raises(ChangeRejected) as refusal:
         on.apply(change)
@@ -50,6 +51,7 @@ def expect_refusal(on, change, *words):
         assert word in refusal.value.in_full
     assert refusal.value.fix
     assert (on.plan, on.progress, on.history, on.changes) == before
+    return refusal.value
 
 
 STORE, API = action("store", "", "store"), action("api", "store", "api")
@@ -91,7 +93,7 @@ def test_only_new_items_of_a_list_are_added():
 
 
 def test_another_goal_of_the_same_name_is_refused():
-    expect_refusal(draft(SHOP), CreateGoal(goal("shop", "store")), "already exists with a different", "another name")
+    expect_refusal(draft(SHOP), CreateGoal(goal("shop", "store")), "`shop`")
 
 
 def test_a_goal_needs_a_name_and_a_goal_state():
@@ -99,12 +101,12 @@ def test_a_goal_needs_a_name_and_a_goal_state():
     goals = (
         (goal("", "a"), "is empty"),
         (goal("x" * (MAX_NAME_CHARS + 1), "a"), "longer than"),
-        (goal("shop", ""), "its goal state is empty"),
-        (goal("shop", "a\x07"), "an unprintable character"),
-        (goal("shop", " ".join(f"a{n}" for n in range(MAX_ASSERTIONS + 1))), "exceed the limit of"),
-        (SHOP, "contains actions"),
+        (goal("shop", ""), "goal state"),
+        (goal("shop", "a\x07"), "a\\x07"),
+        (goal("shop", " ".join(f"a{n}" for n in range(MAX_ASSERTIONS + 1))), "1001"),
+        (SHOP, "actions"),
         (replace(goal(), description="x" * (MAX_TEXT_CHARS + 1)), "longer than"),
-        (replace(goal(), description="\ud800"), "a character that is not allowed"),
+        (replace(goal(), description="\ud800"), "the description"),
     )
     for spec, word in goals:
         expect_refusal(draft(), CreateGoal(spec), word)
@@ -113,18 +115,18 @@ def test_a_goal_needs_a_name_and_a_goal_state():
 def test_one_invalid_action_refuses_the_whole_list_and_is_named():
     """SC-12, OR-6: the error says which one, and nothing is applied."""
     specs = (
-        (action("../up"), ["actions[1]: the key `../up` has a part"]),
-        (replace(STORE, role=" "), ["actions[1]: the role"]),
-        (replace(STORE, files=("/etc",)), ["actions[1]: the file `/etc` is outside the repository"]),
-        (replace(STORE, effects=("",)), ["actions[1]: the effect `` is empty"]),
-        (replace(STORE, preconditions=("x" * 201,)), ["the precondition", "longer than 200"]),
-        (replace(STORE, description="x" * (MAX_TEXT_CHARS + 1)), ["the description", "longer than"]),
-        (API, ["actions[1] `api` has the same key as another action in the list"]),
-        (replace(STORE, parent="al"), ["there is no action `al`", "Did you mean `all`?"]),
-        (replace(STORE, parent="api"), ["its parent `api` is primitive", "Only compounds"]),
-        (replace(STORE, parent="elsewhere"), ["no action `elsewhere` in goal `shop`"]),
-        (replace(STORE, key="elsewhere"), ["taken by an action of another goal"]),
-        (replace(compound("all", "", "store"), effects=("x",)), ["already exists with a different effects"]),
+        (action("../up"), ["actions[1]", "`../up`"]),
+        (replace(STORE, role=" "), ["actions[1]", "role"]),
+        (replace(STORE, files=("/etc",)), ["actions[1]", "`/etc`"]),
+        (replace(STORE, effects=("",)), ["actions[1]", "effect ``"]),
+        (replace(STORE, preconditions=("x" * 201,)), ["precondition", "200"]),
+        (replace(STORE, description="x" * (MAX_TEXT_CHARS + 1)), ["description", f"{MAX_TEXT_CHARS}"]),
+        (API, ["actions[1] `api`", "same key"]),
+        (replace(STORE, parent="al"), ["`al`", "`all`"]),
+        (replace(STORE, parent="api"), ["parent `api`"]),
+        (replace(STORE, parent="elsewhere"), ["`elsewhere`", "`shop`"]),
+        (replace(STORE, key="elsewhere"), ["`elsewhere`", "another goal"]),
+        (replace(compound("all", "", "store"), effects=("x",)), ["`all`", "effects"]),
     )
     on = draft(goal("shop", "store", compound("all", "", "store")), goal("other", "x", compound("elsewhere", "", "x")))
     for spec, words in specs:
@@ -136,7 +138,7 @@ def test_parents_and_children_may_come_in_one_list_but_not_in_a_cycle():
     on = draft(goal())
     assert add(on, action("b", "", "api", parent="top"), compound("top", "", "api", parent="above"), compound("above"))
     rounds = CreateActions("shop", (compound("x", parent="y"), compound("y", parent="x")))
-    expect_refusal(on, rounds, "the parents form a cycle: x -> y -> x")
+    expect_refusal(on, rounds, "x -> y -> x")
 
 
 def test_a_compound_that_has_ended_takes_no_children():
@@ -167,8 +169,8 @@ def test_a_large_goal_can_be_created_in_one_call():
 
 def test_the_length_of_a_list_is_bounded():
     many = tuple(action(f"a{n}") for n in range(MAX_ACTIONS + 1))
-    expect_refusal(draft(SHOP), CreateActions("shop", many), "1001 actions are too many at once", "1000 in one call")
-    expect_refusal(draft(SHOP), CreateActions("shop", ()), "the list of actions is empty")
+    expect_refusal(draft(SHOP), CreateActions("shop", many), "1001", "1000")
+    expect_refusal(draft(SHOP), CreateActions("shop", ()), "empty")
 
 
 def test_only_some_of_many_problems_are_reported():
@@ -179,8 +181,8 @@ def test_only_some_of_many_problems_are_reported():
 def test_a_missing_or_ended_goal_takes_no_actions():
     on = draft(SHOP, history=PlanHistory(ended={"shop": "failed"}))
     expect_refusal(on, CreateActions("shop", (action("x"),)), "goal `shop` is failed")
-    expect_refusal(on, CreateActions("shp", (action("x"),)), "no goal `shp`", "Did you mean `shop`?")
-    expect_refusal(draft(), CreateActions("shop", (action("x"),)), "none yet: create it first")
+    expect_refusal(on, CreateActions("shp", (action("x"),)), "`shp`", "`shop`")
+    expect_refusal(draft(), CreateActions("shop", (action("x"),)), "none yet")
     assert on.goal("shp") is None
     assert on.below("nobody") == ()
 
@@ -209,54 +211,52 @@ def test_a_running_action_cannot_be_changed():
 def test_an_invalid_update_is_refused_with_a_fix():
     """SC-12."""
     updates = (
-        (UpdateAction("stor", "skipped", "x"), {}, ["no action `stor`", "Did you mean `store`?"]),
-        (UpdateAction("store", "skipped", " "), {}, ["without a reason"]),
-        (UpdateAction("store", "skipped", "\x00"), {}, ["a character that is not allowed"]),
-        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["can no longer be skipped"]),
-        (UpdateAction("all", "skipped", "x"), {"part": "running"}, ["`part` below it is in progress"]),
-        (
-            UpdateAction("store", "pending", "x"),
-            {"store": "completed"},
-            ["only failed actions can be retried", "its own key"],
-        ),
-        (
-            UpdateAction("store", "pending", "x"),
-            {"store": "blocked"},
-            ["only failed actions can be retried", "unblocked automatically"],
-        ),
-        (
-            UpdateAction("store", "pending", "x"),
-            {},
-            ["is pending; only failed actions can be retried", "once its preconditions"],
-        ),
-        (UpdateAction("part", "pending", "x"), {"part": "failed", "all": "failed"}, ["its parent `all` is failed"]),
+        (UpdateAction("stor", "skipped", "x"), {}, ["`stor`", "`store`"]),
+        (UpdateAction("store", "skipped", " "), {}, ["reason"]),
+        (UpdateAction("store", "skipped", "\x00"), {}, ["note", "`store`"]),
+        (UpdateAction("store", "skipped", "x"), {"store": "completed"}, ["`store` is completed", "skipped"]),
+        (UpdateAction("all", "skipped", "x"), {"part": "running"}, ["`part`"]),
+        (UpdateAction("part", "pending", "x"), {"part": "failed", "all": "failed"}, ["`all` is failed"]),
     )
     for change, statuses, words in updates:
         on = draft(goal("shop", "store", STORE, compound("all"), action("part", parent="all")), **statuses)
         expect_refusal(on, change, *words)
 
 
+def test_what_cannot_be_retried_has_another_way_on():
+    """SC-12."""
+    refusals = [
+        expect_refusal(draft(SHOP, store=status), UpdateAction("store", "pending", "x"), f"`store` is {status}")
+        for status in ("pending", "blocked", "completed")
+    ]
+    assert [refusal.fix for refusal in refusals] == snapshot(
+        [
+            "It will be dispatched once its preconditions hold.",
+            "Fix the failure it depends on; it is then unblocked automatically.",
+            "Create another action with its own key.",
+        ]
+    )
+
+
 def test_a_failed_action_is_retried_once_and_only_with_another_approach():
     """SC-12, SC-20: a retry needs something new, and there is one."""
     on = draft(SHOP, store="failed")
-    expect_refusal(on, UpdateAction("store", "pending", ""), "a retry needs a new approach")
-    expect_refusal(on, UpdateAction("store", "pending", " Do  IT "), "a retry needs a new approach")
+    expect_refusal(on, UpdateAction("store", "pending", ""), "new approach")
+    expect_refusal(on, UpdateAction("store", "pending", " Do  IT "), "new approach")
     assert on.apply(UpdateAction("store", "pending", "use a file"))
     assert on.progress.status("store") == "pending"
     assert on.history.approaches == {"store": RetryApproach("use a file", spent=True)}
     assert not on.apply(UpdateAction("store", "pending", "use a file"))
     assert not on.apply(UpdateAction("store", "pending", ""))
     again = PlanDraft(on.plan, PlanProgress(statuses={"store": "failed"}), on.history)
-    expect_refusal(
-        again, UpdateAction("store", "pending", "use a socket"), "was already retried with another approach", "a human"
-    )
+    expect_refusal(again, UpdateAction("store", "pending", "use a socket"), "a human")
 
 
 def test_a_retry_by_a_human_allows_another_approach_but_not_the_same_one():
     """SC-20."""
     history = PlanHistory(approaches={"store": RetryApproach("use a file", spent=False)})
     on = draft(SHOP, history=history, store="failed")
-    expect_refusal(on, UpdateAction("store", "pending", "Use a file"), "not retried in the same way")
+    expect_refusal(on, UpdateAction("store", "pending", "Use a file"), "same way")
     assert on.apply(UpdateAction("store", "pending", "use a socket"))
 
 
@@ -283,18 +283,18 @@ def test_a_proposal_is_recorded_and_makes_no_fact():
 def test_a_proposal_must_concern_an_assertion_of_the_goal():
     """SC-12."""
     claims = (
-        (ProposeAssertions("shop", {"stor": True}), ["has no assertion `stor`", "Did you mean `store`?"]),
-        (ProposeAssertions("shop", {}), ["the proposal is empty"]),
+        (ProposeAssertions("shop", {"stor": True}), ["`stor`", "`store`"]),
+        (ProposeAssertions("shop", {}), ["empty"]),
         (
             ProposeAssertions("shop", {f"a{n}": True for n in range(MAX_ASSERTIONS + 1)}),
-            ["1001 assertions exceed the limit of"],
+            ["1001"],
         ),
         (
             ProposeAssertions("shop", {"store": True}, evidence="\udcff"),
-            ["the evidence", "a character that is not allowed"],
+            ["evidence"],
         ),
-        (ProposeAssertions("shop", {}, summary="x" * (MAX_TEXT_CHARS + 1)), ["the summary", "longer than"]),
-        (ProposeAssertions("shap", {"store": True}), ["no goal `shap`"]),
+        (ProposeAssertions("shop", {}, summary="x" * (MAX_TEXT_CHARS + 1)), ["summary"]),
+        (ProposeAssertions("shap", {"store": True}), ["`shap`"]),
     )
     for claim, words in claims:
         expect_refusal(draft(SHOP), claim, *words)
