@@ -19,16 +19,7 @@ JSON = st.recursive(
 )
 WORDS = st.sampled_from(
     [
-        "type",
-        "properties",
-        "items",
-        "required",
-        "enum",
-        "minimum",
-        "description",
-        "object",
-        "array",
-        "string",
+        *("type", "properties", "items", "required", "enum", "minimum", "description", "object", "array", "string"),
         "integer",
     ]
 )

@@ -63,17 +63,7 @@ def test_no_more_than_the_edges_of_a_long_line_is_held():
 
 
 WORDS = [
-    "type",
-    "properties",
-    "items",
-    "required",
-    "enum",
-    "minimum",
-    "anyOf",
-    "$ref",
-    "$defs",
-    "object",
-    "array",
+    *("type", "properties", "items", "required", "enum", "minimum", "anyOf", "$ref", "$defs", "object", "array"),
     "#/$defs",
 ]
 NODES = st.recursive(

@@ -13,18 +13,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "    a", "a ", "", "\t", "@@ x"
 ENDS = st.sampled_from(["\n", "\r\n"])
 MARKERS = ("*** Begin Patch", "*** End Patch", "*** Add File: a", "*** Update File: a", "*** Delete File: b")
 PIECES = (
-    "*** Move to: c",
-    "*** End of File",
-    "@@",
-    "@@ a",
-    "@@ -1 +1 @@",
-    "+a",
-    "-a",
-    " a",
-    "",
-    " ",
-    "<<EOF",
-    "EOF",
+    *("*** Move to: c", "*** End of File", "@@", "@@ a", "@@ -1 +1 @@", "+a", "-a", " a", "", " ", "<<EOF", "EOF"),
     "\r",
 )
 JUNK = st.lists(st.sampled_from(MARKERS + PIECES), max_size=14).map("\n".join)

@@ -8,20 +8,7 @@ from scaffold.tools.search.regex_literals import required_literals
 PIECES = st.sampled_from(
     [
         *"ab.|()[]*+?{}\\^$ -1ö",
-        "ab",
-        "(?:",
-        "(?!",
-        "[^",
-        "{2}",
-        "{,1}",
-        r"\d",
-        r"\b",
-        r"\.",
-        r"\(",
-        r"\]",
-        "(?i)",
-        "(?i:",
-        "(?#",
+        *("ab", "(?:", "(?!", "[^", "{2}", "{,1}", r"\d", r"\b", r"\.", r"\(", r"\]", "(?i)", "(?i:", "(?#"),
     ]
 )
 PATTERNS = st.lists(PIECES, min_size=1, max_size=10).map("".join)
