@@ -1,7 +1,7 @@
 """Builders of attempts: claimed but not started, or run to the end with scripted replies."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,14 @@ from scaffold.llm.cassette.model import (
 )
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.notices import warn
 from scaffold.run.sandbox import open_sandbox
+from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import open_workspace
-from support.harness import UNSANDBOXED, Harness, scripted_model
+from support.harness import UNSANDBOXED, Harness, poll_until, scripted_model
 
 NO_CRITIQUES: Mapping[int, Sequence[str]] = {}
 NO_DRAFTS: Mapping[str, Sequence[str]] = {}
@@ -145,6 +147,37 @@ async def run_reviewed(
 def scores(harness: Harness, run: Run) -> list[tuple[int, int, bool]]:
     """Return the recorded critiques in order: iteration, score, and whether the critic ended the loop."""
     return [(each.iteration, each.score, each.done) for each in harness.events(run, CritiqueRecorded)]
+
+
+class Looks:
+    """Counts how often a worker has looked for a decision, and for a slot that it did not get."""
+
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        """`before` is called before each look for a decision."""
+        self.decisions, self.without_slot, self._before = 0, 0, before
+
+    def watch(self, store: Store) -> None:
+        in_force, has_slot = store.inbox.in_force, store.attempts.has_slot
+
+        def look_for_decision(*args):
+            self._before()
+            self.decisions += 1
+            return in_force(*args)
+
+        def look_for_slot(*args, **given):
+            found = has_slot(*args, **given)
+            self.without_slot += not found
+            return found
+
+        store.inbox.in_force, store.attempts.has_slot = look_for_decision, look_for_slot
+
+    async def two_more(self, harness: Harness, run: Run, kind: str) -> None:
+        """Return once the worker has looked twice more; each change of the store makes it look."""
+        wanted = getattr(self, kind) + 2
+        while getattr(self, kind) < wanted:
+            seen = getattr(self, kind)
+            warn(harness.context, run.id, f"look {kind} {seen}")
+            await poll_until(lambda seen=seen: getattr(self, kind) > seen)
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from inline_snapshot import snapshot
 
 from builders import sandbox_or_skip
 from fakes import RecordingModel, call_entry, cassette_model
+from integration.worker.builders import Looks
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
@@ -16,7 +17,7 @@ from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity import attempt_activity
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
-from support.harness import DEAD_PROCESS, act, goal, poll_until
+from support.harness import DEAD_PROCESS, act, goal, poll_until, scripted_model
 
 NOBODY_S = 0.05
 """For tests without an answer."""
@@ -89,21 +90,24 @@ async def test_while_it_is_asked_at_a_terminal_a_worker_waits_and_its_time_stand
     """BX-13, BX-17: until the terminal is left; a process that is dead asks nothing."""
     run = await begin(harness, attempt_timeout_s=2.0)
 
-    async def sit_there():
-        await poll_until(harness.store.inbox.open)
-        (item,) = items(harness)
-        for terminal in (own_identity(), DEAD_PROCESS):
-            with harness.store.transaction():
-                harness.store.inbox.ask_at_terminal([item.id], terminal)
-        await asyncio.sleep(4.0)
-        assert harness.attempts(run, "a")[0].status == "claimed"
-        with harness.store.transaction():
-            harness.store.inbox.ask_at_terminal([], own_identity())
+    def sit_down():
+        if looks.decisions == 1:
+            (item,) = items(harness)
+            for terminal in (own_identity(), DEAD_PROCESS):
+                with harness.store.transaction():
+                    harness.store.inbox.ask_at_terminal([item.id], terminal)
 
-    async with asyncio.TaskGroup() as tasks:
-        work = tasks.create_task(harness.work(run, "a", DEED))
-        tasks.create_task(sit_there())
-    assert work.result().outcome == "waiting"
+    # It asks at its first look, and would give up at the second one.
+    looks = Looks(before=sit_down)
+    attempt, model = await harness.queue(run, "a"), scripted_model({"a": [DEED]})
+    work = asyncio.create_task(harness.execute(attempt, model, watch=looks.watch))
+    await poll_until(lambda: looks.decisions > 1)
+    await asyncio.sleep(2.5)  # longer than an attempt may take
+    await looks.two_more(harness, run, "decisions")
+    assert harness.attempt(attempt.id).status == "claimed"
+    with harness.store.transaction():
+        harness.store.inbox.ask_at_terminal([], own_identity())
+    assert (await work).outcome == "waiting"
 
 
 async def test_work_done_before_the_question_is_pinned(harness):

@@ -7,6 +7,7 @@ import pytest
 
 from builders import with_settings
 from fakes import RecordingModel, call_entry, cassette_model
+from integration.worker.builders import Looks
 from integration.worker.test_worker_approvals import DEED, LONG_S, decide
 from scaffold.core.conversation import ToolResult
 from scaffold.core.states import Paused
@@ -14,7 +15,6 @@ from scaffold.host.identity import own_identity
 from scaffold.llm.cassette.model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.notices import warn
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal, poll_until, scripted_model
 
@@ -25,37 +25,6 @@ DONE = CassetteEntry(text="done")
 async def begin(harness, *, wait_s=LONG_S, agents=1, **settings):
     plan = goal("g", act("a"), act("b"), act("c"))
     return await harness.own(plan, sandbox="off", inbox_wait_s=wait_s, agents=agents, **settings)
-
-
-class Looks:
-    """Counts how often a worker has looked for a decision, and for a slot that it did not get."""
-
-    def __init__(self, before=lambda: None):
-        """`before` is called before each look for a decision."""
-        self.decisions, self.without_slot, self._before = 0, 0, before
-
-    def watch(self, store):
-        in_force, has_slot = store.inbox.in_force, store.attempts.has_slot
-
-        def look_for_decision(*args):
-            self._before()
-            self.decisions += 1
-            return in_force(*args)
-
-        def look_for_slot(*args, **given):
-            found = has_slot(*args, **given)
-            self.without_slot += not found
-            return found
-
-        store.inbox.in_force, store.attempts.has_slot = look_for_decision, look_for_slot
-
-    async def two_more(self, harness, run, kind):
-        """Return once the worker has looked twice more; each change of the store makes it look."""
-        wanted = getattr(self, kind) + 2
-        while getattr(self, kind) < wanted:
-            seen = getattr(self, kind)
-            warn(harness.context, run.id, f"look {kind} {seen}")
-            await poll_until(lambda seen=seen: getattr(self, kind) > seen)
 
 
 @asynccontextmanager
