@@ -111,7 +111,7 @@ async def test_without_a_view_of_all_that_ran_nothing_is_said(tmp_path):
         "python -I -c ''",
         "env -u PYTHONPATH python -m unittest -q test_unit",
         "python calc.py",
-        'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-I", "-c", "sum(range(10**6))"])\'',
+        'python -c \'import subprocess, sys; subprocess.run([sys.executable, "-I", "-c", "sum(range(10**7))"])\'',
         "echo >> calc.py; python -c 'import calc'",
         "rm -r $SCAFFOLD_OBSERVATION; python -c 'import calc'",
         "for each in $SCAFFOLD_OBSERVATION/*; do echo a lie > $each; done; python -c 'import calc'",
