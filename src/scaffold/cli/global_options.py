@@ -20,6 +20,8 @@ NO_PAGER = "scaffold.no_pager"
 
 def add_global_options(command: click.Command) -> None:
     """Let a command, and those of a group, take the options of every command, unless they do already."""
+    # Not inherited from `scaffold`: click keeps the option that the first context of a command has made.
+    command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if all("-C" not in parameter.opts for parameter in command.params):
         command.params += [directory_option(), verbose_option()]
         if command.callback is not None and getattr(command.callback, NO_PAGER, False):

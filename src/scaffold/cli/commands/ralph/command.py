@@ -127,7 +127,7 @@ def _json_format(args: Sequence[str]) -> OutputFormat | None:
     return next((output for output in JSON_FORMATS if output in given), None)
 
 
-@click.command(cls=RalphCommand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=RalphCommand)
 @click.version_option(package_name="ralph-scaffold", prog_name="ralph")
 @click.argument("task", required=False)
 @click.option("-p", "--print", "printed", is_flag=True, help="One shot: the task is an argument, or on stdin.")
