@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 from inline_snapshot import snapshot
 
-from scaffold.cli.commands.permissions import MAX_LINE_BYTES, permissions
+from scaffold.cli.commands.permissions import MAX_LINE_BYTES
+from scaffold.cli.lazy_commands import load_command
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def check(home, tmp_path, monkeypatch):
 
     def run(*args: str, lines: list[object] | bytes = b"") -> Result:
         stdin = lines if isinstance(lines, bytes) else "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-        return CliRunner().invoke(permissions, ["check", *args], input=stdin, catch_exceptions=False)
+        return CliRunner().invoke(load_command("permissions"), ["check", *args], input=stdin, catch_exceptions=False)
 
     return run
 

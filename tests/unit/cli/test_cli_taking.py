@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.cli.commands.taking.land import land
+from scaffold.cli.lazy_commands import load_command
 from scaffold.cli.render.pull_request import _block, _code
 from scaffold.core.errors import UsageError
 from scaffold.landing.taking.pull_request import local_path
@@ -12,7 +12,7 @@ from scaffold.landing.taking.pull_request import local_path
 def test_two_ways_to_take_the_work_exclude_each_other():
     """AL-14: so that `--ff --pr` never pushes what was not meant to be pushed."""
     with pytest.raises(UsageError) as caught:
-        land.main(["--ff", "--pr"], standalone_mode=False)
+        load_command("land").main(["--ff", "--pr"], standalone_mode=False)
     assert caught.value.what == snapshot("--ff and --pr exclude each other")
 
 
