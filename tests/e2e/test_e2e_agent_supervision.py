@@ -1,10 +1,9 @@
 """The agent takes every step of its goals (`supervision: agent`): what it claims is checked, and only work lands."""
 
 import pytest
-import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import action, write
+from support.scenario import action, put_before, text_entry, write
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +26,7 @@ def test_a_claim_is_answered_with_what_its_command_shows_and_only_landed_work_co
         {"name": "goap_dispatch_action", "args": {"action": "hello"}},
         "It is being written.",
     ]
-    add_replies(
-        cassette, [*reply_entries(first, role="supervisor"), {"when": {"role": "supervisor"}, "text": "Nothing to do."}]
-    )
+    put_before(cassette, *reply_entries(first, role="supervisor"), text_entry("supervisor", "Nothing to do."))
     scenario.request("greet", "--yes", code=0)
     status = scenario.status()
     assert status["goals"][0]["status"] == "completed"
@@ -43,9 +40,3 @@ def test_a_claim_is_answered_with_what_its_command_shows_and_only_landed_work_co
     (fact,) = status["goals"][0]["facts"]
     assert {each["command"] for each in fact["evidence"]} == {"test -f hello.txt"}
     assert len(scenario.git("worktree", "list").splitlines()) == 1
-
-
-def add_replies(cassette, entries):
-    """Put entries before all others of a cassette."""
-    content = yaml.safe_load(cassette.read_text())
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*entries, *content["replies"]]}))

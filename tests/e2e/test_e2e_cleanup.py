@@ -115,8 +115,7 @@ def test_remains_of_an_ended_run_are_removed(scenario):
     folder = next(scenario.cache.glob("runs/*")) / run
     (folder / "attempts").mkdir(parents=True)
     attempts = {each["key"]: each["attempts"][0] for each in scenario.status()["actions"]}
-    database = scenario.repo / ".git" / "scaffold" / "state.db"
-    ids = dict(query(database, "SELECT action.key, attempt.id FROM attempt JOIN action ON action.id = action_id"))
+    ids = dict(scenario.stored("SELECT action.key, attempt.id FROM attempt JOIN action ON action.id = action_id"))
     scenario.git("update-ref", f"refs/scaffold/work/{ids['good']}", attempts["good"]["head_sha"])
     scenario.git("update-ref", f"refs/scaffold/work/{ids['bad']}", attempts["bad"]["head_sha"])
     scenario.git("update-ref", "-d", f"refs/scaffold/rescue/{ids['bad']}")
@@ -131,13 +130,6 @@ def test_remains_of_an_ended_run_are_removed(scenario):
     assert not folder.exists()
     assert worktrees(scenario) == 0
     assert scenario.status()["run"]["status"] == "failed"
-
-
-def query(database, statement):
-    import sqlite3
-
-    with sqlite3.connect(database) as connection:
-        return connection.execute(statement).fetchall()
 
 
 @pytest.mark.slow

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import sqlite3
 
 import pytest
-import yaml
 
 from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import text_entry, write
+from support.scenario import put_before, text_entry, write
 
 LINE, SECOND, THERE = "grep -q one kept.txt", "grep -q two kept.txt", "test -d ."
 BARE = {
@@ -36,13 +34,12 @@ def tape(scenario):
     """Write the replies to a request of one action, whose contract is drafted before it and refined after it."""
     cassette = scenario.cassette(kept=[write("kept.txt", "one\ntwo\n"), "both lines are there"])
     add_planner(cassette, [create_goal_call("texts", "kept_there"), create_actions_call("texts", BARE)])
-    content = yaml.safe_load(cassette.read_text())
-    drafter = [
+    put_before(
+        cassette,
         *reply_entries(DRAFTS, role="drafter", event="draft"),
         *reply_entries(FINALS, role="drafter", event="refine"),
-    ]
-    pleased = text_entry("critic", "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE")
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, pleased, *content["replies"]]}))
+        text_entry("critic", "Total: 9/9\nDONE"),
+    )
 
 
 def crashed(scenario, phase, number, *, victim):
@@ -65,12 +62,10 @@ def commands_in(document):
 
 def expect_one_contract(scenario):
     """Check that draft and final contract are sealed once, whole, and mirrored; only the final one counts."""
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    seals = database.execute("SELECT phase, body, sha256 FROM sealed_contract ORDER BY phase").fetchall()
-    ((in_force,),) = database.execute("SELECT contract FROM action").fetchall()
-    events = [json.loads(body) for (body,) in database.execute("SELECT body FROM event ORDER BY seq")]
-    database.close()
+    assert scenario.stored("PRAGMA integrity_check") == [("ok",)]
+    seals = scenario.stored("SELECT phase, body, sha256 FROM sealed_contract ORDER BY phase")
+    ((in_force,),) = scenario.stored("SELECT contract FROM action")
+    events = [json.loads(body) for (body,) in scenario.stored("SELECT body FROM event ORDER BY seq")]
     assert [seal[0] for seal in seals] == ["draft", "final"]
     assert [digest for _, _, digest in seals] == [hashlib.sha256(body.encode()).hexdigest() for _, body, _ in seals]
     assert in_force == seals[1][1]
@@ -89,8 +84,7 @@ def expect_the_end(scenario):
     assert (status["run"]["status"], kept["status"]) == ("completed", "completed")
     assert [attempt["outcome"] for attempt in kept["attempts"]][-1:] == ["landed"]
     assert {attempt["outcome"] for attempt in kept["attempts"][:-1]} <= {"lost"}
-    span = f"{status['run']['base_sha']}..{status['run']['session_branch']}"
-    assert scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split() == ["kept"]
+    assert scenario.landed_keys() == ["kept"]
     held = json.loads(scenario.scaffold("contract", "kept", "--json").stdout)
     assert (held["last"]["attempt"], held["last"]["weak"]) == (len(kept["attempts"]), False)
     assert held["last"]["red_on_base"] == [LINE, SECOND]

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import write
+from support.scenario import put_before, text_entry, write
 
 ADDS = "python -c 'from calc import add; assert add(1, 2) == 3'"
 NEGATIVE = "python -c 'from calc import add; assert add(-1, -2) == -3'"
@@ -23,13 +22,12 @@ def requested(scenario, *worker, draft=(), refine=(), spec=BARE):
     """Execute a request of one action without a contract; return the result of the command."""
     cassette = scenario.cassette(add=list(worker))
     add_planner(cassette, [create_goal_call("sums", "adds"), create_actions_call("sums", spec)])
-    content = yaml.safe_load(cassette.read_text())
-    drafter = [
+    put_before(
+        cassette,
         *reply_entries(draft, role="drafter", event="draft"),
         *reply_entries(refine, role="drafter", event="refine"),
-        {"when": {"role": "critic"}, "text": "Correctness: 3/3\nReadability: 3/3\nEdge cases: 3/3\nTotal: 9/9\nDONE"},
-    ]
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*drafter, *content["replies"]]}))
+        text_entry("critic", "Total: 9/9\nDONE"),
+    )
     return scenario.request("add numbers", "--tier", "builder", "--yes")
 
 
@@ -72,16 +70,6 @@ def test_writing_into_the_mirror_changes_nothing(scenario):
     assert done.returncode == 0, done.stdout + done.stderr
     mirrored = json.loads((scenario.repo / ".scaffold" / "contracts" / "add-draft.json").read_text())
     assert [check["command"] for check in mirrored["commands"]] == [ADDS]
-
-
-@pytest.mark.slow
-def test_without_a_drafter_a_change_is_enough_with_a_warning(scenario):
-    """AL-7: weak, with one warning that names the missing role."""
-    done = requested(scenario, write("calc.py", RIGHT))
-    assert done.returncode == 0, done.stdout + done.stderr
-    held = shown(scenario)
-    assert (held["phase"], held["last"]["weak"]) == (None, True)
-    assert (done.stdout + done.stderr).count("No contract was drafted") == 1
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """A kill at every persisted transition: before and after each commit of the store and each change by git."""
 
 import re
-import sqlite3
 
 import pytest
 
@@ -67,8 +66,7 @@ def expect_invariants(scenario, said):
     assert run["status"] == "completed"
     assert {each["status"] for each in status["actions"]} == {"completed"}
     span = f"{run['base_sha']}..{run['session_branch']}"
-    landed = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
-    assert sorted(landed) == ["first", "left", "right", "second"]
+    assert sorted(scenario.landed_keys()) == ["first", "left", "right", "second"]
     on_branch = scenario.git("log", "--format=%h", "--abbrev=8", span).split()
     for acknowledged in re.findall(r"landed +\S+ as (\w{8})", said):
         assert acknowledged in on_branch, "a landing that was told is gone"
@@ -78,10 +76,8 @@ def expect_invariants(scenario, said):
         for fact in goal["facts"]:
             assert fact["state"] == "holds"
             assert scenario.git("branch", "--contains", fact["commit"], "--format=%(refname:short)").strip()
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("PRAGMA foreign_key_check").fetchone() is None
-    database.close()
+    assert scenario.stored("PRAGMA integrity_check") == [("ok",)]
+    assert scenario.stored("PRAGMA foreign_key_check") == []
     scenario.git("fsck", "--connectivity-only")
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     assert scenario.processes() == []

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-import yaml
 
 from support.crash_points import CrashPoint
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import action, text_entry, write
+from support.scenario import action, put_before, text_entry, write
 
 
 def criticises(key, *answers, iteration=1):
@@ -38,8 +37,7 @@ def request(scenario):
         *criticises("hasty", "Make it shorter.\nTotal: 4/9"),
         *criticises("hasty", "Total: 9/9", iteration=3),
     ]
-    content = yaml.safe_load(cassette.read_text())
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
+    put_before(cassette, *critics)
     checks = {"better": "grep -q one", "stubborn": "grep -q one", "hasty": "grep -q good", "alone": "grep -q one"}
     made = [action(key, effects=[f"{key}_there"], check=f"{check} {key}.txt") for key, check in checks.items()]
     return add_planner(
@@ -88,9 +86,7 @@ def test_iterations_continue_until_the_work_is_good_enough_or_stops_improving(sc
 def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
     """AL-5, BX-15: the work is redone, critiqued at most once more, and lands once."""
     cassette = scenario.cassette(kept=[write("kept.txt", "one\n"), "it is there"])
-    content = yaml.safe_load(cassette.read_text())
-    critics = criticises("kept", "Fine.\nTotal: 8/9")
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*critics, *content["replies"]]}))
+    put_before(cassette, *criticises("kept", "Fine.\nTotal: 8/9"))
     made = action("kept", effects=["kept_there"], check="grep -q one kept.txt")
     model = add_planner(cassette, [create_goal_call("texts", "kept_there")], [create_actions_call("texts", made)])
     point = CrashPoint(scenario, 1, CRASH_PHASE=phase)
@@ -108,9 +104,7 @@ def test_a_worker_killed_during_a_critique_loses_nothing(scenario, phase):
 def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario):
     """AL-6, AL-19: at the maximum, whatever its critic says; then a human decides."""
     cassette = scenario.cassette(never=[write("never.txt", "1\n"), "done", write("never.txt", "2\n"), "DONE"])
-    content = yaml.safe_load(cassette.read_text())
-    entries = [text_entry("critic", "Total: 9/9\nDONE"), text_entry("supervisor", "there is no other way")]
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*entries, *content["replies"]]}))
+    put_before(cassette, text_entry("critic", "Total: 9/9\nDONE"), text_entry("supervisor", "there is no other way"))
     made = action("never", effects=["never_there"], check="grep -q three never.txt")
     model = add_planner(cassette, [create_goal_call("texts", "never_there")], [create_actions_call("texts", made)])
     folder = scenario.home / "scaffold" / "config"
@@ -122,7 +116,7 @@ def test_work_that_never_passes_fails_with_the_reason_and_does_not_land(scenario
     why += " (more: `scaffold contract never`)"
     assert lines == [f"failed   never: not proven after 2 iterations: {why}"] * 3
     assert "critic " not in done.stdout
-    (asked,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    (asked,) = scenario.inbox()
     scenario.scaffold("answer", asked["id"], "fail", code=0)
     scenario.scaffold("resume", code=1)
     status = scenario.status()

@@ -1,8 +1,6 @@
 """The examples do what they say."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -37,16 +35,8 @@ def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     scenario = Scenario(tmp_path)
     scenario.configure()
     sample = tmp_path / "sample"
-    done = subprocess.run(
-        [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],
-        cwd=tmp_path,
-        env=scenario.environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    demo = scenario.command("demo", "--dir", str(sample))
+    done = scenario.call(demo, code=0, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == snapshot("landed 7 actions, 7 facts with evidence")
     assert "conflict" in done.stdout
     assert "contract_failed" in done.stdout
@@ -56,11 +46,4 @@ def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     script = look.text.replace(DEMO_FOLDER, str(sample)).replace("RUN", run)
     scenario.call(["bash", "-euo", "pipefail", "-c", script], code=0)
     assert (sample / "turnstile" / "headers.py").is_file()
-    refused = subprocess.run(
-        [sys.executable, "-m", "scaffold", "demo", "--dir", str(sample)],
-        env=scenario.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert refused.returncode == 64
+    scenario.call(demo, code=64)

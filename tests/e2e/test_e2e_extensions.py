@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import subprocess
 
 import pytest
 
 from builders import machine_sandbox
 from support.mcp_servers import configure_servers, entry, place_server
 from support.plugins import place_plugin
-from support.scenario import Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import Scenario, action, plan_of, programs_in, shell, wait_until, write
 
 KEYS = ("north", "south")
 NO_PUSH = """#!/bin/sh
@@ -53,12 +52,6 @@ def programs(tmp_path, scenario):
     return tmp_path / "programs"
 
 
-def left_of(*folders):
-    """Return the processes that run a program of these folders."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if "python" in line and any(str(each) in line for each in folders)]
-
-
 def journal(scenario, key):
     try:
         return scenario.journal(key, key)
@@ -85,10 +78,10 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     )
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: all("mcp_sums_add" in journal(scenario, key) for key in KEYS))
-    assert left_of(programs, plugins)
+    assert programs_in(programs, plugins)
     scenario.kill_all_but(programs, plugins)
     run.wait()
-    assert wait_until(lambda: not left_of(programs, plugins))
+    assert wait_until(lambda: not programs_in(programs, plugins))
     scenario.scaffold("resume", code=0)
     for place, key in enumerate(KEYS):
         seen = journal(scenario, key)
@@ -98,4 +91,4 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     assert set(scenario.git("ls-tree", "--name-only", f"{session}:out").split()) >= set(KEYS)
     remote = scenario.git("ls-remote", str(tmp_path / "remote.git"), "main")
     assert remote.split()[0] == scenario.git("rev-parse", "HEAD").strip()
-    assert not left_of(programs, plugins)
+    assert not programs_in(programs, plugins)

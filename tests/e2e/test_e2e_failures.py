@@ -1,10 +1,8 @@
 """Failures that recur in whole runs: another approach, smaller actions, a human; and attempts that take long."""
 
-import json
 import os
 import signal
 import sqlite3
-from contextlib import closing
 
 import pytest
 
@@ -13,11 +11,6 @@ from support.scenario import COMMAND_S, action, plan_of, shell, text_entry, wait
 
 CHECK = "grep -q good parser.txt"
 APPROVED = '```json\n{"verdict": "approve", "citations": [], "summary": "fine"}\n```'
-
-
-def stored(scenario, query):
-    with closing(sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")) as database:
-        return database.execute(query).fetchall()
 
 
 def killed_when(scenario, argv, query):
@@ -31,7 +24,7 @@ def killed_when(scenario, argv, query):
 
 def _found(scenario, query):
     try:
-        return stored(scenario, query)
+        return scenario.stored(query)
     except sqlite3.OperationalError:  # before the database exists
         return []
 
@@ -134,12 +127,11 @@ def test_a_long_attempt_is_asked_about_and_can_be_killed(scenario):
     opened = "SELECT id FROM inbox WHERE state = 'open'"
     killed_when(scenario, scenario.run_command("--yes"), opened)
     running = scenario.start(scenario.command("resume"))
-    assert wait_until(lambda: len(stored(scenario, "SELECT id FROM inbox")) == 2), scenario.said()
-    ((item,),) = stored(scenario, opened)
+    assert wait_until(lambda: len(scenario.stored("SELECT id FROM inbox")) == 2), scenario.said()
+    ((item,),) = scenario.stored(opened)
     scenario.scaffold("answer", item, "kill", code=0)
     assert running.wait(COMMAND_S) == 0, scenario.said()
     (parser,) = scenario.status()["actions"]
     assert [each["outcome"] for each in parser["attempts"]] == ["lost", "timeout", "landed"]
     assert parser["attempts"][1]["error"].startswith("a human ended it after ")
-    inbox = json.loads(scenario.scaffold("inbox", "--all", "--json").stdout)["inbox"]
-    assert [each["state"] for each in inbox] == ["withdrawn", "answered"]
+    assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn", "answered"]

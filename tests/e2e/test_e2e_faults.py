@@ -2,11 +2,10 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 import pytest
@@ -45,14 +44,12 @@ def meanwhile(trouble):
 
 def blamed(scenario):
     """Return the outcomes that say that work was bad, with why."""
-    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as database:
-        ended = set(database.execute("SELECT outcome, error FROM attempt WHERE outcome IS NOT NULL"))
+    ended = set(scenario.stored("SELECT outcome, error FROM attempt WHERE outcome IS NOT NULL"))
     return {(outcome, why) for outcome, why in ended if outcome not in {"landed", "lost", "cancelled"}}
 
 
 def outcomes(scenario):
-    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as database:
-        return [row[0] for row in database.execute("SELECT outcome FROM attempt")]
+    return [outcome for (outcome,) in scenario.stored("SELECT outcome FROM attempt")]
 
 
 @pytest.mark.rotates

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, compound, create_actions_call, create_goal_call, reply_entries
-from support.scenario import action, plan_of, shell, wait_until, write
+from support.scenario import action, plan_of, put_before, shell, text_entry, wait_until, write
 
 
 def supervised(scenario):
@@ -22,18 +22,17 @@ def supervised(scenario):
         guide=[write("GUIDE.txt", "# Guide\n")],
         manual=[write("GUIDE.md", "# Guide\n")],
     )
-    content = yaml.safe_load(cassette.read_text())
     model = action("model", effects=["model_there"], check="test -f model.py")
     tests = action("tests", needs=["model_there"], effects=["store_works"], check="test -f test_model.py")
     api = action("api", effects=["api_works"], check="grep -q model api.py")
     manual = action("manual", effects=["guide_written"], check="test -s GUIDE.md")
-    supervisors = [
+    put_before(
+        cassette,
         *reply_entries([create_actions_call("shop", model, tests, parent="store")], role="supervisor", action="store"),
         *reply_entries([create_actions_call("shop", api, parent="front")], role="supervisor", action="front"),
         *reply_entries([create_actions_call("docs", manual)], role="supervisor", event="replan"),
-        {"when": {"role": "supervisor"}, "text": "that is all"},
-    ]
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*supervisors, *content["replies"]]}))
+        text_entry("supervisor", "that is all"),
+    )
     return add_planner(
         cassette,
         [create_goal_call("shop", "store_works", "api_works"), create_goal_call("docs", "guide_written")],
@@ -101,11 +100,7 @@ def test_a_compound_that_cannot_be_broken_down_is_named_with_the_reason(scenario
             create_actions_call("shop", compound("store", effects=["store_works"])),
         ],
     )
-    content = yaml.safe_load((scenario.home / "cassette.yaml").read_text())
-    helpless = {"when": {"role": "supervisor"}, "text": "I know no way."}
-    (scenario.home / "cassette.yaml").write_text(
-        yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]})
-    )
+    put_before(scenario.home / "cassette.yaml", text_entry("supervisor", "I know no way."))
     done = scenario.scaffold("run", "a shop", "--model", model, "--yes", code=1)
     output = done.stdout.partition("\n\n")[2]
     assert "store  failed: could not be decomposed" in output
@@ -136,18 +131,17 @@ def test_a_retry_resets_the_replans_of_a_goal(scenario):
         create_goal_call("docs", "written"),
         create_actions_call("docs", action("guide", effects=["written"], check="test -s GUIDE.md")),
     ]
-    helpless = {"when": {"role": "supervisor"}, "text": "I know no other way."}
     model = add_planner(cassette, plan)
-    content = yaml.safe_load(cassette.read_text())
-    cassette.write_text(yaml.safe_dump({**content, "replies": [helpless, *content["replies"]]}))
+    better = scenario.home / "better.yaml"
+    better.write_text(cassette.read_text())
+    put_before(cassette, text_entry("supervisor", "I know no other way."))
     scenario.scaffold("run", "a guide", "--model", model, "--yes", code=3)
     (item,) = scenario.status()["inbox"]
     scenario.scaffold("answer", item["id"], "fail", code=0)
     scenario.scaffold("resume", code=1)
     manual = action("manual", effects=["written"], check="test -s GUIDE.md")
     helpful = reply_entries([create_actions_call("docs", manual), "that is all"], role="supervisor", event="replan")
-    better = scenario.home / "better.yaml"
-    better.write_text(yaml.safe_dump({**content, "replies": [*helpful, *content["replies"]]}))
+    put_before(better, *helpful)
     scenario.scaffold("retry", "guide", code=0)
     scenario.scaffold("resume", "--model", f"cassette:{better}", code=0)
     assert {each["key"]: each["status"] for each in scenario.status()["actions"]}["manual"] == "completed"

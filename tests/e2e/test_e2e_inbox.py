@@ -3,9 +3,6 @@
 import json
 import os
 import signal
-import sqlite3
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
 
@@ -74,18 +71,6 @@ def test_a_run_waits_for_an_approval_and_lands_after_it(scenario):
 
 
 @pytest.mark.slow
-def test_a_rejection_makes_the_agent_find_another_way(scenario):
-    """BX-13: its text reaches the model; what lands then counts."""
-    one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    decide(scenario, "reject", scenario.inbox()[0]["id"], "--why", "use the file tools")
-    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
-    assert "a human rejected it: use the file tools" in scenario.journal("g", "make")
-    branch = scenario.status()["run"]["session_branch"]
-    assert scenario.git("show", f"{branch}:made.txt") == "written\n"
-
-
-@pytest.mark.slow
 def test_other_goals_land_while_one_waits(scenario):
     """BX-13: other work continues; `status` shows first what needs a human."""
     scenario.plan(
@@ -112,47 +97,6 @@ def test_other_goals_land_while_one_waits(scenario):
     scenario.scaffold("resume", code=0)
 
 
-@pytest.mark.slow
-def test_two_actions_with_the_same_request_wait_for_one_decision(scenario):
-    """BX-13: identical approvals are grouped."""
-    make = [shell("echo made > $SCAFFOLD_ACTION.txt")]
-    keys = ("left", "right")
-    scenario.plan(plan_of(g=[action(key, effects=[f"{key}_made"], check=f"test -s {key}.txt") for key in keys]))
-    scenario.cassette(left=make, right=make)
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    (item,) = scenario.inbox()
-    assert sorted(item["actions"]) == ["left", "right"]
-    decide(scenario, "approve", item["id"])
-    scenario.scaffold("resume", code=0)
-    assert scenario.outcomes("left") == scenario.outcomes("right") == ["waiting", "landed"]
-
-
-@pytest.mark.slow
-def test_a_living_run_continues_automatically(scenario):
-    """BX-13: the worker waits a while, and the answer reaches the same attempt."""
-    set_wait_s(scenario, 60)
-    one_that_asks(scenario)
-    running = scenario.start(scenario.run_command(*NO_SANDBOX))
-    assert wait_until(scenario.inbox)
-    assert " continues" in decide(scenario, "approve", scenario.inbox()[0]["id"])
-    assert running.wait(timeout=COMMAND_S) == 0
-    assert scenario.outcomes("make") == ["landed"]
-
-
-@pytest.mark.slow
-def test_a_question_is_answered_and_asked_once(scenario):
-    """BX-13: the answer is the result of the tool, in the attempt after it."""
-    ask = {"name": "ask_human", "args": {"question": "Which word?", "options": ["made", "done"]}}
-    one_that_asks(scenario, ask, write("made.txt", "made\n"))
-    scenario.run(*ANY_SANDBOX, code=WAITS)
-    (item,) = scenario.inbox()
-    assert (item["kind"], item["text"]) == ("question", "Which word?")
-    decide(scenario, "answer", item["id"], "made, please")
-    expect_landed(scenario, scenario.scaffold("resume"), "waiting", "landed")
-    assert "made, please" in scenario.journal("g", "make")
-    assert len(scenario.inbox("--all")) == 1
-
-
 @pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.postgres
@@ -175,15 +119,6 @@ def test_it_works_the_same_on_a_server(scenario, postgres_url):
 
 
 @pytest.mark.slow
-def test_resuming_with_yolo_asks_nothing_more(scenario):
-    """RA-13: open items are withdrawn."""
-    one_that_asks(scenario)
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    expect_landed(scenario, scenario.scaffold("resume", "--yolo"), "waiting", "landed")
-    assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn"]
-
-
-@pytest.mark.slow
 def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     """RA-13, AL-27: `run --yes --yolo` on an interrupted run withdraws the open approval, as `resume --yolo` does."""
     set_wait_s(scenario, 600)
@@ -195,18 +130,6 @@ def test_a_run_resumed_by_the_same_input_takes_the_flags_too(scenario):
     scenario.wait_for_end()
     expect_landed(scenario, scenario.run(*NO_SANDBOX, "--yolo"), "lost", "landed")
     assert [each["state"] for each in scenario.inbox("--all")] == ["withdrawn"]
-
-
-@pytest.mark.slow
-def test_an_expired_approval_is_requested_again(scenario):
-    """BX-13."""
-    one_that_asks(scenario)
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    decide(scenario, "approve", scenario.inbox()[0]["id"], "--hours", "1")
-    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw, raw:
-        raw.execute("UPDATE inbox SET valid_until = '2020-01-01T00:00:00.000000+00:00'")
-    scenario.scaffold("resume", code=WAITS)
-    assert [each["state"] for each in scenario.inbox("--all")] == ["approved", "open"]
 
 
 @pytest.mark.slow
@@ -231,17 +154,6 @@ def test_a_category_denied_by_a_trusted_project_is_denied_for_its_workers(scenar
     one_that_asks(scenario, shell(MAKE), write("made.txt", "written\n"))
     expect_landed(scenario, scenario.run("--yes", "--trust-once"), "landed")
     assert "shell is disabled here" in scenario.journal("g", "make")
-
-
-@pytest.mark.slow
-def test_a_cancelled_run_has_no_open_items(scenario):
-    """BX-13."""
-    one_that_asks(scenario)
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    scenario.scaffold("cancel", code=0)
-    assert scenario.inbox() == []
-    done = scenario.scaffold("approve", scenario.inbox("--all")[0]["id"], code=1)
-    assert "withdrawn" in done.stderr
 
 
 @pytest.mark.rotates
@@ -270,24 +182,8 @@ def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
 
 def worker_of(scenario):
     """Return the process of the open attempt."""
-    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as raw:
-        ((worker,),) = raw.execute("SELECT worker FROM attempt WHERE status = 'claimed'").fetchall()
+    ((worker,),) = scenario.stored("SELECT worker FROM attempt WHERE status = 'claimed'")
     return json.loads(worker)["pid"]
-
-
-@pytest.mark.slow
-def test_one_of_two_concurrent_decisions_wins(scenario):
-    """BX-13: the other command reports it; nothing is half done."""
-    one_that_asks(scenario)
-    scenario.run(*NO_SANDBOX, code=WAITS)
-    item = scenario.inbox()[0]["id"]
-    with ThreadPoolExecutor() as both:
-        codes = list(both.map(lambda word: scenario.scaffold(word, item).returncode, ["approve", "reject"] * 2))
-    assert set(codes) == {0, 1}
-    (decided,) = scenario.inbox("--all")
-    assert decided["state"] in {"approved", "rejected"}
-    assert [code == 0 for code in codes[:2]] == [decided["state"] == "approved", decided["state"] == "rejected"]
-    assert scenario.status()["actions"][0]["status"] == "pending"
 
 
 def carried_on(scenario, number, **harness):

@@ -264,20 +264,8 @@ def test_an_agent_that_follows_injected_instructions_does_no_harm(world, victim)
         replies = [{"when": {"role": "agent", "turn": turn}, **step} for turn, step in enumerate(steps, 1)]
         tape = world.home / "ralph.yaml"
         tape.write_text(yaml.safe_dump({"version": 1, "replies": replies}))
-        done = subprocess.run(
-            world.scenario.command(
-                *("ralph", "Fix it.", "--yolo", "--max-turns", "500", "--model", f"cassette:{tape}"),
-                *("--output-format", "stream-json"),
-            ),
-            cwd=world.repo,
-            env=world.scenario.environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
+        flags = ("--max-turns", "500", "--model", f"cassette:{tape}", "--output-format", "stream-json")
+        done = world.scenario.scaffold("ralph", "Fix it.", "--yolo", *flags, code=0)
     assert done.stdout.count('"type":"tool_result"') == len(calls)
     expect_nothing_happened(world, victim, listener, output=done.stdout + done.stderr)
 

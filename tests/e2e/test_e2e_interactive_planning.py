@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
-from support.scenario import action, wait_until, write
+from support.scenario import action, put_before, text_entry, wait_until, write
 from support.terminal import ARMED, CTRL_C, CTRL_D, IDLE, Screen
 
 
@@ -30,9 +30,7 @@ def model(scenario, *said):
     """Return a model that talks like this, plans one action, and executes it."""
     hello = action("hello", effects=["hello_there"], check="test -f hello.txt")
     cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")])
-    content = yaml.safe_load(cassette.read_text())
-    talked = [*reply_entries(said, role="agent"), {"when": {"role": "agent"}, "text": "As you see."}]
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*talked, *content["replies"]]}))
+    put_before(cassette, *reply_entries(said, role="agent"), text_entry("agent", "As you see."))
     return add_planner(cassette, [create_goal_call("greeting", "hello_there"), create_actions_call("greeting", hello)])
 
 

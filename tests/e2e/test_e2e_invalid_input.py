@@ -2,9 +2,7 @@
 
 import json
 import os
-import sqlite3
 import subprocess
-from contextlib import closing
 
 import pytest
 
@@ -54,13 +52,8 @@ GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
     ("text", "words"),
     [
         ("version: 1\ngoals: [", ["plan.yaml:3", "syntax"]),
-        ("\t- not yaml: [", ["syntax"]),
         ("", []),
-        ("42", []),
-        (GOAL + "      - {key: a, effects: [x]}\n      - {key: a, effects: [x]}\n", ["duplicate-key"]),
         (GOAL + "      - {key: a, key: b, effects: [x]}\n", ["duplicate-key", "plan.yaml:6"]),
-        (GOAL + "      - {key: a, preconditions: [y], effects: [x]}\n", ["unprovided-precondition"]),
-        (GOAL + "      - {key: a, preconditions: [x], effects: [x]}\n", ["self-dependency"]),
         (
             GOAL
             + "      - {key: a, preconditions: [y], effects: [x]}\n"
@@ -69,7 +62,6 @@ GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
         ),
         (GOAL + "      - {key: a, effects: [y]}\n", ["unreachable-goal"]),
         (GOAL + "      - {key: a, effects: [yes]}\n", ["wrong-type", "plan.yaml:6"]),
-        (GOAL + "      - {key: a, effects: x}\n", ["wrong-type"]),
         (GOAL + "      - {key: a, effects: [x], kind: compound}\n", ["no planner"]),
     ],
 )
@@ -78,38 +70,6 @@ def test_an_unworkable_plan_is_refused_before_anything_happens(scenario, text, w
     (scenario.home / "plan.yaml").write_text(text)
     expect_refusal(scenario.run("--yes"), 4, *words)
     assert "session-" not in scenario.git("branch")
-
-
-def test_a_json_plan_is_read_as_json_and_its_errors_have_positions(scenario):
-    path = scenario.home / "plan.json"
-    path.write_text('{"version": 1,\n "goals": [,]}')
-    expect_refusal(scenario.scaffold("run", "--plan", str(path), "--model", "cassette:x", "--yes"), 4, "plan.json:2")
-    path.write_text(json.dumps(plan_of(g=[action("a", effects=["x"], check="true")])))
-    checked = scenario.scaffold("plan", "check", str(path), "--json")
-    assert json.loads(checked.stdout) == {
-        "valid": True,
-        "findings": [],
-        "width": 1,
-        "critical_path": ["a"],
-        "actions": 1,
-    }
-
-
-@pytest.mark.slow
-def test_an_unknown_key_is_a_warning_and_the_plan_still_runs(scenario):
-    (scenario.home / "plan.yaml").write_text(GOAL + "      - {key: a, effects: [x], preconditons: []}\n")
-    done = scenario.run("--yes", code=0)
-    assert "unknown-key" in done.stderr
-    assert "preconditions" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_request_unknown_to_the_cassette_fails_the_action_and_is_named(scenario):
-    scenario.cassette(b=[write("b", "b")])
-    scenario.run("--yes", code=1)
-    error = scenario.status()["actions"][0]["attempts"][0]["error"]
-    for word in ("implementation", "a", "turn", "cassette.yaml"):
-        assert word in error
 
 
 @pytest.mark.slow
@@ -134,9 +94,8 @@ def test_without_a_model_the_ways_to_name_one_are_listed(scenario):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["replies: 3", "version: 1\nreplies:\n- when: {rol: x}\n", "\0", "- [", '{"a"'])
-def test_a_broken_cassette_is_refused_before_work(scenario, text):
-    (scenario.home / "cassette.yaml").write_text(text)
+def test_a_broken_cassette_is_refused_before_work(scenario):
+    (scenario.home / "cassette.yaml").write_text("version: 1\nreplies:\n- when: {rol: x}\n")
     expect_refusal(scenario.run("--yes"), 1, "cassette.yaml")
 
 
@@ -162,20 +121,14 @@ def test_a_required_but_missing_sandbox_refuses_the_run(scenario):
 def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    done = subprocess.run(
-        scenario.run_command("--yes"), cwd=elsewhere, env=scenario.environ, capture_output=True, text=True, check=False
-    )
-    expect_refusal(done, 64, "repository")
+    expect_refusal(scenario.call(scenario.run_command("--yes"), cwd=elsewhere), 64, "repository")
 
 
 def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
     fresh = tmp_path / "fresh"
     fresh.mkdir()
     subprocess.run(["git", "init", "-q", str(fresh)], env=scenario.environ, check=True)
-    done = subprocess.run(
-        scenario.run_command("--yes"), cwd=fresh, env=scenario.environ, capture_output=True, text=True, check=False
-    )
-    expect_refusal(done, 64, "commit")
+    expect_refusal(scenario.call(scenario.run_command("--yes"), cwd=fresh), 64, "commit")
 
 
 def test_nothing_starts_during_a_rebase(scenario):
@@ -184,9 +137,7 @@ def test_nothing_starts_during_a_rebase(scenario):
     scenario.git("checkout", "-q", "-b", "other", "HEAD~1")
     (scenario.repo / "README.md").write_text("two\n")
     scenario.commit("two")
-    subprocess.run(
-        ["git", "rebase", "-q", "main"], cwd=scenario.repo, env=scenario.environ, capture_output=True, check=False
-    )
+    scenario.call(["git", "rebase", "-q", "main"])
     expect_refusal(scenario.run("--yes"), 64, "rebase", "--abort")
 
 
@@ -214,6 +165,8 @@ def test_an_invalid_database_is_never_replaced(scenario):
         ["run", "--agents", "0"],
         ["run", "--agents", "many"],
         ["run", "--nonsense"],
+        ["run", "a task", "--plan", "p.yaml", "--model", "cassette:x.yaml"],
+        ["plan", "", "--model", "cassette:x.yaml"],
         ["status", "no-such-run"],
         ["retry", "no-such-thing"],
         ["diff", "no-such-thing"],
@@ -255,13 +208,3 @@ def test_closed_standard_output_ends_the_command_quietly(scenario):
 def test_a_group_of_commands_without_a_command_shows_its_help(scenario):
     done = scenario.scaffold("plan", code=64)
     assert done.stderr.startswith("Usage: ")
-
-
-@pytest.mark.slow
-def test_a_corrupt_database_is_reported_as_damage(scenario):
-    """BX-9: an unreadable file is reported, and never overwritten."""
-    scenario.run("--yes", code=0)
-    (place,) = scenario.repo.glob(".git/scaffold/state.db")
-    with closing(sqlite3.connect(place)) as raw, raw:
-        raw.execute("UPDATE goal SET name = CAST(x'ff80fe' AS TEXT)")
-    expect_refusal(scenario.scaffold("status"), 1, "corrupt")

@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -37,10 +36,7 @@ def expect_the_end(scenario):
     for each in status["actions"]:
         assert [a["phase"] for a in each["attempts"]].count("recorded") == 1, "landed once, no more"
     run = status["run"]
-    log = scenario.git(
-        "log", "--format=%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
-    )
-    assert sorted(log.split()) == sorted(each["key"] for each in status["actions"])
+    assert sorted(scenario.landed_keys()) == sorted(each["key"] for each in status["actions"])
     files = scenario.git("ls-tree", "--name-only", run["session_branch"]).split()
     assert {f"f{n}" for n in range(5)} <= set(files)
     landed = scenario.git("show", f"{run['session_branch']}:list.txt")
@@ -145,22 +141,6 @@ def test_random_kills_of_random_processes(scenario, seed):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_the_first_interrupt_stops_the_run_cleanly(scenario):
-    busy_plan(scenario)
-    running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands)
-    running.send_signal(signal.SIGINT)
-    assert running.wait(COMMAND_S) == 130
-    status = scenario.status()
-    assert status["run"]["status"] == "paused"
-    assert {each["status"] for each in status["actions"]} <= {"pending", "completed", "landing"}
-    assert len(scenario.git("worktree", "list").splitlines()) == 1
-    scenario.scaffold("resume", code=0)
-    expect_the_end(scenario)
-
-
 @pytest.mark.slow
 def test_the_second_interrupt_ends_everything_at_once(scenario):
     scenario.plan(plan_of(g=[action("long", effects=["x"], check="true")]))
@@ -197,31 +177,13 @@ def test_two_orchestrators_never_execute_the_same_run(scenario):
     scenario.cassette(a=[shell("until [ -e go ]; do sleep 0.1; done; mv go a")])
     running = scenario.start(scenario.run_command("--yes"))
     assert wait_until(scenario.commands)
-    name, before = scenario.status()["run"]["id"], stored_settings(scenario)
+    name, before = scenario.status()["run"]["id"], scenario.stored("SELECT settings FROM run")
     for more in ((), ("--detach",), ("--agents", "1", "--detach")):
         second = scenario.scaffold("resume", name, *more)
         assert (second.returncode, "is executing run" in second.stderr) == (1, True), second.stderr
-    assert stored_settings(scenario) == before
+    assert scenario.stored("SELECT settings FROM run") == before
     Path(scenario.scaffold("path", "a").stdout.strip(), "go").touch()
     assert running.wait(COMMAND_S) == 0
-
-
-def stored_settings(scenario):
-    with contextlib.closing(sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")) as database:
-        return database.execute("SELECT settings FROM run").fetchall()
-
-
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_an_interrupted_run_is_shown_as_such(scenario):
-    busy_plan(scenario)
-    running = scenario.start(scenario.run_command("--yes"))
-    assert wait_until(scenario.commands)
-    os.kill(running.pid, signal.SIGKILL)
-    running.wait()
-    assert scenario.status()["run"]["status"] == "interrupted"
-    scenario.scaffold("resume", code=0)
-    expect_the_end(scenario)
 
 
 @pytest.mark.slow

@@ -4,11 +4,10 @@ import json
 import os
 
 import pytest
-import yaml
 from inline_snapshot import snapshot
 
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
-from support.scenario import action, plan_of, shell, text_entry, write
+from support.scenario import action, plan_of, put_before, shell, text_entry, write
 
 TASK = "write the settings file"
 CHECK = "grep -q tabs settings.txt"
@@ -166,10 +165,12 @@ def test_a_model_proposes_what_it_learned_from_work_that_failed_and_then_landed(
         settings=[write("settings.txt", "spaces\n"), "done", write("settings.txt", "tabs\n")],
         hasty=[write("hasty.txt", "bad\n"), "done", write("hasty.txt", "good\n")],
     )
-    content = yaml.safe_load(cassette.read_text())
-    more = [text_entry("learner", said, action="settings"), text_entry("learner", secret, action="hasty")]
-    critics = [text_entry("critic", "Fine.\nTotal: 9/9\nDONE")]
-    cassette.write_text(yaml.safe_dump({**content, "replies": [*more, *critics, *content["replies"]]}))
+    put_before(
+        cassette,
+        text_entry("learner", said, action="settings"),
+        text_entry("learner", secret, action="hasty"),
+        text_entry("critic", "Fine.\nTotal: 9/9\nDONE"),
+    )
     model = add_planner(
         cassette,
         [create_goal_call("texts", "settings_set", "hasty_done")],

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import sqlite3
 import subprocess
 
 import pytest
@@ -78,11 +77,7 @@ def test_a_killed_worker_leaves_nothing(scenario, tmp_path):
 
 def workers(scenario):
     """Return the pids of the processes that are named in the open attempts."""
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    try:
-        found = database.execute("SELECT worker FROM attempt WHERE status = 'claimed'").fetchall()
-    finally:
-        database.close()
+    found = scenario.stored("SELECT worker FROM attempt WHERE status = 'claimed'")
     return [json.loads(row[0])["pid"] for row in found]
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 
 import pytest
@@ -14,7 +13,7 @@ from builders import machine_sandbox
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.mcp_servers import ADD, configure_servers, entry, place_program, place_server
-from support.scenario import calls_entry, text_entry, wait_until
+from support.scenario import calls_entry, programs_in, text_entry, wait_until
 from support.terminal import IDLE, record_replies
 
 
@@ -36,11 +35,6 @@ def one_call(scenario, name="mcp_sums_add", args=None):
 def results(done):
     events = map(json.loads, done.stdout.splitlines())
     return [event["content"] for event in events if event["type"] == "tool_result"]
-
-
-def server_processes(folder):
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if str(folder) in line and "python" in line and "bwrap" not in line]
 
 
 LOADED = """
@@ -71,7 +65,7 @@ def test_the_tool_of_a_server_is_called_once_it_is_allowed(scenario, programs):
     done = ralph(scenario, "--allow", "mcp_sums_add:*")
     assert done.returncode == 0, done.stderr
     assert results(done) == ["sum 2"]
-    assert not server_processes(programs)
+    assert not programs_in(programs)
 
 
 @pytest.mark.slow
@@ -173,7 +167,7 @@ def test_a_dead_server_costs_one_line_and_the_others_work(scenario, programs):
     listed = scenario.scaffold("ralph", "/mcp").stdout.replace("\n", " ")
     assert "running, protocol 2025-06-18, 1 tools" in listed
     assert "no database" in listed
-    assert not server_processes(programs)
+    assert not programs_in(programs)
 
 
 @pytest.mark.slow
@@ -192,11 +186,9 @@ async def test_many_tools_are_found_by_words_and_the_first_request_stays_small(s
         Turn(text="done"),
     ]
     async with serve("anthropic", turns) as server:
-        args = ("ralph", "do it", "--yolo", "--model", server.model)
-        done = await asyncio.create_subprocess_exec(
-            *scenario.command(*args), cwd=scenario.repo, env=scenario.environ | server.environ
-        )
-        assert await done.wait() == 0
+        process = await scenario.spawn("ralph", "do it", "--yolo", "--model", server.model, environ=server.environ)
+        _, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
         first, second, third = (request.json for request in server.requests)
     assert len(json.dumps(first)) < 24_000
     names = [[tool["name"] for tool in request["tools"]] for request in (first, second, third)]
@@ -212,21 +204,18 @@ async def test_no_server_outlives_a_killed_session(scenario, programs):
     configure_servers(scenario, sums=entry(place_server(programs, "sums")))
     calls = (Call("mcp_sums_add", {"a": 1}),)
     async with serve("anthropic", [Turn(text="slow", stall_at=-1), Turn(calls=calls), Turn(text="done")]) as server:
-        command = scenario.command("ralph", "do it", "--yolo", "--model", server.model)
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=scenario.repo, env=scenario.environ | server.environ
-        )
+        process = await scenario.spawn("ralph", "do it", "--yolo", "--model", server.model, environ=server.environ)
         assert await asyncio.to_thread(wait_until, lambda: server.requests)
-        assert server_processes(programs)
+        assert programs_in(programs)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
-        assert wait_until(lambda: not server_processes(programs))
-        again = await asyncio.create_subprocess_exec(
-            *command[:-3], "-c", *command[-3:], cwd=scenario.repo, env=scenario.environ | server.environ
-        )
-        assert await again.wait() == 0
+        assert wait_until(lambda: not programs_in(programs))
+        flags = ("-c", "--yolo", "--model", server.model)
+        again = await scenario.spawn("ralph", "do it", *flags, environ=server.environ)
+        _, err = await again.communicate()
+        assert again.returncode == 0, err.decode()
         assert "sum 2" in json.dumps(server.requests[-1].json)
-    assert not server_processes(programs)
+    assert not programs_in(programs)
 
 
 @pytest.mark.slow
@@ -241,15 +230,13 @@ async def test_a_subagent_uses_the_servers_of_its_session(scenario, programs):
         *[Turn(text="added")] * 3,
     ]
     async with serve("anthropic", turns) as server:
-        command = scenario.command("ralph", "do it", "--yolo", "--model", server.model)
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=scenario.repo, env=scenario.environ | server.environ
-        )
-        assert await process.wait() == 0
+        process = await scenario.spawn("ralph", "do it", "--yolo", "--model", server.model, environ=server.environ)
+        _, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
         said = "".join(json.dumps(request.json) for request in server.requests)
     assert "sum 42" in said
     assert starts.read_text() == "x"
-    assert not server_processes(programs)
+    assert not programs_in(programs)
 
 
 WITHOUT_EXTRA = """
@@ -298,4 +285,4 @@ def test_in_a_chat_an_approved_tool_is_there_with_the_next_message(scenario, pro
     screen.type_line("/mcp show nobody")
     screen.wait_for("there is no MCP server `nobody`")
     screen.type_line("/quit")
-    assert wait_until(lambda: not server_processes(programs))
+    assert wait_until(lambda: not programs_in(programs))

@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from builders import machine_sandbox
 from support.mcp_servers import ADD, configure_servers, entry, place_server
-from support.scenario import COMMAND_S, Scenario, action, plan_of, shell, wait_until, write
+from support.scenario import COMMAND_S, Scenario, action, plan_of, programs_in, shell, wait_until, write
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +23,6 @@ def scenario(tmp_path):
 @pytest.fixture
 def programs(tmp_path):
     return tmp_path / "programs"
-
-
-def server_processes(folder):
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if str(folder) in line and "python" in line and "bwrap" not in line]
 
 
 def add(number):
@@ -48,16 +42,16 @@ def test_all_workers_share_one_process_of_each_server_also_after_a_kill_and_a_re
     scenario.cassette(**{key: [add(at), write(f"out/{key}", "x")] for at, key in enumerate(keys)})
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: any("mcp_sums_add" in _journal(scenario, key) for key in keys))
-    started = server_processes(programs)
+    started = programs_in(programs)
     scenario.kill_all_but(programs)
     run.wait()
     assert started
-    assert wait_until(lambda: not server_processes(programs))
+    assert wait_until(lambda: not programs_in(programs))
     scenario.scaffold("resume", code=0)
     assert [f"sum {at + 1}" in scenario.journal(key, key) for at, key in enumerate(keys)] == [True] * 3
     assert starts.read_text() == "xx"  # one for each owner
     assert not (programs / "ran").exists()
-    assert not server_processes(programs)
+    assert not programs_in(programs)
 
 
 def test_calls_and_questions_of_a_server_wait_in_the_inbox(scenario, programs):

@@ -44,15 +44,7 @@ def configure(scenario, **permissions):
 def checked(scenario, *commands):
     """Return the answers of `ralph permissions check --jsonl` to each command, run as a separate program."""
     lines = [json.dumps({"id": at, "tool": "shell", "args": {"command": each}}) for at, each in enumerate(commands)]
-    done = subprocess.run(
-        [RALPH, "permissions", "check", "--jsonl"],
-        cwd=scenario.repo,
-        env=scenario.environ,
-        input="\n".join(lines),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = scenario.call([RALPH, "permissions", "check", "--jsonl"], "\n".join(lines), code=0)
     return [json.loads(line)["decision"] for line in done.stdout.splitlines()]
 
 
@@ -103,12 +95,7 @@ def test_a_read_only_mode_restricts_until_it_is_left(scenario, mode):
 def test_ralph_has_the_command_and_mentions_it_in_its_help(scenario):
     """RA-13."""
     asked = [["permissions", "check", "--", "touch", "x"], ["permissions", "--help"], ["--help"]]
-    said = [
-        subprocess.run(
-            [RALPH, *args], cwd=scenario.repo, env=scenario.environ, capture_output=True, text=True, check=True
-        ).stdout
-        for args in asked
-    ]
+    said = [scenario.call([RALPH, *args], code=0).stdout for args in asked]
     assert said[0] == snapshot("ask: `touch` is not known to be read-only, and no rule allows it [shell]\n")
     assert said[1].startswith("Usage: ralph permissions ")
     assert "ralph permissions check" in said[2]

@@ -1,7 +1,6 @@
 """A worker plants repositories where Scaffold's own git works, and files that others obey; a canary tells what ran."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -123,7 +122,7 @@ def test_a_declared_protected_file_lands_once_it_is_approved(scenario):
     scenario.plan(plan_of(one=[action("one", effects=["answered"], check="test -f answer.txt", files=files)]))
     scenario.cassette(one=WRITES)
     scenario.run("--yes", "--yolo", code=WAITS)
-    (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    (item,) = scenario.inbox()
     assert item["detail"]["protected"] == [".npmrc"]
     scenario.scaffold("approve", item["id"])
     scenario.scaffold("resume", code=0)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -14,7 +13,7 @@ from builders import machine_sandbox
 from model_server.server import serve
 from model_server.turn import Call, Turn
 from support.plugins import place_examples, place_plugin, place_program
-from support.scenario import action, plan_of, shell, wait_until, write
+from support.scenario import action, plan_of, programs_in, shell, wait_until, write
 from support.terminal import IDLE, record_replies
 
 EVERY_HOOK = """
@@ -176,18 +175,13 @@ async def test_no_plugin_outlives_a_killed_session(scenario, folder):
     async with serve("anthropic", [Turn(text="slow", stall_at=-1), Turn(text="done")]) as server:
         process = await start(scenario, server, "do it")
         assert await asyncio.to_thread(wait_until, lambda: server.requests)
-        assert plugin_processes(folder)
+        assert programs_in(folder)
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
-        assert wait_until(lambda: not plugin_processes(folder))
+        assert wait_until(lambda: not programs_in(folder))
         code, out, err = await ralph(scenario, server, "-c", "go on")
     assert (code, out) == (0, "DONE\n"), err
-    assert not plugin_processes(folder)
-
-
-def plugin_processes(folder):
-    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if str(folder) in line and "python" in line and "bwrap" not in line]
+    assert not programs_in(folder)
 
 
 @pytest.mark.slow
@@ -214,7 +208,7 @@ async def test_the_examples_work_as_they_are_described(scenario, folder):
     assert "Not run: only people push here." in second
     assert "README.md has 1 lines" in second
     assert json.loads(out)["result"] == snapshot("pushed\n\n(checked by shorten)")
-    assert not plugin_processes(folder)
+    assert not programs_in(folder)
 
 
 @pytest.mark.slow
@@ -238,7 +232,7 @@ def test_workers_have_the_plugins_that_the_settings_name(scenario, folder):
     for expected in ("AFTER sum 2", "AFTER could not write", "BLOCKED"):
         assert expected in journal
     assert not (scenario.repo / "ran").exists()
-    assert not plugin_processes(folder)
+    assert not programs_in(folder)
 
 
 @pytest.mark.slow
@@ -259,7 +253,7 @@ async def test_a_subagent_is_under_the_same_hooks(scenario, folder):
     assert code == 0, err
     assert "BLOCKED" in said
     assert not (scenario.repo / "made").exists()
-    assert not plugin_processes(folder)
+    assert not programs_in(folder)
 
 
 @pytest.mark.slow
@@ -299,7 +293,7 @@ def test_in_a_chat_plugins_read_also_what_is_typed_while_the_agent_works(scenari
     screen.type_line("changed")
     screen.wait_for("plugin all refused the message")
     screen.type_line("/quit")
-    assert wait_until(lambda: not plugin_processes(folder))
+    assert wait_until(lambda: not programs_in(folder))
 
 
 @pytest.mark.slow
@@ -314,14 +308,14 @@ def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, f
     scenario.cassette(a=[{"name": "plugin_slow_nap", "args": {}}, write("out/a", "x")])
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario))
-    started = plugin_processes(folder)
+    started = programs_in(folder)
     scenario.kill_all_but(folder)
     run.wait()
     assert started
-    assert wait_until(lambda: not plugin_processes(folder))
+    assert wait_until(lambda: not programs_in(folder))
     scenario.scaffold("resume", code=0)
     assert "slept" in scenario.journal("g", "a")
-    assert not plugin_processes(folder)
+    assert not programs_in(folder)
 
 
 def journal_of(scenario):

@@ -168,6 +168,7 @@ def test_a_question_that_is_decided_elsewhere_disappears(scenario, terminal):
     scenario.scaffold("approve", item["id"], code=0)
     screen.wait_for(f"approval {item['id']} was approved elsewhere")
     assert screen.wait_for_exit() == 0, screen.text
+    assert scenario.outcomes() == ["landed"]
 
 
 def test_attach_asks_too(scenario, terminal):
@@ -246,16 +247,3 @@ def test_a_job_in_the_background_does_not_touch_the_terminal(scenario, terminal)
     screen.wait_for("landed 1 action")
     screen.send("exit" + ENTER)
     screen.wait_for_exit()
-
-
-def test_a_kill_during_a_question_loses_nothing(scenario, terminal):
-    """BX-13, BX-15: `resume` asks the same item."""
-    one_that_asks(scenario)
-    screen = terminal(scenario.run_command(*NO_SANDBOX))
-    screen.wait_for(PROMPT)
-    screen.child.kill(signal.SIGKILL)
-    scenario.wait_for_end()
-    screen = terminal(scenario.command("resume"))
-    reply(screen, "y" + ENTER)
-    assert screen.wait_for_exit() == 0, screen.text
-    assert inbox_states(scenario) == ["approved"]

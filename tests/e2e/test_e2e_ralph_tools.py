@@ -169,12 +169,6 @@ def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
     assert results[0][1] == snapshot("The mode is now default (it was review).")
 
 
-def test_an_unknown_mode_is_refused_before_work(scenario):
-    """RA-5."""
-    done = scenario.scaffold("ralph", "go", "--mode", "hurry", "--model", replies(scenario, "ok"), code=64)
-    assert "debug" in done.stderr
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; finished results stay."""

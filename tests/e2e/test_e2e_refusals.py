@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from support.scenario import action, meeting, plan_of, shell, write
+from support.scenario import action, plan_of, write
 
 FILES = {
     "calc.py": "def add(a, b):\n    return a + b\n",
@@ -69,7 +69,7 @@ def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario)
         sub=[request("test_calc.py", "README.md"), write("calc.py", BROKEN), write("test_calc.py", OTHER), "done"]
     )
     scenario.run("--yes", code=WAITS)
-    (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
+    (item,) = scenario.inbox()
     assert item["detail"]["files"] == ["test_calc.py"]
     shown = scenario.scaffold("inbox").stdout
     assert "│ test_calc.py is an existing test or test data" in shown
@@ -91,21 +91,6 @@ def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario)
     assert "== -1" in scenario.git("show", f"{scenario.status()['run']['session_branch']}:test_calc.py")
 
 
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_a_rejected_request_ends_without_the_change(scenario):
-    """BX-13: the human's words and what else may be done are the agent's answer."""
-    scenario.cassette(sub=[request("test_calc.py"), write("calc.py", RIGHT), "done"])
-    scenario.run("--yes", code=WAITS)
-    (item,) = json.loads(scenario.scaffold("inbox", "--json").stdout)["inbox"]
-    scenario.scaffold("reject", item["id"], "--why", "it is right", code=0)
-    scenario.scaffold("resume", code=0)
-    answers = "".join(read(scenario, "tool_result"))
-    assert "a human rejected it: it is right." in answers
-    assert "Do the task without changing these files" in answers
-    assert scenario.status()["actions"][0]["granted_files"] == []
-
-
 @pytest.mark.slow
 def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
     """AL-6: attempts after the first change nothing; the reason is still the test that failed."""
@@ -121,49 +106,6 @@ def test_an_action_that_fails_says_why_and_in_which_attempt(scenario):
     assert stored["reason"].startswith("gate_failed in attempt 1 of 3: The repository's tests (")
     assert "test_calc.py::test_add fails: assert -1 == 3" in stored["reason"]
     assert "gate_failed in attempt 1 of 3" in scenario.scaffold("status").stdout
-
-
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_a_refused_landing_names_the_facts_it_breaks_and_a_conflict_shows_both_sides(scenario):
-    """AL-9, AL-13, BX-1: of two actions that start together the second has to fit what the first landed."""
-    scenario.plan(
-        plan_of(
-            g=[
-                action("left", effects=["l"], check="grep -q left list.txt"),
-                action("right", effects=["r"], check="grep -q right list.txt"),
-                action("last", effects=["z"], needs=["l", "r"], check="test -s last.txt"),
-            ]
-        )
-    )
-    (scenario.repo / "list.txt").write_text("[]\n")
-    scenario.commit("a list")
-    entries = [
-        {"when": {"action": side, "turn": 1}, "tool_calls": [shell(f"{met}; sed -i 's/]/ {side}]/' list.txt")]}
-        for side, met in meeting(scenario.out, "left", "right").items()
-    ]
-    entries += [
-        {
-            "when": {"action": "last", "attempt": 1, "turn": 1},
-            "tool_calls": [shell("echo x > last.txt; echo > list.txt")],
-        },
-        {"when": {"action": "last", "attempt": 2, "turn": 1}, "tool_calls": [shell("echo x > last.txt")]},
-        {"when": {}, "text": "done"},
-    ]
-    scenario.replies(*entries)
-    scenario.run("--yes", "--sandbox", "off", "--yolo", code=0)
-    loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
-    conflict = read(scenario, "prompt", loser)[-1]
-    assert "Attempt 1 ended: it did not fit what landed meanwhile: conflicts with work that landed" in conflict
-    assert "Its changes in list.txt, which did not land:" in conflict
-    assert "Changes in list.txt that landed meanwhile and are in your base now:" in conflict
-    assert "+[ left]" in conflict
-    assert "+[ right]" in conflict
-    assert conflict.endswith("Make the change again on top of what landed, so that both hold in these files.")
-    refused = read(scenario, "prompt", "last")[-1]
-    assert "It breaks what `left` had shown (l). The check `grep -q left list.txt` failed." in refused
-    assert "It breaks what `right` had shown (r). The check `grep -q right list.txt` failed." in refused
-    assert "- Change the work so that the checks of `left` pass as well. They belong to other work and stay." in refused
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import contextlib
 import re
 import signal
 import sqlite3
-import subprocess
 import sys
 import termios
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 import yaml
 
 from support.scenario import shell, wait_until, write
-from support.terminal import ALT_ENTER, CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
+from support.terminal import CTRL_C, CTRL_D, ESCAPE, IDLE, record_replies
 
 HELD = shell("touch out/began; until [ -e gate ]; do sleep 0.05; done")
 """A call that goes on until the test lets it end."""
@@ -50,28 +49,6 @@ def test_a_session_with_calls_approved_once_always_and_denied(scenario, terminal
     screen.send(CTRL_D)
     assert screen.wait_for_exit() == 0
     assert re.search(r"resume with `ralph --resume \w+`", screen.text)
-
-
-@pytest.mark.slow
-def test_a_conversation_is_resumed_and_listed_by_its_first_message(scenario, terminal):
-    """RA-18, RA-10, SC-19: with the effort chosen in it."""
-    first = terminal("--model", record_replies(scenario, "hello there"))
-    first.wait_for(IDLE)
-    first.type_line("my first words")
-    first.wait_for("^hello there")
-    first.type_line("/effort low")
-    first.wait_for(r"cassette:\S+ \(low\)")
-    first.type_line("/quit")
-    assert first.wait_for_exit() == 0
-    second = terminal("-c")
-    second.wait_for("Resuming: my first words")
-    second.wait_for(r"cassette:\S+ \(low\)")
-    second.type_line("/clear")
-    second.wait_for(r"new conversation \w+")
-    second.type_line("/resume")
-    second.wait_for(r"^› \d+ s .*my first words")
-    second.type_line("first")
-    second.wait_for("Resuming: my first words", times=2)
 
 
 @pytest.mark.slow
@@ -201,22 +178,6 @@ def test_commands_are_answered_without_a_model(scenario, terminal):
     assert "resume with `" not in screen.text
 
 
-@pytest.mark.slow
-def test_during_a_turn_read_only_commands_are_answered_at_once_and_the_rest_waits(scenario, terminal):
-    """RA-18."""
-    screen = terminal("--model", record_replies(scenario, HELD, "ended"), "--yolo")
-    screen.wait_for(IDLE)
-    screen.type_line("go")
-    assert wait_until((scenario.out / "began").exists)
-    screen.type_line("/compact")
-    screen.wait_for("queued: /compact")
-    screen.type_line("/cost")
-    screen.wait_for("this session")
-    (scenario.repo / "gate").touch()
-    screen.wait_for("it cannot be shortened further|tokens before")
-    assert screen.text.index("this session") < screen.text.index("\nended") < screen.text.index("› /compact")
-
-
 def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, terminal):
     """RA-18: two lines, and the prompt comes back."""
     screen = terminal("--model", record_replies(scenario))
@@ -225,23 +186,6 @@ def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, termina
     screen.wait_for(r"^✗ .*\n(.*\n)*  \S")
     screen.wait_for(IDLE)
     assert "Traceback" not in screen.text
-
-
-@pytest.mark.slow
-def test_pasted_text_stays_one_input(scenario, terminal):
-    """RA-18."""
-    screen = terminal("--model", record_replies(scenario, "seen"))
-    path = scenario.home / "talk.yaml"
-    path.write_text(
-        path.read_text().replace("    turn: 1\n", "    turn: 1\n    contains: 'one\\ntwo\\nthree\\nfour\\nfive'\n")
-    )
-    screen.wait_for(IDLE)
-    screen.send("\x1b[200~one\ntwo\x1b[201~")
-    screen.wait_for(r"^› one\n  two")
-    screen.send(ALT_ENTER + "three\nfour\\\r")
-    screen.type_line("five")
-    screen.wait_for("^seen")
-    assert "✗" not in screen.text  # nothing was sent before it was whole
 
 
 @pytest.mark.slow
@@ -427,15 +371,7 @@ def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
         f"run_command(load_command('ralph'), ['hi', *{options!r}], prog='ralph'); "
         "sys.exit(str(sorted({'prompt_toolkit', 'rich.console', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = scenario.call([sys.executable, "-c", script])
     assert (done.stdout, done.stderr.strip()) == ("hello\n", "")
 
 

@@ -81,6 +81,8 @@ def test_what_is_typed_during_a_turn_takes_effect_in_that_order(scenario, termin
     for words in ("turn a", "/clear", "turn b", "!echo c"):
         screen.type_line(words)
         screen.wait_for(f"queued: {words}")
+    screen.type_line("/cost")
+    screen.wait_for("this session")  # what only reads is answered at once
     (scenario.repo / "gate").touch()
     text = screen.wait_for("^c$")
     shown = [re.search(line, text, re.MULTILINE).start() for line in ("^a$", "^new conversation", "^b$", "^c$")]

@@ -38,11 +38,12 @@ def test_a_plain_chat_draws_nothing_and_says_everything_in_lines(scenario, termi
 
 
 @pytest.mark.slow
-def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, terminal):
+def test_a_line_that_only_begins_like_an_answer_does_not_approve_and_a_denial_may_have_a_reason(scenario, terminal):
     """RA-13, RA-18: where answers are lines, too; the text reaches the agent."""
     model = record_replies(scenario, write("made.txt", "one\n"), "heard")
     path = scenario.home / "talk.yaml"
-    path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: always look twice\n"))
+    heard = "(?s)always look twice.*says. it is not needed|says. it is not needed.*always look twice"
+    path.write_text(path.read_text().replace("    turn: 2\n", f"    turn: 2\n    contains: {heard}\n"))
     screen = terminal("--model", model, TERM="dumb")
     screen.wait_for(r"^>$")
     screen.type_line("go")
@@ -50,22 +51,6 @@ def test_a_line_that_only_begins_like_an_answer_does_not_approve(scenario, termi
     screen.pause()
     screen.type_line("always look twice")
     screen.wait_for("y yes", times=2)
-    screen.pause()
-    screen.type_line("no")
-    screen.wait_for("^heard")
-    assert not (scenario.repo / "made.txt").exists()
-
-
-@pytest.mark.slow
-def test_a_reason_of_a_denial_is_a_line(scenario, terminal):
-    """RA-13, RA-18."""
-    model = record_replies(scenario, write("made.txt", "one\n"), "heard")
-    path = scenario.home / "talk.yaml"
-    path.write_text(path.read_text().replace("    turn: 2\n", "    turn: 2\n    contains: says. it is not needed\n"))
-    screen = terminal("--model", model, TERM="dumb")
-    screen.wait_for(r"^>$")
-    screen.type_line("go")
-    screen.wait_for(r"no, because \.\.\.")
     screen.pause()
     screen.type_line("no, because it is not needed")
     screen.wait_for("^heard")

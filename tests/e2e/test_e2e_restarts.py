@@ -5,9 +5,7 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
@@ -38,11 +36,7 @@ def begun(scenario, *, actions, width=2):
 
 def processes_of_run(scenario):
     """Return the pids of the owner and the restarter that are stored with the run; None for no owner."""
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    try:
-        ((owner, restarter),) = database.execute("SELECT owner, restarter FROM run")
-    finally:
-        database.close()
+    ((owner, restarter),) = scenario.stored("SELECT owner, restarter FROM run")
     return json.loads(owner)["pid"] if json.loads(owner) else None, json.loads(restarter)["pid"]
 
 
@@ -61,35 +55,23 @@ def wait_for_another_owner(scenario, than):
 
 def last_owner(scenario):
     """Return the pid of the last process that took the run."""
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    try:
-        events = [json.loads(row[0]) for row in database.execute("SELECT body FROM event ORDER BY seq")]
-    finally:
-        database.close()
+    events = [json.loads(row[0]) for row in scenario.stored("SELECT body FROM event ORDER BY seq")]
     return [each["pid"] for each in events if each["type"] == "run_claimed"][-1]
 
 
 def wait_for_work(scenario):
     """Wait until a worker has begun; its command may be over before all processes are looked through."""
-
-    def has_begun():
-        with closing(sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")) as database:
-            return database.execute("SELECT 1 FROM attempt WHERE status = 'claimed'").fetchall()
-
-    assert wait_until(has_begun)
+    assert wait_until(lambda: scenario.stored("SELECT id FROM attempt WHERE status = 'claimed'"))
 
 
 def expect_the_end(scenario, actions=ACTIONS):
     """Follow the run to its end; check that each action landed exactly once."""
     followed = scenario.scaffold("attach", code=0)
     status = scenario.status()
-    run = status["run"]
-    assert run["status"] == "completed"
+    assert status["run"]["status"] == "completed"
     for each in status["actions"]:
         assert [attempt["phase"] for attempt in each["attempts"]].count("recorded") == 1, "landed once, no more"
-    span = f"{run['base_sha']}..{run['session_branch']}"
-    landed = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
-    assert sorted(landed) == sorted(f"step{n}" for n in range(actions))
+    assert sorted(scenario.landed_keys()) == sorted(f"step{n}" for n in range(actions))
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     return followed.stdout
 

@@ -49,9 +49,7 @@ def expect_judged_once(scenario):
     """Check that the run is done, two commits landed, and the review is a fact with its verdict as evidence."""
     status = scenario.status()
     assert status["run"]["status"] == "completed"
-    span = f"{status['run']['base_sha']}..{status['run']['session_branch']}"
-    landed = scenario.git("log", "--reverse", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
-    assert landed == ["first", "second"]
+    assert scenario.landed_keys() == ["first", "second"]
     assert [each["outcome"] for each in actions_of(scenario)["look"]["attempts"]].count("recorded") == 1
     (goal,) = status["goals"]
     (fact,) = [each for each in goal["facts"] if each["name"] == "look_ok"]

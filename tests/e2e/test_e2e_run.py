@@ -1,7 +1,6 @@
 """From a plan file to landed commits, by the real command on a real repository."""
 
 import json
-import re
 
 import pytest
 from inline_snapshot import snapshot
@@ -28,11 +27,15 @@ def two_goals(scenario):
 
 @pytest.mark.slow
 def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
-    """AL-12, SC-3, OR-2: commits are on `session-<run>` only, one per action, by the user."""
+    """AL-12, SC-3, OR-2: commits are on `session-<run>` only, one per action, by the user.
+
+    SC-9, SC-11, BX-1: the store says what was done, by which attempt, and with what evidence.
+    """
     two_goals(scenario)
     done = scenario.run("--yes", code=0)
     assert done.stdout.splitlines()[-1] == snapshot("landed 3 actions, 3 facts with evidence")
-    run = scenario.status()["run"]
+    status = scenario.status()
+    run = status["run"]
     log = scenario.git(
         "log", "--format=%an|%(trailers:key=Scaffold-Action,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
     )
@@ -44,23 +47,9 @@ def test_a_plan_becomes_one_commit_per_action_with_its_trailers(scenario):
         "log", "--format=%(trailers:key=Scaffold-Run,valueonly)", f"{run['base_sha']}..{run['session_branch']}"
     )
     assert set(runs.split()) == {run["id"]}
-
-
-@pytest.mark.slow
-def test_no_worktree_and_no_work_ref_is_left_at_the_end(scenario):
-    two_goals(scenario)
-    scenario.run("--yes", code=0)
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     assert scenario.git("for-each-ref", "refs/scaffold/") == ""
     assert [path for path in scenario.cache.rglob("*") if path.name == ".git"] == []
-
-
-@pytest.mark.slow
-def test_status_json_shows_the_run_its_goals_actions_facts_and_evidence(scenario):
-    """SC-9, SC-11, BX-1: the store says what was done, by which attempt, and with what evidence."""
-    two_goals(scenario)
-    scenario.run("--yes", code=0)
-    status = scenario.status()
     assert set(status) == {"run", "goals", "actions", "queue", "inbox"}
     assert status["run"]["status"] == "completed"
     assert status["queue"] == status["inbox"] == []
@@ -85,16 +74,10 @@ def test_a_dirty_checkout_is_not_changed(scenario):
     (scenario.repo / "untracked.txt").write_text("mine\n")
     (scenario.repo / "staged.txt").write_text("staged\n")
     scenario.git("add", "staged.txt")
+    scenario.git("checkout", "-q", "--detach")
     before = scenario.checkout()
     scenario.run("--yes", code=0)
     assert scenario.checkout() == before
-
-
-@pytest.mark.slow
-def test_a_run_can_start_from_a_detached_head(scenario):
-    two_goals(scenario)
-    scenario.git("checkout", "-q", "--detach")
-    scenario.run("--yes", code=0)
     assert scenario.status()["run"]["base_branch"] is None
 
 
@@ -138,22 +121,6 @@ def test_work_that_never_passes_fails_and_blocks_its_dependents(scenario):
 
 
 @pytest.mark.slow
-def test_a_failed_action_can_be_retried_and_the_run_resumed(scenario):
-    scenario.plan(
-        plan_of(
-            g=[action("b", effects=["a"], check="test -f right"), action("c", needs=["a"], effects=["d"], check="true")]
-        )
-    )
-    scenario.cassette(b=[write("wrong", "x")], c=[write("c", "c")])
-    scenario.run("--yes", code=1)
-    better = scenario.cassette(name="better.yaml", b=[write("right", "x")], c=[write("c", "c")])
-    assert "will be tried again" in scenario.scaffold("retry", "b").stdout
-    assert scenario.status()["run"]["status"] == "paused"
-    scenario.scaffold("resume", "--model", f"cassette:{better}", code=0)
-    assert [each["status"] for each in scenario.status()["actions"]] == ["completed", "completed"]
-
-
-@pytest.mark.slow
 def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     """AL-13, BX-3: the next attempt sees both diffs, and no work is lost."""
     scenario.plan(
@@ -178,16 +145,9 @@ def test_a_conflict_is_pinned_and_redone_on_the_new_base(scenario):
     loser = next(each["key"] for each in scenario.status()["actions"] if len(each["attempts"]) == 2)
     journal = scenario.journal("g", loser)
     assert "conflict" in journal
+    assert "in list.txt, which did not land:" in journal, "its changes elsewhere are not shown"
     assert "+[ left]" in journal
     assert "+[ right]" in journal
-
-
-@pytest.mark.slow
-def test_a_claim_without_a_change_is_not_accepted(scenario):
-    scenario.plan(plan_of(g=[action("idle", effects=["i"], check="true")]))
-    scenario.cassette(idle=["I have done everything, trust me"])
-    scenario.run("--yes", code=1)
-    assert "nothing changed" in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
 @pytest.mark.slow
@@ -214,24 +174,6 @@ def test_every_kind_of_check_in_a_contract_is_enforced(scenario):
         "must_not_exist: **/*.orig",
         "must_not_change: README.md",
     }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("violation", "named"),
-    [
-        (write("a.orig", "x"), "there must be no file `**/*.orig`"),
-        (write("README.md", "x"), "these files must stay as they were: `README.md`"),
-        (write("other.txt", "x"), "there must be a file `made.txt`"),
-    ],
-)
-def test_a_violated_constraint_refuses_the_work(scenario, violation, named):
-    contract = {"must_exist": ["made.txt"], "must_not_exist": ["**/*.orig"], "must_not_change": ["README.md"]}
-    scenario.plan(plan_of(g=[action("bad", effects=["x"], contract=contract)]))
-    steps = [violation] if "must be a file" in named else [write("made.txt", "x"), violation]
-    scenario.cassette(bad=steps)
-    scenario.run("--yes", code=1)
-    assert named in scenario.status()["actions"][0]["attempts"][0]["error"]
 
 
 @pytest.mark.slow
@@ -273,31 +215,6 @@ def test_there_are_never_more_agents_than_requested(scenario):
     seen = [int(line) for line in (scenario.home / "seen").read_text().split()]
     assert len(seen) == 6
     assert max(seen) == 2
-
-
-@pytest.mark.slow
-def test_a_run_without_consent_is_saved(scenario):
-    two_goals(scenario)
-    asked = scenario.run(code=3)
-    name = re.search(r"saved as run (\w+)", asked.stderr)
-    assert name is not None
-    assert scenario.status()["run"]["status"] == "saved"
-    for command in ("pause", "stop"):
-        assert "is saved and not started" in scenario.scaffold(command).stdout
-    unnamed = scenario.scaffold("resume", code=64)
-    assert f"Start it with `scaffold resume {name[1]}`." in unnamed.stderr
-    scenario.scaffold("resume", name[1], code=0)
-
-
-@pytest.mark.slow
-def test_json_output_is_one_event_per_line_and_ends_with_the_result(scenario):
-    two_goals(scenario)
-    done = scenario.run("--yes", "--json")
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert lines[0]["type"] == "run_created"
-    assert [line["action"] for line in lines if line["type"] == "action_landed"].count("model") == 1
-    assert lines[-1]["type"] == "result"
-    assert lines[-1]["run"]["status"] == "completed"
 
 
 def test_a_dry_run_opens_no_cassette_and_changes_nothing(scenario):

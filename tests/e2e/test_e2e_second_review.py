@@ -126,43 +126,6 @@ def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(sce
     assert "a human rejected the loss of test_calc.py::test_odd_is_cut: keep it" in scenario.journal("g", "exact")
 
 
-NO_CONTRACT = {"key": "exact", "description": "make it exact", "effects": ["exact_there"], "files": ["note.md"]}
-NOTE = (write("note.md", "It is exact.\n"),)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "said",
-    [
-        "It is fine.",
-        verdict(file="note.md", line=2, before=False),
-        verdict(file="nowhere.md", line=1, before=False),
-        verdict(file="README.md", line=1, before=False),
-    ],
-    ids=["no verdict", "a line that does not exist", "a file that does not exist", "another file"],
-)
-def test_an_approval_without_citations_that_exist_counts_as_none(scenario, said):
-    """AL-23, BX-1: the work stays weak, and nothing fails."""
-    scenario.plan(plan_of(g=[NO_CONTRACT]))
-    replies(scenario, text_entry("drafter", "none"), text_entry("reviewer", said), steps=NOTE)
-    scenario.configure(tiers={"builder": {"threshold": 0}})
-    done = scenario.run(*BUILDER, code=0)
-    found = fact(scenario)
-    assert (found["strength"], evidence(found, "review")) == ("weak", [])
-    assert "exact got no second review: none of its 3 answers can be used." in done.stdout
-    assert done.stdout.index("1 fact weak:") < done.stdout.index("Next")
-
-
-@pytest.mark.slow
-def test_a_plan_without_a_tier_has_no_second_reviewer(scenario):
-    """AL-23: only requests of its actions are made; its weak facts stay weak."""
-    scenario.plan(plan_of(g=[NO_CONTRACT]))
-    replies(scenario, text_entry("reviewer", verdict(file="note.md", line=1, before=False)), steps=NOTE)
-    done = scenario.run("--yes", code=0)
-    assert fact(scenario)["strength"] == "weak"
-    assert "second review" not in done.stdout + done.stderr
-
-
 @pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "run"])
@@ -214,20 +177,3 @@ def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     strengths = {each["name"]: each["strength"] for each in scenario.status()["goals"][0]["facts"]}
     assert strengths["exact_there"] == "reviewed"
     assert set(strengths) == {"exact_there", "third_there"}
-
-
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_the_second_reviewer_decides_a_request_for_a_file_that_judges_the_work(scenario):
-    """AL-9, AL-23: no human is asked, and what is granted counts when the work is checked and lands."""
-    scenario.plan(plan_of(g=[action("exact", effects=["exact_there"], check=CHECK, files=["calc.py"])]))
-    steps = (
-        write("calc.py", EXACT),
-        {"name": "request_files", "args": {"paths": ["test_calc.py"], "reason": "it expects the cut"}},
-        write("test_calc.py", TESTS.replace("test_odd_is_cut", "test_odd").replace("== 1\n", "== 1.5\n")),
-    )
-    replies(scenario, text_entry("reviewer", verdict()), steps=steps)
-    scenario.run(*BUILDER, code=0)
-    (stored,) = scenario.status()["actions"]
-    assert [(each["path"], each["by"]) for each in stored["granted_files"]] == [("test_calc.py", "reviewer")]
-    assert fact(scenario)["strength"] == "reviewed"

@@ -49,18 +49,6 @@ def test_a_run_uses_compose_services_once_its_folder_is_trusted(scenario, docker
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("held")
-def test_a_run_without_a_daemon_says_how_to_fix_it(scenario, docker, port):
-    """BX-4: environment_not_ready, in two lines."""
-    docker.stop_daemon()
-    scenario.scaffold("config", "services", f"compose db @{port}", code=0)
-    scenario.scaffold("trust", "--yes", code=0)
-    done = scenario.run("--yes", code=1)
-    assert "environment_not_ready: the compose services could not be started" in done.stderr
-    assert "Check that the daemon is running" in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("held")
 def test_leftover_services_are_reported_and_removed_once_the_daemon_is_back(scenario, docker, port):
     """BX-4, BX-5: the daemon stops during a check; the run names what is left, and `cleanup` removes it later."""
     check = f"grep more README.md && touch '{docker.home}/no daemon'"

@@ -1,11 +1,9 @@
 """Files of a repository are data, even if they have the names of our modules."""
 
-import subprocess
-
 import pytest
 from inline_snapshot import snapshot
 
-from support.scenario import COMMAND_S, action, plan_of, write
+from support.scenario import action, plan_of, write
 
 
 @pytest.mark.slow
@@ -17,14 +15,5 @@ def test_a_worker_imports_no_module_from_the_repository(scenario, name):
     scenario.plan(plan_of(store=[action("model", effects=["model_works"], check="test -f model.txt")]))
     scenario.cassette(model=[write("model.txt", "1\n")])
     interpreter, *rest = scenario.run_command("--yes")
-    done = subprocess.run(
-        [interpreter, "-P", *rest],
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
+    done = scenario.call([interpreter, "-P", *rest])
     assert done.stdout.splitlines()[-1:] == snapshot(["landed 1 actions, 1 facts with evidence"]), done

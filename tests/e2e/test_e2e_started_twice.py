@@ -59,19 +59,6 @@ def test_a_run_started_twice_at_once_is_one_run(scenario):
     assert [len(each["attempts"]) for each in scenario.status()["actions"]] == [1]
 
 
-@pytest.mark.rotates
-@pytest.mark.slow
-def test_processes_started_together_are_one_run_each_time(scenario):
-    """BX-8: decided in the transaction that opens the run, however the processes interleave."""
-    for number in range(6):
-        planned(scenario)
-        (scenario.repo / "round").write_text(str(number))
-        scenario.commit(f"round {number}")  # the round before has ended, but its branch would be counted
-        for branch in scenario.git("branch", "--list", "session-*", "--format=%(refname:short)").split():
-            scenario.git("branch", "-D", branch)
-        assert expect_one_run(scenario, *(started(scenario) for _ in range(3))) == 0
-
-
 @pytest.mark.slow
 def test_both_end_with_the_code_of_a_failed_run(scenario):
     planned(scenario, check="false")
@@ -113,27 +100,3 @@ def test_interrupting_the_one_that_follows_leaves_the_run_alone(scenario):
     assert second.returncode == 130
     assert "the run continues" in err
     assert ended(first)[0] == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flags", [("--agents", "2"), ("--tier", "scout")])
-def test_other_settings_are_another_run(scenario, flags):
-    """What was asked for is not dropped in favour of what runs already."""
-    planned(scenario, pause="1")
-    first = started(scenario)
-    assert wait_until(scenario.commands)
-    second = started(scenario, *flags)
-    (code, run), (other_code, other) = ended(first), ended(second)
-    assert (code, other_code) == (0, 0)
-    assert run["id"] != other["id"]
-
-
-@pytest.mark.slow
-def test_another_commit_is_another_run(scenario):
-    planned(scenario, pause="1")
-    first = started(scenario)
-    assert wait_until(scenario.commands)
-    (scenario.repo / "more").write_text("x\n")
-    scenario.commit("more")
-    second = started(scenario)
-    assert ended(first)[1]["id"] != ended(second)[1]["id"]

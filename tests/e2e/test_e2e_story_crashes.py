@@ -1,7 +1,6 @@
 """Stories, and a kill at any point: the run that goes on has the same result, with one commit for each story."""
 
 import json
-import sqlite3
 
 import pytest
 
@@ -65,10 +64,8 @@ def expect_two_stories(scenario):
         assert len(each["steps"]) == 10 + edits.count("add_after")
     log = (scenario.repo / ".scaffold/logs/orchestrator.jsonl").read_text().splitlines()
     assert len(log) == sum(len(each["history"]) for each in state.values()), "each entry is logged once"
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("SELECT COUNT(*) FROM attempt WHERE status <> 'ended'").fetchone() == (0,)
-    database.close()
+    assert scenario.stored("PRAGMA integrity_check") == [("ok",)]
+    assert scenario.stored("SELECT id FROM attempt WHERE status <> 'ended'") == []
     scenario.git("fsck", "--connectivity-only")
     assert len(scenario.git("worktree", "list").splitlines()) == 1
     assert scenario.git("status", "--porcelain") == ""

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 from contextlib import closing, suppress
 
 import pytest
@@ -142,27 +141,6 @@ def test_without_approval_no_subagent_starts(scenario):
     assert statuses(scenario) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rule", "said"), [((), "Denied: shell needs"), (("--allow", "shell:touch *"), "exit code: 0")]
-)
-def test_a_subagent_may_do_what_its_parent_may(scenario, rule, said):
-    """RA-11, RA-13: it inherits the rules; a call that is not allowed goes to the parent, which has no user here."""
-    model = tape(
-        scenario,
-        turn(1, shell("touch out/made.txt"), action="sub-1"),
-        turn(2, "tried", action="sub-1"),
-        turn(1, start("make it")),
-        turn(2, wait()),
-        turn(3, "over"),
-    )
-    done, events = ralph(scenario, model, *FREE, *rule)
-    assert (done.returncode, (scenario.out / "made.txt").exists()) == (0, bool(rule)), done
-    assert [event["agent"] for event in events if event["type"] == "approval" and event["tool"] == "shell"] == (
-        [] if rule else ["sub-1"]
-    )
-
-
 def test_a_subagent_has_no_subagent_or_message_tools(scenario):
     """RA-11: no messaging tools in subagents, and no subagents of their own."""
     model = tape(
@@ -175,38 +153,6 @@ def test_a_subagent_has_no_subagent_or_message_tools(scenario):
     )
     done, events = ralph(scenario, model, *FREE)
     assert events[-1]["result"] == "right", done
-
-
-LOOK_AT_THE_AGENT = """
-import os
-pid = os.getppid()
-for _ in ("the server of its reaper", "the agent"):
-    pid = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1]
-open("ours.txt", "w").write(open(f"/proc/{pid}/environ").read())
-"""
-
-
-def test_keys_reach_a_subagent_and_not_its_commands(scenario):
-    """RA-11: the process of an agent is ours; the processes of its tools are not."""
-    scenario.environ["ANTHROPIC_API_KEY"] = "secret-key"
-    model = tape(
-        scenario,
-        turn(
-            1,
-            shell("env > env.txt"),
-            {"name": "python", "args": {"code": LOOK_AT_THE_AGENT}},
-            action="sub-1",
-        ),
-        turn(2, "looked", action="sub-1"),
-        turn(1, start("look")),
-        turn(2, wait()),
-        turn(3, "over"),
-    )
-    done, _ = ralph(scenario, model, "--yolo", "--sandbox", "off")
-    assert done.returncode == 0
-    assert "secret-key" not in (scenario.repo / "env.txt").read_text()
-    assert "SCAFFOLD_HOME" not in (scenario.repo / "env.txt").read_text()
-    assert "ANTHROPIC_API_KEY=secret-key" in (scenario.repo / "ours.txt").read_text()
 
 
 @pytest.mark.slow
@@ -301,32 +247,8 @@ def test_a_subagent_imports_no_module_from_its_working_directory(scenario):
     (scenario.repo / "msgspec.py").write_text("raise SystemExit('taken from the folder')\n")
     model = tape(scenario, turn(1, "fine", action="sub-1"), turn(1, start("x")), turn(2, wait()), turn(3, "over"))
     command = [*scenario.command("ralph", "do it", "--model", model, *FREE)]
-    done = subprocess.run(
-        [command[0], "-P", *command[1:]],
-        cwd=scenario.repo,
-        env=scenario.environ,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = scenario.call([command[0], "-P", *command[1:]])
     assert (done.stdout, statuses(scenario)) == ("over\n", [("success",)]), done
-
-
-def test_a_folder_may_have_an_undecodable_name(scenario):
-    """RA-11, RA-2: a subagent works where its parent does."""
-    folder = scenario.home / os.fsdecode(b"caf\xe9")
-    (folder / "out").mkdir(parents=True)
-    model = tape(
-        scenario,
-        turn(1, shell("touch out/made.txt"), action="sub-1"),
-        turn(2, "made", action="sub-1"),
-        turn(1, start("x")),
-        turn(2, wait()),
-        turn(3, "over"),
-    )
-    done, _ = ralph(scenario, model, "--yolo", "--cwd", folder)
-    assert (done.returncode, (folder / "out" / "made.txt").exists()) == (0, True), done
 
 
 @pytest.mark.rotates

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import time
 from pathlib import Path
 
@@ -106,19 +105,15 @@ def expect_the_end(scenario):
     statuses = {each["key"]: each["status"] for each in status["actions"]}
     assert statuses.pop("novel") == "failed"
     assert set(statuses.values()) == {"completed"}
-    span = f"{run['base_sha']}..{run['session_branch']}"
-    landed = scenario.git("log", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
-    assert sorted(landed) == ["door", "leaflet", "shelf0", "shelf1", "shelf2"]
+    assert sorted(scenario.landed_keys()) == ["door", "leaflet", "shelf0", "shelf1", "shelf2"]
     for each in status["goals"]:
         for fact in each["facts"]:
             assert fact["state"] == "holds"
             assert fact["evidence"][0]["exit_code"] == 0
             assert run["session_branch"] in scenario.git("branch", "--contains", fact["commit"])
     assert len(scenario.git("worktree", "list").splitlines()) == 1
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("SELECT COUNT(*) FROM planning_turn WHERE outcome IS NULL").fetchone() == (0,)
-    database.close()
+    assert scenario.stored("PRAGMA integrity_check") == [("ok",)]
+    assert scenario.stored("SELECT id FROM planning_turn WHERE outcome IS NULL") == []
     scenario.git("fsck", "--connectivity-only")
 
 
@@ -148,21 +143,7 @@ def supervisors(scenario):
     return [each["supervisor"]["pid"] for each in scenario.status()["goals"] if each["supervisor"]["alive"]]
 
 
-def owner(scenario):
-    return _identity(scenario, "SELECT owner FROM run")
-
-
-def _identity(scenario, statement):
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    try:
-        rows = [json.loads(row[0])["pid"] for row in database.execute(statement) if row[0]]
-    finally:
-        database.close()
-    return rows
-
-
-def workers(scenario):
-    return _identity(scenario, "SELECT worker FROM attempt WHERE status = 'claimed' AND phase <> 'candidate'")
+WORKING = "SELECT worker FROM attempt WHERE status = 'claimed' AND phase <> 'candidate' AND worker <> ''"
 
 
 def until_it_runs(scenario, process):
@@ -171,9 +152,7 @@ def until_it_runs(scenario, process):
 
 
 def _begun(scenario):
-    return (
-        (scenario.repo / ".git" / "scaffold" / "state.db").exists() and scenario.status()["run"] and workers(scenario)
-    )
+    return scenario.status()["run"] and scenario.stored(WORKING)
 
 
 @pytest.mark.slow
@@ -300,9 +279,7 @@ def test_the_tier_quick_is_one_action_without_a_separate_supervisor(scenario):
     done = scenario.request("fix the typo", "--tier", "quick", "--yes", "--json", code=0)
     status = scenario.status()
     assert [each["key"] for each in status["actions"]] == ["task"]
-    database = sqlite3.connect(scenario.repo / ".git" / "scaffold" / "state.db")
-    assert database.execute("SELECT COUNT(*) FROM planning_turn").fetchone() == (0,)
-    database.close()
+    assert scenario.stored("SELECT id FROM planning_turn") == []
     events = [json.loads(line) for line in done.stdout.splitlines()]
     pids = {each["type"]: each["pid"] for each in events if each["type"] in {"run_claimed", "supervisor_started"}}
     assert pids["supervisor_started"] == pids["run_claimed"], "the owner itself pursues so small a goal"

@@ -5,10 +5,8 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import time
-from contextlib import closing
 
 import pytest
 from inline_snapshot import snapshot
@@ -89,8 +87,7 @@ async def seen_while(process, scenario, known):
 
 def read(scenario, query):
     """Return the first row of a query of the store."""
-    with closing(sqlite3.connect(scenario.repo / ".git/scaffold/state.db")) as database:
-        return database.execute(query).fetchone()
+    return scenario.stored(query)[0]
 
 
 def outcomes(scenario):

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def meeting(folder: Path, *keys: str) -> dict[str, str]:
     """Return a command for each agent that ends once all of them have begun; without a sandbox."""
     others = " && ".join(f"test -e {folder}/{key}" for key in keys)
     return {key: f"touch {folder}/{key}; until {others}; do sleep 0.05; done" for key in keys}
+
+
+def put_before(cassette, *entries):
+    """Put entries before all others of the cassette at this path."""
+    content = yaml.safe_load(cassette.read_text())
+    cassette.write_text(yaml.safe_dump({**content, "replies": [*entries, *content["replies"]]}))
+
+
+def programs_in(*folders):
+    """Return the command lines of the Python programs of these folders that are running, on the whole machine."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    ours = [line for line in listed.splitlines() if "python" in line and "bwrap" not in line]
+    return [line for line in ours if any(str(folder) in line for folder in folders)]
 
 
 def wait_until(condition, seconds=PATIENCE_S):
@@ -233,13 +247,18 @@ class Scenario:
         """Return what the commands in the background have printed so far."""
         return self._background.read_text(errors="replace")
 
-    def call(self, argv: list[str], *, code: int | None = None) -> subprocess.CompletedProcess:
-        """Run a command to its end; AssertionError with its output if its exit code is not `code`, if given."""
+    def call(
+        self, argv: list[str], words: str = "", *, code: int | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess:
+        """Run a command to its end, with these words on standard input.
+
+        AssertionError with its output if its exit code is not `code`, if given.
+        """
         done = subprocess.run(
             argv,
-            cwd=self.repo,
+            cwd=cwd or self.repo,
             env=self.environ,
-            stdin=subprocess.DEVNULL,
+            **({"input": words} if words else {"stdin": subprocess.DEVNULL}),
             capture_output=True,
             text=True,
             timeout=COMMAND_S,
@@ -258,6 +277,17 @@ class Scenario:
     def json(self, *args: str):
         """Return what a command prints as JSON."""
         return json.loads(self.scaffold(*args, "--json", code=0).stdout)
+
+    def stored(self, query: str) -> list[tuple]:
+        """Return the rows of a query of the state of runs."""
+        with closing(sqlite3.connect(self.repo / ".git" / "scaffold" / "state.db")) as database:
+            return database.execute(query).fetchall()
+
+    def landed_keys(self) -> list[str]:
+        """Return the keys of the actions whose commits are on the session branch, in the order of landing."""
+        run = self.status()["run"]
+        span = f"{run['base_sha']}..{run['session_branch']}"
+        return self.git("log", "--reverse", "--format=%(trailers:key=Scaffold-Action,valueonly)", span).split()
 
     def status(self, *args: str):
         return self.json("status", *args)
