@@ -48,7 +48,6 @@ def _printed(*args: str) -> list[Row]:
     return [msgspec.json.decode(line, type=Row) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_benchmark_prints_rows_of_the_promised_shape() -> None:

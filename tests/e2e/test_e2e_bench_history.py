@@ -52,7 +52,6 @@ def made_repository(folder):
     commit("break one", calc=SUB.replace("-", "+"), test_mul=unittest_of("mul", 3))
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_commits_are_replayed_as_work_and_a_second_call_replays_none_again(tmp_path):

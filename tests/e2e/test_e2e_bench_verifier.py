@@ -82,7 +82,6 @@ def data_of(source: Source) -> list[dict]:
     return [instance, *lines]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_patches_are_judged_at_each_level_and_a_second_call_goes_on(tmp_path):

@@ -48,7 +48,6 @@ def two_that_change_one_file(scenario):
     )
 
 
-@pytest.mark.rotates
 def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
     """AL-22: headless it waits with exit 3; the agent gets the words and its own files; nothing else lands."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
@@ -83,7 +82,6 @@ def test_a_rejected_change_is_reworked_and_lands_once_it_is_approved(scenario):
     assert scenario.git("for-each-ref", "refs/scaffold/review/") == ""
 
 
-@pytest.mark.rotates
 def test_words_of_a_rejection_outlive_a_failed_rework_and_a_kill(scenario):
     """AL-22, BX-15: each later attempt has them and the files, and nobody is asked about the same change again."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
@@ -117,7 +115,6 @@ def _agent_pids(scenario):
     return [row["pid"] for row in rows if row["attempt"] == 3 and row["pid"]]
 
 
-@pytest.mark.rotates
 def test_the_same_change_made_anew_is_refused_without_asking(scenario):
     """AL-22: also by an attempt that started over."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))
@@ -140,7 +137,6 @@ def test_the_same_change_made_anew_is_refused_without_asking(scenario):
     assert len(scenario.inbox()) == 1
 
 
-@pytest.mark.rotates
 def test_an_approval_expires_once_what_would_land_has_changed(scenario):
     """AL-22: both were approved; the first landing changes the file of the other, which is told and asked anew."""
     two_that_change_one_file(scenario)
@@ -161,7 +157,6 @@ def test_an_approval_expires_once_what_would_land_has_changed(scenario):
     assert landed == file_with(line_0="line_0 = 'first'", line_39="line_39 = 'last'")
 
 
-@pytest.mark.rotates
 def test_no_kill_between_answer_and_landing_asks_twice(scenario):
     """AL-22, BX-15: each resume is killed a little later; the approval holds, and the change lands once."""
     scenario.plan(plan_of(g=[action("a", effects=["a_there"], check="test -s a.py")]))

@@ -27,7 +27,6 @@ def marks(case):
     return (*slow, pytest.mark.skipif(missing, reason=f"{tool} is not installed"))
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("case", sampled(CHEATS))
 @pytest.mark.slow
 def test_no_cheat_counts_as_proven(case, tmp_path):
@@ -36,7 +35,6 @@ def test_no_cheat_counts_as_proven(case, tmp_path):
     assert not found.escaped, found.said
 
 
-@pytest.mark.rotates
 @pytest.mark.parametrize("case", sampled(HONEST))
 def test_honest_work_is_never_refused(case, tmp_path):
     """BX-5, AL-9, AL-10: it lands, and does what was asked for."""

@@ -83,7 +83,6 @@ def test_a_check_sees_nothing_that_the_agent_left_outside_its_worktree(scenario)
     assert scenario.git("show", f"{branch}:src/made") == "cheat\n" * 3, "the agent could write there"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_setup_runs_once_when_trusted_and_services_run_beside_each_check(scenario):
     """AL-9: nothing of a repository runs before its folder is trusted; then each checkout gets the installed files."""

@@ -240,6 +240,7 @@ def test_a_folder_that_is_a_link_is_never_purged(scenario):
     assert (precious / "x").exists()
 
 
+@pytest.mark.slow
 def test_without_a_run_there_is_nothing_to_clean_up(scenario):
     """And nothing is created."""
     assert scenario.json("cleanup")["steps"] == []

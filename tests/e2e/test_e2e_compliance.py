@@ -160,6 +160,7 @@ def test_a_list_that_says_it_is_done_is_audited_at_once(scenario):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "flags", "said"),
     [
@@ -203,7 +204,6 @@ def killed_at(folder, number):
     return point.passed()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_kill_changes_nothing_about_the_rounds(tmp_path):
     """AL-30: the next call goes on in the round that was interrupted; each goal and landing is there once."""

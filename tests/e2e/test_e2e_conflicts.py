@@ -56,7 +56,6 @@ def landed_file(scenario, path):
     return scenario.git("show", f"{scenario.status()['run']['session_branch']}:{path}")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "attempts"),
@@ -108,7 +107,6 @@ for path in ("package.json", "package-lock.json"):
 """
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
 def test_two_actions_that_each_add_a_package_both_land_with_a_lock_file_that_npm_made(scenario):

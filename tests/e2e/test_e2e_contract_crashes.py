@@ -138,7 +138,6 @@ def test_a_kill_right_after_a_contract_was_sealed_keeps_that_contract(scenario, 
 
 
 @pytest.mark.slow
-@pytest.mark.rotates
 @pytest.mark.parametrize(
     ("phase", "number", "victim"),
     [

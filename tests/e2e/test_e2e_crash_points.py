@@ -93,7 +93,6 @@ def test_a_kill_at_a_persisted_transition_does_not_change_the_outcome(tmp_path, 
     expect_invariants(scenario, said)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SHARES)
@@ -136,7 +135,6 @@ def tried_elsewhere(tmp_path_factory):
     return known
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", HALVES)

@@ -55,7 +55,6 @@ def test_a_release_contains_what_is_needed_and_nothing_else(files: tuple[Path, P
     assert findings(*files) == []
 
 
-@pytest.mark.rotates
 def test_the_wheel_works_in_a_new_environment_with_the_locked_dependencies(
     files: tuple[Path, Path], environ: dict[str, str], tmp_path: Path
 ) -> None:

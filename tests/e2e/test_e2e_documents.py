@@ -93,7 +93,6 @@ def to_run(page: str) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)])
-@pytest.mark.rotates
 def test_the_commands_of_a_page_work_as_they_are_written(page: str, prepared: Prepared, tmp_path: Path) -> None:
     """Every block of commands that is not marked as not run, each in a copy of its own."""
     for number, block in enumerate(to_run(page)):

@@ -134,6 +134,7 @@ async def test_an_editor_that_sends_rubbish_gets_protocol_errors(scenario):
     assert (await process.stderr.read()).decode() == ""
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_done_now_is_an_error_and_the_turn_goes_on(scenario):
     """BX-19: a second prompt, another model in a turn, unknown options, images that a model does not take."""
     replies = [reply(1, calls=[{"name": "shell", "args": {"command": "touch out/a"}}]), reply(2, "Fine.")]
@@ -160,6 +161,7 @@ async def test_what_cannot_be_done_now_is_an_error_and_the_turn_goes_on(scenario
     assert not (scenario.out / "a").exists()
 
 
+@pytest.mark.slow
 async def test_modes_models_and_commands_are_chosen_in_the_editor(scenario):
     """BX-19: the mode and the effort by the editor's choices, or by a command; commands need no model."""
     async with editor_of(scenario, HELLO) as (editor, _):

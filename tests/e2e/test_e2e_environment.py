@@ -89,6 +89,7 @@ def test_subagents_get_the_same_environment_with_their_own_marks(scenario):
         assert leaked(text) == {NAMED}
 
 
+@pytest.mark.slow
 def test_workers_and_contracts_get_no_secrets_and_each_attempt_has_its_own_mark(scenario):
     """DR-16, BX-9: unique names for what an attempt starts, no secret in the environment of it and for its checks."""
     name_one(scenario)

@@ -28,7 +28,6 @@ def test_an_example_plan_lands_completely_on_its_replies(example, tmp_path):
     assert {each["status"] for each in scenario.status()["actions"]} == {"completed"}
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     """BX-14, AL-28: no key, no server; a conflict and two failures on the way; README.md says how to look at it."""

@@ -67,7 +67,6 @@ def parser_request(scenario):
     return scenario.request_command("a parser", "--tier", "scout", "--yes")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_failure_that_recurs_leads_to_another_approach_smaller_actions_and_a_human(scenario):
     """AL-19, BX-12, SC-20: through kills at each rung; other work lands meanwhile, and the human's hint helps."""
@@ -115,7 +114,6 @@ def test_a_plan_that_was_given_fails_when_its_attempts_are_used_up(scenario):
     assert "It failed in the same way as attempt 1" in scenario.scaffold("path", "parser").stderr
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_long_attempt_is_asked_about_and_can_be_killed(scenario):
     """AL-25: a kill of the run withdraws the question, which is asked again when it is due."""

@@ -52,7 +52,6 @@ def outcomes(scenario):
     return [outcome for (outcome,) in scenario.stored("SELECT outcome FROM attempt")]
 
 
-@pytest.mark.rotates
 def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
     """AL-27, BX-23: the step is repeated, and no attempt fails by it."""
     programs, fails = tmp_path / "bin", tmp_path / "fails"
@@ -75,7 +74,6 @@ def test_git_that_fails_for_seconds_costs_only_time(scenario, tmp_path):
     assert (outcomes(scenario).count("landed"), blamed(scenario)) == (6, set())
 
 
-@pytest.mark.rotates
 def test_worktrees_that_are_removed_cost_only_time(scenario):
     """AL-27, BX-23: their attempts are lost, whatever their agents and checks then made of it."""
     folders = scenario.cache / "runs"
@@ -92,7 +90,6 @@ def test_worktrees_that_are_removed_cost_only_time(scenario):
     assert "lost" in outcomes(scenario)
 
 
-@pytest.mark.rotates
 def test_a_cache_folder_that_is_removed_costs_only_time(scenario):
     """AL-27, BX-23."""
     running = scenario.start(scenario.run_command("--yes", "--agents", "2"))
@@ -116,7 +113,6 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-@pytest.mark.rotates
 def test_a_full_disk_costs_only_time(small_disk):
     """AL-27, BX-23: workers cannot even write why they end, and the database has no room either."""
     scenario = Scenario(small_disk)
@@ -135,7 +131,6 @@ def test_a_full_disk_costs_only_time(small_disk):
     scenario.wait_for_end()
 
 
-@pytest.mark.rotates
 def test_objects_collected_in_the_middle_cost_nothing(scenario):
     """AL-27, BX-10: `git gc --prune=now` by the user, all the time."""
     running = scenario.start(scenario.run_command("--yes", "--agents", "3"))
@@ -146,7 +141,6 @@ def test_objects_collected_in_the_middle_cost_nothing(scenario):
 
 
 @pytest.mark.postgres
-@pytest.mark.rotates
 def test_a_database_that_restarts_costs_only_time(scenario, postgres_url):
     """AL-27, BX-23: every connection is lost, again and again."""
     scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url

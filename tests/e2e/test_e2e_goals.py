@@ -122,7 +122,6 @@ def test_a_goal_has_no_more_workers_than_the_user_sets(scenario):
     assert lines.index(["check", "left"]) < lines.index(["start", "right"])
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_retry_resets_the_replans_of_a_goal(scenario):
     """SC-20: a human gave it up, and the goal failed; after a human's retry another way is found."""
@@ -147,7 +146,6 @@ def test_a_retry_resets_the_replans_of_a_goal(scenario):
     assert {each["key"]: each["status"] for each in scenario.status()["actions"]}["manual"] == "completed"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("phase", ["planning", "deciding", "working"])
 def test_a_kill_at_any_stage_does_not_change_the_outcome(scenario, phase):

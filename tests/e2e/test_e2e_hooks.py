@@ -91,7 +91,6 @@ repos:
 """
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_hooks_that_fail_on_the_base_block_new_failures_only_and_judge_nothing_that_they_do_not_look_at(tmp_path):
     """AL-10, BX-4: a gate like the others, with a row in the baseline and evidence; all hooks skipped is no pass."""

@@ -97,7 +97,6 @@ def test_other_goals_land_while_one_waits(scenario):
     scenario.scaffold("resume", code=0)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.postgres
 def test_it_works_the_same_on_a_server(scenario, postgres_url):
@@ -156,7 +155,6 @@ def test_a_category_denied_by_a_trusted_project_is_denied_for_its_workers(scenar
     assert "shell is disabled here" in scenario.journal("g", "make")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["run", "worker"])
 def test_nothing_is_asked_twice_after_a_kill_of_run_or_worker(scenario, victim):
@@ -222,7 +220,6 @@ def test_a_kill_on_the_way_to_an_approval_asks_nothing_twice(scenario, number):
     expect_asked_once_and_landed(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SAMPLE)

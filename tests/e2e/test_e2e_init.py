@@ -177,6 +177,7 @@ def test_a_no_runs_nothing_and_writes_nothing(scenario, terminal):
     assert nothing_left(scenario)
 
 
+@pytest.mark.slow
 def test_an_existing_configuration_is_shown_as_a_difference_and_kept_by_default(scenario, terminal):
     file = scenario.repo / ".scaffold.yaml"
     file.write_text("tier: scout\n")

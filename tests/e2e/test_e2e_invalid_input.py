@@ -48,6 +48,7 @@ def expect_refusal(done, code, *words):
 GOAL = "version: 1\ngoals:\n  - name: g\n    goal_state: [x]\n    actions:\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -99,6 +100,7 @@ def test_a_broken_cassette_is_refused_before_work(scenario):
     expect_refusal(scenario.run("--yes"), 1, "cassette.yaml")
 
 
+@pytest.mark.slow
 def test_a_changed_cassette_is_refused_on_resume(scenario):
     scenario.run(code=3)
     scenario.cassette(a=[write("a", "different")])
@@ -124,6 +126,7 @@ def test_outside_a_repository_the_command_says_so(scenario, tmp_path):
     expect_refusal(scenario.call(scenario.run_command("--yes"), cwd=elsewhere), 64, "repository")
 
 
+@pytest.mark.slow
 def test_a_repository_without_a_commit_is_refused(scenario, tmp_path):
     fresh = tmp_path / "fresh"
     fresh.mkdir()
@@ -141,6 +144,7 @@ def test_nothing_starts_during_a_rebase(scenario):
     expect_refusal(scenario.run("--yes"), 64, "rebase", "--abort")
 
 
+@pytest.mark.slow
 def test_nothing_starts_without_a_committer_name(scenario):
     scenario.git("config", "--unset", "user.name")
     scenario.git("config", "--unset", "user.email")
@@ -148,6 +152,7 @@ def test_nothing_starts_without_a_committer_name(scenario):
     expect_refusal(scenario.run("--yes"), 64, "user.name")
 
 
+@pytest.mark.slow
 def test_an_invalid_database_is_never_replaced(scenario):
     database = scenario.repo / ".git" / "scaffold" / "state.db"
     database.parent.mkdir()
@@ -158,6 +163,7 @@ def test_an_invalid_database_is_never_replaced(scenario):
     assert database.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

@@ -57,7 +57,6 @@ def test_salvage_lists_the_ignored_files_of_failed_work_and_copies_them(tmp_path
     assert not (scenario.repo / ".git" / "scaffold").exists()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SAMPLE[:1])

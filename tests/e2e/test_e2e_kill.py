@@ -99,7 +99,6 @@ def children_of(pid):
     return []
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 def test_a_killed_zygote_does_not_stop_the_run(scenario):
@@ -116,7 +115,6 @@ def test_a_killed_zygote_does_not_stop_the_run(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
     """SC-16, AL-27, BX-2, BX-8, BX-15: crash and resume, nothing twice, nothing lost."""
@@ -124,7 +122,6 @@ def test_an_orchestrator_killed_six_times_has_the_same_outcome(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_any_process_may_be_killed(scenario):
     """BX-15, BX-17: owner, worker, reaper or command."""
@@ -132,7 +129,6 @@ def test_any_process_may_be_killed(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_random_kills_of_random_processes(scenario, seed):

@@ -163,7 +163,6 @@ def test_a_terminal_is_asked_before_a_protected_branch_moves(scenario):
 
 
 @pytest.mark.parametrize("share", SHARES)
-@pytest.mark.rotates
 def test_a_kill_at_any_point_leaves_the_branch_where_it_was_or_where_it_goes(tmp_path, share):
     """BX-15, BX-2: after a kill -9 the same command takes the work, once, and the store knows what was taken."""
 

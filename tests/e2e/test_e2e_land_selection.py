@@ -75,7 +75,6 @@ def test_the_checks_of_an_action_run_although_no_fact_says_that_it_holds(tmp_pat
     assert (json.loads(done.stdout)["proven"], "no check that could show bare" in done.stderr) == (False, True)
 
 
-@pytest.mark.rotates
 def test_an_interrupted_proof_leaves_nothing_behind(scenario):
     """BX-3, SC-16: no worktree, no process, no lease; the same command goes on, and says what it waits for."""
     commit(scenario, "SLOW")

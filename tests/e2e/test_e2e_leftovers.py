@@ -81,7 +81,6 @@ def workers(scenario):
     return [json.loads(row[0])["pid"] for row in found]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", range(3))

@@ -118,6 +118,7 @@ def test_a_browser_logs_in_models_answer_and_a_logout_deletes_it_for_good(scenar
     assert "ralph login" in ask(scenario, "hi").stderr
 
 
+@pytest.mark.slow
 def test_a_login_by_a_code_needs_no_browser_on_this_machine(scenario, server):
     """RA-17: the code is shown, and entered elsewhere."""
     scenario.scaffold("ralph", "login", "--device", "--headless", code=64)

@@ -60,6 +60,7 @@ def planned(scenario, *hello_steps):
     scenario.environ["SCAFFOLD_MODEL"] = add_planner(cassette, calls)
 
 
+@pytest.mark.slow
 @ERAS
 async def test_reading_is_free_and_the_rest_needs_consent(scenario, era):
     """BX-19: a client of either era sees tools and resources; without consent nothing is started."""
@@ -148,6 +149,7 @@ class Wire:
         return answer
 
 
+@pytest.mark.slow
 def test_a_client_that_dies_with_both_pipes_ends_the_server_in_silence(scenario):
     """BX-19: what was asked before has nobody to be answered to."""
     process = subprocess.Popen(
@@ -224,6 +226,7 @@ async def test_a_run_is_a_task_that_outlives_the_server(scenario):
     assert wire.errors == ""
 
 
+@pytest.mark.slow
 async def test_a_consent_counts_for_one_call_with_its_arguments(scenario):
     """BX-19: a state that is made up, repeated, or sent with other arguments starts nothing."""
     agreed = {"consent": {"action": "accept", "content": {"agree": True}}}
@@ -248,6 +251,7 @@ async def test_a_consent_counts_for_one_call_with_its_arguments(scenario):
     assert wire.errors == ""
 
 
+@pytest.mark.slow
 async def test_a_client_that_sends_rubbish_gets_protocol_errors(scenario):
     """BX-19: no JSON, no object, long lines and unknown methods are answered; the server works on."""
     async with wire_to(scenario) as wire:

@@ -82,7 +82,6 @@ def test_land_by_hand_does_what_was_ordered(scenario):
 
 
 @pytest.mark.parametrize("share", SAMPLE)
-@pytest.mark.rotates
 def test_a_kill_at_any_point_of_an_order_is_made_up_for(tmp_path, share):
     """BX-15: the run has it until it is done, and it is done once."""
 

@@ -45,6 +45,7 @@ def test_output_longer_than_the_terminal_goes_through_the_pager(shown):
     assert "again:" in shown("tasks", PAGER=MARK, GIT_PAGER="sed s/^/again:/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "environ"),
     [
@@ -70,6 +71,7 @@ def test_the_setting_turns_the_pager_off(shown, saved):
     assert "paged:" not in shown("tasks", PAGER=MARK)
 
 
+@pytest.mark.slow
 def test_in_a_pipe_there_is_no_pager(saved):
     saved.environ["PAGER"] = MARK
     done = saved.scaffold("tasks")

@@ -65,7 +65,6 @@ async def ended(process):
     return process.returncode, out.decode()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_pause_lets_the_planner_finish_and_the_plan_waits(tmp_path):
     """SC-17, SC-19: the turn that was paid for is not thrown away."""
@@ -86,7 +85,6 @@ async def test_a_pause_lets_the_planner_finish_and_the_plan_waits(tmp_path):
     assert scenario.processes() == []
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_pause_of_the_planner_is_withdrawn(tmp_path):
     """SC-17, SC-19: the run goes on as if nobody had paused it."""

@@ -61,6 +61,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow
 def test_the_check_and_the_live_decision_agree(scenario):
     """RA-13, RA-14: one decision for `permissions check` and the gate, with the rules of the user's configuration."""
     configure(scenario, allow=["shell:touch *"], deny=["shell:touch secret/*"])
@@ -92,6 +93,7 @@ def test_a_read_only_mode_restricts_until_it_is_left(scenario, mode):
     assert not (scenario.repo / "made").exists()
 
 
+@pytest.mark.slow
 def test_ralph_has_the_command_and_mentions_it_in_its_help(scenario):
     """RA-13."""
     asked = [["permissions", "check", "--", "touch", "x"], ["permissions", "--help"], ["--help"]]

@@ -94,7 +94,6 @@ def test_a_specification_of_200_kb_reaches_the_worker_whole(scenario):
     assert scenario.status()["run"]["request"] == spec.read_text()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "args", [(), ("run",), pytest.param(("run", "-"), marks=SLOW), pytest.param(("run", "--spec", "-"), marks=SLOW)]
@@ -113,6 +112,7 @@ ROUND = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("steps", "words"),
     [
@@ -140,6 +140,7 @@ def test_failed_planning_can_be_repeated(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
+@pytest.mark.slow
 def test_a_request_unknown_to_the_cassette_is_named(scenario):
     """SC-8: what cannot be answered the next time either fails at once, naming the request."""
     done = scenario.scaffold("run", "greet", "--model", f"cassette:{scenario.cassette(a=['x'])}", "--yes")
@@ -191,7 +192,6 @@ def test_a_budget_exhausted_during_planning_pauses_the_run(scenario, model):
     expect_landed(scenario, "hello", "world")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_plan_is_written_to_a_file_and_executed_from_there(scenario, model):
     """SC-8: `plan -o` starts nothing and stores nothing; only an older plan is overwritten."""

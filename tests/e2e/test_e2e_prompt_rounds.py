@@ -35,6 +35,7 @@ def test_a_prompt_is_worked_in_rounds_until_one_changes_nothing(scenario):
     assert done.stdout.splitlines()[-1] == snapshot("landed 2 actions, 2 facts with evidence")
 
 
+@pytest.mark.slow
 def test_rounds_have_no_planner_and_an_empty_prompt_is_refused(scenario):
     """With the exit codes of a wrong call and of a plan that is none."""
     scenario.replies(text_entry("implementation", "x"))

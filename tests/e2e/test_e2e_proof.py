@@ -109,7 +109,6 @@ TAGGED = {
 }
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_tests_with_a_tag_check_work_before_it_lands(scenario):
     """AL-11: a change of `pay` runs tests tagged `pay`, which nothing else would select."""
@@ -249,7 +248,6 @@ def test_plan_runs_no_command_of_the_repository(scenario):
     assert "baseline" not in done.stderr
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_test_removed_with_its_subject_is_reported_wherever_the_gate_runs(scenario):
     """AL-10, BX-5: nothing is lost silently, even if on purpose."""

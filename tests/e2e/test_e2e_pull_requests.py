@@ -229,7 +229,6 @@ def test_other_commits_on_the_pushed_branch_are_never_replaced_without_a_questio
 
 
 @pytest.mark.parametrize("share", SAMPLE)
-@pytest.mark.rotates
 def test_a_kill_at_any_point_is_made_up_for_and_opens_one_pull_request(tmp_path, share):
     """AL-14, BX-15: also between the push, the pull request and what is stored; with commits made for the push."""
 

@@ -142,7 +142,6 @@ def test_a_question_is_left_for_later(scenario, terminal, keys):
     assert screen.wait_for_exit() == 0, screen.text
 
 
-@pytest.mark.rotates
 def test_a_worker_waits_while_its_question_is_asked(scenario, terminal):
     """BX-13, BX-17: longer than `inbox.wait_s`; a terminal that was killed holds nothing."""
     scenario.configure(inbox={"wait_s": 1})

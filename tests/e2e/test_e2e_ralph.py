@@ -59,6 +59,7 @@ def test_a_missing_directory_is_reported_as_such(scenario, args):
     assert finished.stderr.startswith("error: the current directory no longer exists\n")
 
 
+@pytest.mark.slow
 def test_the_command_is_called_by_its_name_alone():
     finished = subprocess.run([RALPH, "--bogus"], capture_output=True, text=True, check=False)
     assert finished.returncode == 64

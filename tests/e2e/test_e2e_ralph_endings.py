@@ -41,6 +41,7 @@ def test_an_empty_reply_after_tools_is_nudged_once(scenario):
     assert (done.returncode, result(done)["result"], result(done)["turns"]) == (0, "done after all", 3)
 
 
+@pytest.mark.slow
 def test_a_second_empty_reply_is_an_error(scenario):
     """RA-2: the result is never empty without saying so."""
     model = replies(scenario, [shell("true")], "", [shell("true")], " \n")
@@ -61,6 +62,7 @@ def test_a_call_written_into_the_text_is_not_the_answer(scenario):
     assert (scenario.repo / "a.txt").read_text() == "called"
 
 
+@pytest.mark.slow
 def test_the_same_failure_is_noted_the_third_time_and_reads_never_end_a_session(scenario):
     """BX-12."""
     failing, reading = shell("false"), {"name": "read_file", "args": {"path": "README.md"}}
@@ -72,6 +74,7 @@ def test_the_same_failure_is_noted_the_third_time_and_reads_never_end_a_session(
     assert [answer.count("This call failed the same way 3 times") for answer in answers] == [0, 0, 0, 1]
 
 
+@pytest.mark.slow
 def test_what_was_denied_is_in_the_result_and_on_standard_error(scenario):
     """RA-2, RA-13: with the arguments and the reason; secrets are removed."""
     key = "sk-ant-api03-" + "a1B2" * 12

@@ -29,6 +29,7 @@ def scenario(tmp_path):
     return with_a_conversation(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -61,6 +62,7 @@ def test_a_mode_and_an_effort_are_stored_for_the_next_call(scenario):
         assert shown in scenario.scaffold("ralph", "-c", command.partition(" ")[0]).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "what"),
     [

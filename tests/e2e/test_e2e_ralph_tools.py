@@ -136,6 +136,7 @@ def test_every_tool_does_what_it_says(scenario):
     assert {tool.name for tool in known} <= {name for name, _, _ in results}
 
 
+@pytest.mark.slow
 def test_each_tool_that_needs_approval_is_denied_and_todos_are_free(scenario):
     """RA-4, RA-13: a one-shot call cannot ask; an agent's own list and mode change nothing of the user's."""
     steps = [
@@ -169,6 +170,7 @@ def test_mode_and_todos_are_restored_when_a_conversation_continues(scenario):
     assert results[0][1] == snapshot("The mode is now default (it was review).")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_todos_are_durable_as_soon_as_the_tool_has_answered(scenario, how):
     """RA-5, RA-21: an interruption, or a kill, in the next call loses nothing; finished results stay."""
@@ -202,6 +204,7 @@ def test_a_background_command_works_on_and_ends_with_its_session(scenario, how):
     scenario.wait_for_end()
 
 
+@pytest.mark.slow
 def test_a_command_that_the_sandbox_cut_off_says_what_to_do(scenario):
     """RA-4: the agent need not guess why a command failed that works for its user."""
     command = shell("touch ../made-by-an-agent")
@@ -211,6 +214,7 @@ def test_a_command_that_the_sandbox_cut_off_says_what_to_do(scenario):
     assert results[0][1].splitlines()[-1].startswith("--- notice: in the sandbox only the workspace and $TMPDIR are")
 
 
+@pytest.mark.slow
 def test_a_tool_file_that_cannot_be_loaded_is_reported_and_the_work_continues(scenario):
     """RA-4: so is one that takes the name of a built-in tool."""
     own = scenario.home / "scaffold" / "config" / "tools"

@@ -172,6 +172,7 @@ async def test_a_busy_endpoint_is_asked_again_after_its_retry_after(scenario):
     assert "waiting" in err
 
 
+@pytest.mark.slow
 async def test_a_conversation_continues_even_on_another_wire(scenario):
     """RA-10, RA-1: `-c` continues the latest conversation; the model may be another one, on another wire."""
     async with serve("anthropic", [MADE, Turn(text="made it")]) as first:
@@ -185,6 +186,7 @@ async def test_a_conversation_continues_even_on_another_wire(scenario):
     assert "make the thing" in err, "a recap tells where it stands"
 
 
+@pytest.mark.slow
 async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for_the_cache(scenario):
     """RA-3: cache marks are on the base block and the last tool; on Chat there are two system messages."""
     (scenario.repo / "AGENTS.md").write_text("Always whistle.")
@@ -204,6 +206,7 @@ async def test_the_base_prompt_is_the_same_bytes_in_every_request_and_marked_for
     assert max(len(request.body) for request in server.requests) < 24_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_image_and_a_file_named_in_the_task_are_attached(scenario, wire):
     """RA-20: an image goes to the model as an image, a text file as text."""
@@ -216,6 +219,7 @@ async def test_an_image_and_a_file_named_in_the_task_are_attached(scenario, wire
     assert "roses are red" in said(server.requests[0])
 
 
+@pytest.mark.slow
 async def test_each_limit_ends_a_session_with_its_exit_code(scenario):
     """BX-11: no request starts beyond the budget or the turn limit. Both end with 2."""
     dear = Turn(calls=(Call("list_dir", {"path": "."}),), usage=Used(input=1_000_000, output=1_000), times=9)
@@ -240,6 +244,7 @@ async def test_what_broken_replies_cost_is_told_even_if_none_follows(scenario):
     assert f"{lost['usage']['input_tokens']:,}" in out
 
 
+@pytest.mark.slow
 async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(scenario):
     async with serve("chat", [DONE, DONE]) as server:
         flags = ("hi", "--output-format", "json")
@@ -251,6 +256,7 @@ async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(sce
     assert "cannot be enforced" in err
 
 
+@pytest.mark.slow
 async def test_a_process_killed_while_it_waits_has_lost_nothing_it_stored(scenario):
     """RA-10: a crash loses no completed turn, and finished calls do not run again."""
     asked = asyncio.Event()

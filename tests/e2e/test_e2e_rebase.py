@@ -116,7 +116,6 @@ def test_a_rewritten_base_branch_is_a_base_like_any_other(scenario):
     scenario.scaffold("land", code=0)
 
 
-@pytest.mark.rotates
 def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base(tmp_path):
     """BX-2: with its own change alone in `diff` and `review`, before and after; the checkout stays as it is."""
     scenario = Scenario(tmp_path)
@@ -147,7 +146,6 @@ def test_a_candidate_that_waits_is_told_goes_on_and_lands_proven_on_the_new_base
 
 
 @pytest.mark.parametrize("share", SAMPLE)
-@pytest.mark.rotates
 def test_a_kill_at_any_point_of_a_rebase_is_made_up_for(tmp_path, share):
     """BX-15: the same command finishes it; no commit is there twice."""
 

@@ -61,7 +61,6 @@ def test_a_refusal_names_tests_and_files_and_what_may_be_done(scenario):
         assert "new_failure" not in text
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_request_for_an_existing_test_waits_for_a_human_and_is_shown(scenario):
     """AL-9, BX-13: a rule grants the rest; approved, the work lands by the wider declaration."""

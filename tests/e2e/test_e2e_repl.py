@@ -178,6 +178,7 @@ def test_commands_are_answered_without_a_model(scenario, terminal):
     assert "resume with `" not in screen.text
 
 
+@pytest.mark.slow
 def test_an_error_in_a_turn_is_shown_and_the_session_continues(scenario, terminal):
     """RA-18: two lines, and the prompt comes back."""
     screen = terminal("--model", record_replies(scenario))
@@ -257,6 +258,7 @@ def test_no_escape_sequence_of_a_model_or_tool_reaches_the_terminal(scenario, te
     assert "\x1b]0;owned" not in screen.raw
 
 
+@pytest.mark.slow
 def test_a_failing_store_is_reported_and_the_session_continues(scenario, terminal):
     """RA-18: no input ends the session."""
     screen = terminal("--model", record_replies(scenario, "hello"))

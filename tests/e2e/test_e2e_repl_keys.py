@@ -124,6 +124,7 @@ def test_a_long_paste_is_shown_as_a_mark_and_sent_whole(scenario, terminal):
     screen.wait_for(r"^  \.\.\. 1\d\d more lines")
 
 
+@pytest.mark.slow
 def test_a_pasted_command_is_a_message(scenario, terminal):
     """RA-18: only what is typed runs."""
     screen = terminal("--model", record_replies(scenario, "read it"))

@@ -30,6 +30,7 @@ def report_of(scenario, run_id=None) -> Path:
     return scenario.repo / ".scaffold" / "reports" / f"{run_id or scenario.status()['run']['id']}.html"
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_a_page_that_shows_its_facts_their_evidence_and_what_to_do(scenario):
     """BX-1, BX-9, SC-19: linked from the report and from `status`; the checkout stays as it was."""
     two_actions(scenario)

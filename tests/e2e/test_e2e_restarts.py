@@ -87,7 +87,6 @@ def test_a_killed_owner_is_replaced_and_who_watches_sees_it_through(scenario):
     assert killed != last_owner(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
@@ -108,7 +107,6 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
     assert scenario.checkout() == before
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", SAMPLE)
@@ -147,7 +145,6 @@ def test_a_run_that_is_halted_between_two_owners_stays_so(scenario, command, sta
     assert scenario.status()["run"]["status"] == status
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_owner_that_is_asked_to_end_is_not_replaced(scenario, number):
@@ -161,7 +158,6 @@ def test_an_owner_that_is_asked_to_end_is_not_replaced(scenario, number):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_user_who_resumes_meanwhile_keeps_the_run(scenario):
     """OR-8, BX-17: the process that the restarter starts finds another owner, and leaves."""
@@ -178,7 +174,6 @@ def test_a_user_who_resumes_meanwhile_keeps_the_run(scenario):
     assert last_owner(scenario) == resumed.pid
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_without_its_restarter_a_run_goes_on_and_can_be_resumed(scenario):
     """AL-27, BX-17: first the restarter is killed, then the owner."""

@@ -55,7 +55,6 @@ def test_what_fails_without_the_reverted_work_is_done_again(scenario):
     assert set(scenario.facts().values()) == {"holds"}
 
 
-@pytest.mark.rotates
 def test_a_conflict_names_what_to_revert_first_and_changes_nothing(tmp_path):
     """BX-2: in memory, so nothing is half done."""
     scenario = Scenario(tmp_path)
@@ -99,7 +98,6 @@ def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
 
 
 @pytest.mark.parametrize("share", SAMPLE)
-@pytest.mark.rotates
 def test_a_kill_at_any_point_of_a_revert_is_made_up_for(tmp_path, share):
     """BX-15: the same command finishes it, and the branch has one commit that undoes the work."""
 

@@ -93,7 +93,6 @@ def test_a_reviewer_that_reads_keeps_its_word(scenario):
     }
 
 
-@pytest.mark.rotates
 def test_a_planted_fault_is_never_in_the_users_repository_whatever_is_killed(scenario):
     """AL-23: at each commit of a database and each git command that writes."""
     scenario.replies(*APPROVES_ALL, name="reviewer.yaml")

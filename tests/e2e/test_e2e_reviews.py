@@ -91,7 +91,6 @@ def test_a_rejection_blocks_dependents_and_shows_its_findings(scenario):
 SAMPLE = (88, 109)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "number",

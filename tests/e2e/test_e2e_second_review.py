@@ -56,7 +56,6 @@ def evidence(found, kind):
     return [each["detail"] for each in found["evidence"] if each["kind"] == kind]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     """AL-23, BX-1: it is asked about exactly these, with their source; its citations are evidence."""
@@ -77,7 +76,6 @@ def test_lost_tests_land_as_reviewed_once_the_second_reviewer_agrees(scenario):
     assert "exact_there: 1 test gone that would fail: test_calc.py::test_odd_is_cut" in listed
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     """AL-23: the agent reads why; the tests block as without a reviewer."""
@@ -91,7 +89,6 @@ def test_lost_tests_that_the_second_reviewer_rejects_do_not_land(scenario):
     assert status["inbox"] == [], "a human is not asked to overrule it"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     """AL-23, BX-13: bound to base, change and tests; approved, exactly that work lands as reviewed."""
@@ -111,7 +108,6 @@ def test_without_a_reviewer_lost_tests_wait_for_a_human(scenario):
     assert scenario.journal("g", "exact").count('"type": "prompt"') == requests, "the work was restored, not redone"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(scenario):
     """AL-23, BX-13."""
@@ -126,7 +122,6 @@ def test_lost_tests_that_a_human_wants_to_keep_are_a_failure_with_the_reason(sce
     assert "a human rejected the loss of test_calc.py::test_odd_is_cut: keep it" in scenario.journal("g", "exact")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "run"])
 def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
@@ -146,7 +141,6 @@ def test_a_verdict_survives_the_process_that_got_it(scenario, victim):
     assert "got no second review" not in done.stdout
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_work_after_an_agreed_loss_is_not_blamed_for_it(scenario):
     """AL-10, AL-23: the baseline still has the test; neither the next action nor the end of the run misses it."""

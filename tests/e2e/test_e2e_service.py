@@ -51,7 +51,6 @@ def test_a_run_that_does_not_exist_is_refused(scenario):
     assert "there is no run" in done.stderr
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_the_command_of_the_unit_continues_what_was_interrupted_and_nothing_else(scenario):
     """AL-27, OR-10: as after a power cut; a run that its user paused stays paused."""

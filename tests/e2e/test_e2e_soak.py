@@ -189,7 +189,6 @@ def test_the_checker_finds_a_process_that_is_left(soaked, tmp_path):
     assert violations == [f"nothing_is_left: process {left.pid} is left: sleep 60"]
 
 
-@pytest.mark.rotates
 def test_a_soak_of_two_minutes_loses_nothing(tmp_path):
     """BX-23, BX-2, BX-8, BX-17: with all the harm of a night, by the command."""
     results = tmp_path / "results.jsonl"

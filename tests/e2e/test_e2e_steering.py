@@ -92,7 +92,6 @@ def test_a_running_agent_is_shown_with_its_folder_process_and_last_activity(scen
     assert json.loads(said(scenario.scaffold("agents", "--json")))["agents"] == []
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_pause_and_a_resume_are_about_the_run_that_is_executed(scenario):
     """SC-17, SC-19: a plan that was only saved, later, is not started instead."""

@@ -71,6 +71,7 @@ def test_stories_are_worked_in_steps_and_land_one_after_another(scenario):
     assert scenario.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -94,7 +95,6 @@ def test_an_unworkable_prd_is_refused_before_anything_happens(scenario, given, s
     assert scenario.status()["run"] is None
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_story_stands_for_the_step_that_lands_it(scenario):
     """DR-8: `diff`, `logs`, `review`, `revert` and `land --only` take a story by its id."""
@@ -178,6 +178,7 @@ def test_one_request_is_worked_as_a_story_without_a_prd(scenario):
     assert scenario.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_one_request_as_a_story_can_be_had_as_a_plan(scenario):
     """DR-14: `plan --one-shot` prints the ten steps without a request to a model; with a PRD it is refused."""
     made = scenario.scaffold("plan", "--one-shot", "Add two to the list")

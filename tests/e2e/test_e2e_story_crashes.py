@@ -81,7 +81,6 @@ def killed_at(scenario, number, **harness):
     return places
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [250, 510])
 def test_a_kill_in_a_later_step_does_not_change_the_result(tmp_path, number):
@@ -89,7 +88,6 @@ def test_a_kill_in_a_later_step_does_not_change_the_result(tmp_path, number):
     assert len(killed_at(two_stories(tmp_path), number)) >= number, "the point was never passed"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("share", SAMPLE)

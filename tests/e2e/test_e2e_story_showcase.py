@@ -52,7 +52,6 @@ def expect_logged(scenario, stories):
         assert {line["agent_id"] for line in logged if line["story_id"] == story_id} == {each["agent_id"]}
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_five_stories_with_a_conflict_a_restart_a_fix_cycle_a_failure_and_a_retry(scenario):

@@ -67,6 +67,7 @@ def news(scenario):
     return "\n".join(body for (body,) in rows(scenario, "SELECT body FROM message ORDER BY conversation_id, seq"))
 
 
+@pytest.mark.slow
 def test_a_task_longer_than_any_command_line_reaches_a_subagent_whole(scenario):
     """SC-18: long prompts are passed by the store, not by argv."""
     model = tape(
@@ -99,6 +100,7 @@ def test_an_agent_starts_two_subagents_waits_for_them_and_uses_their_results(sce
     assert rows(scenario, "SELECT seq FROM envelope WHERE consumed_at IS NULL") == []
 
 
+@pytest.mark.slow
 def test_a_one_shot_call_continues_when_an_awaited_subagent_ends_later(scenario):
     """RA-11, RA-12: the completion wakes the loop, and starts another turn; its cost belongs to the call."""
     model = tape(
@@ -141,6 +143,7 @@ def test_without_approval_no_subagent_starts(scenario):
     assert statuses(scenario) == []
 
 
+@pytest.mark.slow
 def test_a_subagent_has_no_subagent_or_message_tools(scenario):
     """RA-11: no messaging tools in subagents, and no subagents of their own."""
     model = tape(
@@ -231,6 +234,7 @@ def test_a_terminated_parent_ends_its_subagents_first(scenario, number):
     assert scenario.scaffold("ralph", "-c", "go on").stdout == snapshot("I see that it was cancelled\n")
 
 
+@pytest.mark.slow
 def test_a_killed_subagent_is_reported_to_its_parent(scenario):
     """RA-11: a dead child is a failed result, never a hang; its command ends with it."""
     parent = sleeping(scenario)
@@ -242,6 +246,7 @@ def test_a_killed_subagent_is_reported_to_its_parent(scenario):
     assert "was killed by signal 9" in news(scenario)
 
 
+@pytest.mark.slow
 def test_a_subagent_imports_no_module_from_its_working_directory(scenario):
     """RA-11: a folder is data, whatever the names of its files."""
     (scenario.repo / "msgspec.py").write_text("raise SystemExit('taken from the folder')\n")
@@ -251,7 +256,6 @@ def test_a_subagent_imports_no_module_from_its_working_directory(scenario):
     assert (done.stdout, statuses(scenario)) == ("over\n", [("success",)]), done
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_whenever_a_parent_is_killed_each_subagent_ends_and_is_reported_once(scenario):
     """RA-11: kills at all times; then the session is resumed, and everything is settled exactly once."""

@@ -168,7 +168,6 @@ def test_a_killed_supervisor_is_replaced_and_the_run_ends_as_usual(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_stopped_supervisor_is_replaced(scenario):
     """SC-16: it lives, but does not respond; the owner detects and kills it."""
@@ -182,7 +181,6 @@ def test_a_stopped_supervisor_is_replaced(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     """SC-16, BX-17, AL-27: status is correct in between."""
@@ -199,7 +197,6 @@ def test_a_killed_owner_leaves_no_process_and_the_next_one_continues(scenario):
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(scenario):
     """SC-16, BX-8: two orchestrators on one repository, one of which was stopped beyond its lease."""
@@ -214,7 +211,6 @@ def test_a_stopped_owner_loses_its_run_and_changes_nothing_when_it_continues(sce
     expect_the_end(scenario)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_kills_do_not_change_the_outcome(scenario, seed):
@@ -254,7 +250,6 @@ def _kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 def test_a_detached_run_outlives_its_starter_and_can_be_followed(scenario):
     """SC-18, AL-27: `--detach` and `attach`."""

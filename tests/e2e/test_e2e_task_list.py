@@ -50,6 +50,7 @@ def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
     assert [line.partition(":")[0] for line in landed] == list(reversed(keys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -97,6 +98,7 @@ def test_a_specification_that_is_a_list_of_tasks_is_executed_without_a_planner(s
     assert (folder / "tasks.md").read_text() == SPEC_KIT
 
 
+@pytest.mark.slow
 def test_a_list_of_tasks_that_are_all_done_starts_nothing(scenario):
     """SC-22."""
     scenario.cassette(a=["x"])

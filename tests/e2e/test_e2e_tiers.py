@@ -36,6 +36,7 @@ def test_a_dry_run_says_which_tier_the_words_choose_and_how_sure_that_is(scenari
     assert (run["tier"], run["agents"]) == ("scout", 1), "the second task waits for the first"
 
 
+@pytest.mark.slow
 def test_fewer_agents_work_where_the_plan_deserves_no_more(scenario):
     """BX-18: the tier is the most, `--agents` is obeyed, and the reason is shown."""
     alone = [action(key, effects=[f"{key}_there"], check="true", files=["shop.py"]) for key in ("a", "b", "c")]

@@ -52,6 +52,7 @@ def test_a_folders_configuration_counts_when_trusted_once_or_until_it_changes(sc
     assert ".mcp.json is new" in said
 
 
+@pytest.mark.slow
 def test_a_projects_rule_denies_what_its_user_allowed_and_never_allows(scenario):
     """RA-13: project rules only tighten."""
     (scenario.repo / ".scaffold.yaml").write_text(

@@ -99,7 +99,6 @@ def failures(scenario):
     return read(scenario, "SELECT SUM(failures) FROM action")[0]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", LATER, ids=["429", "not-at-once", "502"])
 async def test_agents_wait_out_a_rate_limit_in_their_attempts(scenario, turn):
@@ -113,7 +112,6 @@ async def test_agents_wait_out_a_rate_limit_in_their_attempts(scenario, turn):
     assert len(server.requests) <= trouble.refused + 2 * len(KEYS)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_run_says_what_it_waits_for(scenario):
     trouble = Trouble(Turn(status=429, error=LIMITED.error, headers={"Retry-After": "9"}), 1.0)
@@ -128,7 +126,6 @@ async def test_a_run_says_what_it_waits_for(scenario):
     assert json.loads(scenario.scaffold("status", "--json").stdout)["run"]["reason"] is None
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_run_is_paused_for_a_long_limit_and_goes_on_by_itself(scenario):
     """AL-31, SC-16: its agents end, and nothing counts against an action."""
@@ -144,7 +141,6 @@ async def test_a_run_is_paused_for_a_long_limit_and_goes_on_by_itself(scenario):
     assert failures(scenario) == 0
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("wait_s", [3600, 1], ids=["agents-wait", "run-is-held"])
 async def test_an_outage_is_survived_and_one_request_a_period_asks_for_all(scenario, wait_s):
@@ -160,7 +156,6 @@ async def test_an_outage_is_survived_and_one_request_a_period_asks_for_all(scena
     assert trouble.refused <= len(KEYS) + 6
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_held_run_obeys_and_survives_its_owner(scenario):
     """SC-16, AL-27: it can be watched and stopped while it is held, and resumed after a kill."""
@@ -191,7 +186,6 @@ async def test_a_held_run_obeys_and_survives_its_owner(scenario):
     assert failures(scenario) == 0
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_what_is_queued_while_the_model_is_limited_starts_when_it_is_back(scenario):
     """AL-31, AL-27: no agent is left that would ask, so the end of the limit has to wake the owner."""
@@ -208,7 +202,6 @@ async def test_what_is_queued_while_the_model_is_limited_starts_when_it_is_back(
     assert failures(scenario) == 0
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_detached_run_goes_on_although_its_owner_is_killed_while_it_is_held(scenario):
     """AL-27, AL-31: another owner holds it, and continues when the endpoint is back."""
@@ -241,7 +234,6 @@ def plan_and_work(received):
     return work(received) if "write_file" in tools else Turn(text="Total: 9/9\nDONE")
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_planner_that_gives_up_finds_its_run_held_and_not_stopped(scenario):
     """AL-31: only an endpoint that refuses the user is a human's matter, wherever it is at that moment."""
@@ -281,7 +273,6 @@ async def test_a_run_that_is_held_before_it_has_a_plan_obeys(scenario, command, 
     assert read(scenario, "SELECT status, reason FROM run") == state
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", [NO_KEY, MOVED, Turn(status=429, error=("insufficient_quota", "no credit left"))])
 async def test_a_run_stops_at_an_endpoint_that_refuses_everybody(scenario, turn):

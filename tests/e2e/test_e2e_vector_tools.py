@@ -57,6 +57,7 @@ def results(request):
     return [each["content"] for each in parts if each["type"] == "tool_result"]
 
 
+@pytest.mark.slow
 async def test_tools_are_loaded_used_and_still_there_after_a_kill(scenario):
     """RA-3, RA-7, RA-10: thirteen tools cost nothing until one of them is wanted; no state but the conversation."""
     async with serve("anthropic", [LOAD, CREATE, ADD, SEARCH, DONE]) as server:

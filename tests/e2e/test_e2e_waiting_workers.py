@@ -41,7 +41,6 @@ def carried_on(scenario, number):
     return point.passed()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("share", SAMPLE[:1])

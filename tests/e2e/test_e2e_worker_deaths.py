@@ -58,7 +58,6 @@ def start_and_wait(scenario, reason_words):
     return running
 
 
-@pytest.mark.rotates
 def test_a_goal_whose_workers_die_waits_visibly_until_a_human_lets_it_go_on(scenario):
     """SC-16, SC-20, BX-17: after three deaths; the other goal is complete meanwhile; `retry` goes on at once."""
     running = start_and_wait(scenario, "waits: 3 workers died in a row; it is tried again at")
@@ -71,7 +70,6 @@ def test_a_goal_whose_workers_die_waits_visibly_until_a_human_lets_it_go_on(scen
     assert scenario.outcomes("a") == ["lost"] * 3 + ["landed"]
 
 
-@pytest.mark.rotates
 def test_the_wait_survives_a_kill_of_the_owner(scenario):
     """SC-16, AL-27: it is in the store; a resumed run neither forgets the deaths nor adds to them."""
     running = start_and_wait(scenario, "3 workers died")
@@ -87,7 +85,6 @@ def test_the_wait_survives_a_kill_of_the_owner(scenario):
     assert resumed.wait(COMMAND_S) == 0
 
 
-@pytest.mark.rotates
 def test_after_six_deaths_the_run_asks_in_the_inbox_and_exits_for_a_human(scenario):
     """SC-16, SC-20, BX-13: nothing is tried for ever, and nothing fails; the answer reaches the next attempt."""
     running = start_and_wait(scenario, "3 workers died")

@@ -61,7 +61,6 @@ def reply(scenario, *keys):
     scenario.replies(*calls, *stories, {"when": {"role": "implementation"}, "text": "done"})
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_tasks_that_land_are_marked_in_the_list_of_their_tool(scenario, name):
@@ -122,6 +121,7 @@ def test_a_kill_while_work_lands_changes_no_mark(scenario, number):
     assert file.read_bytes() == SPEC_KIT.replace("[ ]", "[x]").encode()
 
 
+@pytest.mark.slow
 def test_what_has_no_marks_cannot_be_written_back(scenario):
     """DR-1: said before anything happens."""
     scenario.cassette(a=["x"])

@@ -265,7 +265,6 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.rotates
 async def test_a_command_that_only_reads_runs_nothing_writes_nothing_and_connects_to_nothing(root, tmp_path):
     """RA-13, RA-14: nor does it read a secret; `READONLY_CASES` and `READONLY_SEED` choose others."""
     context = DecisionContext(workspace=WorkspacePaths(root=str(root), home="/home/u", files=DiskFileSystem()))

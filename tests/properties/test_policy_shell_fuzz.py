@@ -134,7 +134,6 @@ def unreported(place: Path, reading: ParsedCommand, home: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.rotates
 async def test_bash_runs_and_writes_only_what_was_reported(seed, tmp_path):
     """RA-14: at least 5,000 accepted commands, in empty folders, with stubs for every program."""
     bash = shutil.which("bash")

@@ -122,6 +122,7 @@ def test_the_stored_count_always_equals_its_definition(store: Store, history: li
     expect_agreement(store, history)
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=st.lists(steps, min_size=1, max_size=25))

@@ -58,7 +58,6 @@ def test_seeds_that_failed_once_pass(seed, tmp_path):
     expect_no_violations(range(seed, seed + 1), tmp_path)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seeds", MANY, ids=lambda seeds: f"from-{seeds.start}")
@@ -67,7 +66,6 @@ def test_many_faulty_runs_pass_too(seeds, tmp_path):
     expect_no_violations(seeds, tmp_path)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("focus", [name for name in FOCUSES if name])
@@ -121,7 +119,6 @@ FAULT_PATTERNS = {
 }
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_faults_of_the_simulation_are_of_every_kind(tmp_path):
@@ -269,7 +266,6 @@ def test_every_bug_can_still_be_planted():
     assert changed == [], "adapt the planted bug to its file"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", PLANTED)

@@ -20,7 +20,6 @@ async def test_a_model_puts_its_mistake_right_within_two_replies():
     assert {name: outcome.log for name, outcome in found.items() if not outcome.recovered} == {}
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_nine_of_ten_mistakes_are_put_right(mistake):

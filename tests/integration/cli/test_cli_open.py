@@ -37,6 +37,7 @@ def place_of(context, run):
     return context.repository.root / ".scaffold" / "reports" / f"{run.id}.html"
 
 
+@pytest.mark.slow
 def test_the_page_is_written_and_its_path_printed(context, run, scaffold):
     """BX-1, BX-9: evidence with command, exit code and commit; nothing but the ignored folder is written, and anew."""
     written = scaffold("open")

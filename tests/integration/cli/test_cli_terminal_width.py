@@ -57,7 +57,6 @@ def in_pipe(args, cwd):
     return done.stdout
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [80, 200])
 @pytest.mark.parametrize("args", COMMANDS, ids=" ".join)

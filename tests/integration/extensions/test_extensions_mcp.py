@@ -233,6 +233,7 @@ async def test_a_server_that_asks_for_ever_is_declined(tmp_path):
     assert set(answers[1::3] + answers[2::3]) <= {"-32600", "-32601"}
 
 
+@pytest.mark.slow
 async def test_a_question_that_needs_a_human_later_ends_the_call(tmp_path):
     """RA-15: who is asked may raise; the call's time stands still while they think."""
     schema = {"type": "object", "properties": {}}

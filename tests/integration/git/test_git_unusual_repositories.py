@@ -233,7 +233,6 @@ async def test_worktrees_of_a_bare_repository_are_supported(repo, sh, open_at, p
     assert (await walk(linked, place, people, add_a_file))[1]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_lock_in_the_repository_is_never_removed_and_named_with_its_age(repo, head, sh):
     """AL-15: the holder of a lock in the user's repository is unknown."""

@@ -292,7 +292,6 @@ async def test_a_command_that_runs_another_program_under_the_broker_as_debugger_
     assert (await zone.python(code)).stdout == b"x\n"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", [".git/scaffold-stock-*/d0", "../temporary/scaffold-memory-*"])
 @pytest.mark.parametrize("mode", [0o700, 0])

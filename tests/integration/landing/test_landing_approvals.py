@@ -33,6 +33,7 @@ def decide(harness, item, to="approved", **how):
         harness.store.inbox.decide(item.id, to, scope="call", **how)
 
 
+@pytest.mark.slow
 async def test_a_candidate_waits_while_another_one_that_was_approved_lands(harness):
     """AL-22, BX-13: the one that waits is shown in the queue, holds no lane, and is asked about once."""
     run, queue = await begin(harness, "a", "b")

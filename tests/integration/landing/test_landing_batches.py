@@ -88,6 +88,7 @@ async def landing(harness, tmp_path):
         await each.queue.close()
 
 
+@pytest.mark.slow
 async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_once(harness, landing):
     """AL-13, BX-2, BX-6: the gates run once, the branch moves once, and the facts name its new tip."""
     # Each of them ends only once the other two have begun.

@@ -88,6 +88,7 @@ async def test_a_candidate_that_was_collected_after_it_landed_is_not_needed(harn
     expect_landed_once(harness, run)
 
 
+@pytest.mark.slow
 async def test_a_landing_that_was_collected_before_the_branch_moved_is_redone(harness, died):
     """BX-2, BX-10: no ref leads to the commit that would have landed."""
     run, intent = died

@@ -180,7 +180,6 @@ async def test_all_tests_run_on_what_lands_with_a_merge_that_helpers_decided(sui
     assert [gate.focused for gate in found.verification.gates] == [not helped]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_changed_tests_run_alone_in_their_earlier_version_and_without_the_work(suite):
     """AL-10, BX-5: what is run in addition for a change of tests is that file."""
@@ -193,7 +192,6 @@ async def test_changed_tests_run_alone_in_their_earlier_version_and_without_the_
     assert attempt.verification.failed_on_base == (PYTEST,)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_new_tests_cost_one_more_execution_at_the_end_of_the_run(suite):
     """BX-4: there all earlier tests run without the new ones; before, only those of the change do."""

@@ -109,6 +109,7 @@ async def test_a_check_that_fails_without_the_candidate_does_not_refuse_it(harne
     assert harness.statuses(run) == {"a": "pending", "b": "completed"}
 
 
+@pytest.mark.slow
 async def test_a_users_commit_that_breaks_a_fact_reopens_its_provider(harness):
     """BX-1, SC-4: stale, then refuted; its provider is pending again, and its dependents wait again."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b", needs=["a_done"]), act("c")))
@@ -176,6 +177,7 @@ async def test_a_completed_goal_reopens_when_its_fact_is_refuted(harness):
     assert harness.statuses(run)["a"] == "pending"
 
 
+@pytest.mark.slow
 async def test_a_compound_runs_again_when_an_effect_of_its_child_is_refuted(harness):
     """SC-5: parents first, so that its children may start."""
     parts = act("whole", kind="compound"), act("a", check=MORE, parent="whole", effects=("whole_done", "a_done"))
@@ -232,6 +234,7 @@ async def test_a_review_is_repeated_when_cited_lines_have_changed(harness):
     assert status_of(harness.action(run, "look").state) == "completed"
 
 
+@pytest.mark.slow
 async def test_a_fact_refuted_in_a_failed_goal_is_provided_again_after_a_retry(harness):
     """SC-5: no action waits for one that will not run."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))

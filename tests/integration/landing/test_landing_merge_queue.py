@@ -213,6 +213,7 @@ async def test_a_branch_that_never_stops_moving_returns_the_candidate(harness):
     assert harness.statuses(run) == {"a": "pending"}
 
 
+@pytest.mark.slow
 async def test_a_refuted_precondition_refuses_the_candidate(harness):
     """SC-4: preconditions are checked once more before the branch moves."""
     run, queue = await begin(harness, act("a"), act("b", needs=["a_done"]))
@@ -289,6 +290,7 @@ async def test_a_queue_survives_damage_to_its_worktree_by_checks(harness, ruin):
     assert await harness.worktrees(spare=False) == 0
 
 
+@pytest.mark.slow
 async def test_a_rewritten_or_deleted_branch_is_noticed_before_a_landing(harness):
     """BX-2: landed commits must stay reachable, or facts would be wrong."""
     run, queue = await begin(harness, act("a"), act("b"))

@@ -270,6 +270,7 @@ async def test_a_candidate_that_is_merged_with_help_is_not_overtaken_for_ever(ha
     assert chosen[0][1].id == attempts["b"].id
 
 
+@pytest.mark.slow
 async def test_an_error_of_a_merge_with_help_is_raised_whatever_the_tip_is_now(harness, asked):
     """AL-13, SC-16: an owner whose lease is gone must stop."""
     run, _, _, attempts = asked

@@ -107,6 +107,7 @@ async def test_a_refuted_precondition_refuses_the_approval(harness):
     assert (type(refused), refused.outcome) == (CandidateRefused, "conflict")
 
 
+@pytest.mark.slow
 async def test_a_superseded_owner_records_nothing(harness):
     """BX-8: the transaction is fenced by the run."""
     run, queue = await begin(harness)
@@ -119,6 +120,7 @@ async def test_a_superseded_owner_records_nothing(harness):
     assert harness.statuses(run)["look"] == "landing"
 
 
+@pytest.mark.slow
 async def test_an_approval_survives_its_owner_and_is_recorded_once(harness):
     """BX-15, SC-16: killed before the record, or after it."""
     run, queue = await begin(harness)

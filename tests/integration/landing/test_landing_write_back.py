@@ -182,6 +182,7 @@ async def test_an_action_is_taken_alone_with_its_own_mark(harness, run):
     assert [each.action for each in work.commits] == [last.key]
 
 
+@pytest.mark.slow
 async def test_a_landing_that_died_is_recorded_without_the_list(harness, run):
     """BX-2: what it changed is read from its commit, and its mark is none of it."""
     await candidates(harness, run, T001="echo x > T001")

@@ -73,7 +73,6 @@ async def test_a_dropped_stream_is_retried_whole_and_no_call_is_partial(wire, fr
     await expect_the_whole_reply_after_drops(wire, framing, range(-1, size(wire, CALL), 61))
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("framing", ["chunked", "close"])
 @pytest.mark.parametrize("wire", WIRES)

@@ -122,7 +122,6 @@ async def test_a_refusal_teaches_the_window(llama: str, line: LiveContext) -> No
     assert caught.value.window_tokens == model.window_tokens == 2048
 
 
-@pytest.mark.rotates
 async def test_a_conversation_longer_than_the_window_goes_on(llama: str, line: LiveContext) -> None:
     """RA-1, RA-10: compacted to what the server tells, with a summary by the model itself."""
     said = [UserMessage((Text("Tell me more of the sea. " * 40),)), AssistantMessage((Text("It is deep. " * 60),))]

@@ -93,7 +93,6 @@ def sandbox_for(machine, work, folder):
     return SandboxSpec(machine.level, structs.replace(zone, network="none"), program=machine.program)
 
 
-@pytest.mark.rotates
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("suite", SCENARIOS)
 def test_the_client_conforms_to_the_protocol(suite, tmp_path):

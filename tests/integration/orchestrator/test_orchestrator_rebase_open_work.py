@@ -180,6 +180,7 @@ async def test_a_run_without_any_work_is_refused(harness):
         await rebased(harness, run, MOVED_ON)
 
 
+@pytest.mark.slow
 async def test_a_run_whose_only_work_is_a_candidate_is_carried_over(harness):
     """BX-2: nothing has landed yet."""
     run = await harness.own(goal("g", *actions()))

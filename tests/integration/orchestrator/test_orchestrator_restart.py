@@ -111,6 +111,7 @@ async def test_an_owner_that_only_loses_attempts_makes_no_progress(harness):
     assert run_progress(harness.store, run.id) != start
 
 
+@pytest.mark.slow
 async def test_a_run_whose_owners_die_too_often_is_paused_and_says_why(harness):
     """SC-16, AL-27: nothing is left of them, and `resume` continues."""
     run = await harness.own(goal("g", act("a")))

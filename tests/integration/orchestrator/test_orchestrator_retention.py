@@ -92,6 +92,7 @@ async def test_nothing_of_a_run_that_has_not_ended_goes(harness):
     assert [path.exists() for path in made] == [False] * 3
 
 
+@pytest.mark.slow
 async def test_purge_keeps_what_an_attempt_has_beside_the_work_that_landed(harness, past):
     """BX-3: its abandoned commits and its ignored files, unless `--unlanded` is given."""
     good, bad = past
@@ -111,6 +112,7 @@ async def test_purge_keeps_what_an_attempt_has_beside_the_work_that_landed(harne
     assert found[refs.rescue_ref(good.id)] == snapshot("its other work landed")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("past")
 async def test_the_oldest_logs_go_first_where_all_are_too_large(harness):
     """BX-3: not those of the last day, which a run may be writing."""

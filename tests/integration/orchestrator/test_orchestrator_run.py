@@ -58,6 +58,7 @@ async def test_a_plan_is_executed_in_the_order_of_its_preconditions(harness):
     assert await harness.worktrees() == 0
 
 
+@pytest.mark.slow
 async def test_a_compound_whose_children_end_without_its_effects_fails_with_the_reason(harness):
     """SC-5, SC-20: without a planner the gap cannot be closed; its dependents are blocked."""
     run = await harness.open_run(
@@ -195,6 +196,7 @@ async def test_an_action_cancelled_after_the_decision_does_not_start(harness):
     assert harness.attempts(run, "a") == ()
 
 
+@pytest.mark.slow
 async def test_cancelling_is_final_and_keeps_landed_work(harness):
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"])))
     run_owner = await harness.recover_owner(run, {"a": ["echo x > a"], "b": ["sleep 60"]})
@@ -206,6 +208,7 @@ async def test_cancelling_is_final_and_keeps_landed_work(harness):
     assert await harness.landed(run) == ["a"]
 
 
+@pytest.mark.slow
 async def test_a_branch_that_stays_checked_out_pauses_the_run_until_its_release(harness, tmp_path):
     """AL-12: landing waits for the user, the run does not."""
     run = await harness.open_run(goal("g", act("a")))
@@ -254,7 +257,6 @@ async def test_a_goal_retried_during_the_run_is_supervised_again(harness):
     assert (await carried).state == Completed()
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     """SC-20, AL-20: it has died, by a signal or an exit code, and did not fail; one that never began starts again."""

@@ -37,6 +37,7 @@ async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_wor
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 async def test_the_gates_are_known_before_the_first_attempt(harness):
     """AL-10: captured at the base, reported, mirrored for people, and the worktree is removed.
 
@@ -89,6 +90,7 @@ async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness
     assert (await harness.run_to_end(run, a=["echo more >> list"])).state == Completed()
 
 
+@pytest.mark.slow
 async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, tmp_path):
     """AL-10, SC-18: no comparison uses half a baseline."""
     go, begun = tmp_path / "go", tmp_path / "begun"
@@ -171,6 +173,7 @@ async def test_a_fact_broken_by_a_user_is_provided_again_before_the_run_ends(har
     assert await harness.show(f"{run.session_branch}:a") == "x"
 
 
+@pytest.mark.slow
 async def test_a_candidate_that_fails_a_gate_is_refused(harness):
     """AL-9, AL-10: a regression against the baseline blocks, reported as such."""
     run = await harness.open_run(goal("g", act("a", check=MORE)), **gated(attempts=1))

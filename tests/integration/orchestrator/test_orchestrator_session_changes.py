@@ -224,6 +224,7 @@ async def test_the_lease_is_kept_while_the_branch_is_changed(harness):
     assert (now.owner, now.heartbeat_at != beats) == (None, True)
 
 
+@pytest.mark.slow
 async def test_a_move_whose_commit_git_has_deleted_did_not_happen(harness):
     """BX-15: a process died before the branch moved, and `git gc` came later."""
     run = await landed(harness, two_actions(), a="echo x > a")

@@ -5,6 +5,8 @@ import threading
 from collections import Counter
 from contextlib import closing
 
+import pytest
+
 from builders import make_settings
 from scaffold.core.plan import Plan
 from scaffold.host.identity import identify, own_identity
@@ -83,6 +85,7 @@ async def test_a_run_that_has_ended_or_is_paused_is_not_continued(harness):
     assert again.run.id != run.id
 
 
+@pytest.mark.slow
 async def test_of_many_that_start_an_input_at_once_one_opens_the_run(harness):
     """BX-8: decided in one transaction; each thread has a connection of its own."""
     rounds, starters = 12, 3

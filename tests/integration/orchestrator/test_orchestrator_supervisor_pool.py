@@ -80,7 +80,6 @@ async def test_a_killed_supervisor_is_restarted(harness):
     assert harness.store.goals.of_run(run.id)[0].supervisor is None
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
     """SC-16: five in a row without a change are enough; other goals continue."""
@@ -127,6 +126,7 @@ async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(h
     assert all(len(harness.attempts(run, name)) == 1 for name in names)
 
 
+@pytest.mark.slow
 async def test_a_retried_goal_has_a_supervisor_again(harness):
     """SC-16, OR-10."""
     run = await harness.open_run(goal("g", act("a")))
@@ -299,6 +299,7 @@ async def test_a_dead_owner_is_replaced_at_once(harness, timed):
     assert timed.clock.monotonic() == 0
 
 
+@pytest.mark.slow
 async def test_supervisors_left_by_a_dead_owner_are_ended(harness, tmp_path):
     """SC-16, OR-10: a stale record is cleared, and no other supervisor runs beside the new one."""
     run = harness.orphan(await harness.open_run(goal("g", act("a"))))

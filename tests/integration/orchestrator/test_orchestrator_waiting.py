@@ -272,6 +272,7 @@ async def test_another_failure_neither_blocks_nor_revives_a_waiting_action_and_i
     assert harness.statuses(run) == {"a": "blocked", "c": "pending", "bad": "pending"}
 
 
+@pytest.mark.slow
 async def test_items_of_a_goal_reached_in_another_way_are_withdrawn_while_another_goal_waits(harness):
     """BX-13: the human sees only what is needed; the item is withdrawn with the action."""
     run = await harness.open_run(

@@ -43,6 +43,7 @@ def answer(harness, item, words):
     decide_items(harness.store, [item.id], InboxDecision(to="answered", words=words))
 
 
+@pytest.mark.slow
 async def test_a_failure_that_recurs_is_told_with_what_was_tried(harness):
     """AL-19, SC-20: the next attempt is to take another approach, and is given what was changed."""
     run = await begin(harness)

@@ -220,6 +220,7 @@ async def test_a_message_of_any_bytes_keeps_no_tool_from_working(session, root):
     assert not (root / "b.py").exists()
 
 
+@pytest.mark.slow
 async def test_what_is_kept_is_private_and_bounded(session, root, tmp_path):
     """RA-18: only the user can read it; the oldest turns go, and long contents are not kept."""
     (root / "long").write_text("x" * (MAX_KEPT_BYTES + 1))

@@ -273,6 +273,7 @@ async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: Fake
     assert run.accounts.totals("run-1").spent.usd == 0.1
 
 
+@pytest.mark.slow
 def test_a_killed_process_releases_its_reservations(run: Store, place: StoreLocation, clock: FakeClock) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RESERVE_AND_WAIT, *location_arguments(place)],

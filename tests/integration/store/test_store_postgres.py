@@ -67,6 +67,7 @@ def test_without_create_a_missing_schema_is_an_error_and_stays_missing(
     assert _do(nowhere, f"SELECT 1 FROM pg_namespace WHERE nspname = '{nowhere.schema}'") == []
 
 
+@pytest.mark.slow
 def test_another_programs_schema_is_not_changed(nowhere: PostgresLocation, clock: FakeClock) -> None:
     _do(nowhere, f"CREATE SCHEMA {nowhere.schema}", f"CREATE TABLE {nowhere.schema}.bookmark (url TEXT)")
     with pytest.raises(StoreError, match=nowhere.schema):

@@ -167,6 +167,7 @@ async def test_an_endless_pattern_is_stopped_without_blocking(root):
     assert alive > 1, "a search that blocks is over the first time that this task goes on"
 
 
+@pytest.mark.slow
 async def test_a_search_in_a_separate_process_returns_the_same(root):
     (root / os.fsdecode(b"odd-\xff")).write_text("needle 9\n")
     workspace = Workspace(root, {})

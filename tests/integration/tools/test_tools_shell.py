@@ -160,7 +160,6 @@ FLOODS = {
 }
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 async def test_endless_output_without_a_newline_is_stored_and_not_kept_in_memory(kept, flood):

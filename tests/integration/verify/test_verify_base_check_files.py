@@ -59,6 +59,7 @@ async def test_what_a_linter_finds_with_its_former_settings_leaves_a_doubt(proje
     )
 
 
+@pytest.mark.slow
 async def test_settings_that_hide_nothing_leave_no_doubt(project):
     for work in ({"a.py": "exec\n"}, {".flake8": "exec print for\n", "data.json": "{}\n"}, {".flake8": "print\n"}):
         assert await project.doubts(BASE, work, gate=LINT) == {}, work

@@ -1,5 +1,7 @@
 """Which changes of a manifest need another environment, from real commits."""
 
+import pytest
+
 from integration.verify.builders import EnvironmentSetup, write_files
 from scaffold.verify.environment.dependency_changes import dependency_change, names_of
 
@@ -49,6 +51,7 @@ CHANGES = [
 """A file before and after a change, the folder that no longer fits, and what was added."""
 
 
+@pytest.mark.slow
 async def test_a_change_of_what_is_installed_is_told_from_other_changes_of_a_manifest(harness, tmp_path):
     """AL-10: set-up runs again for the first, never for the second."""
     project = EnvironmentSetup(harness, tmp_path)

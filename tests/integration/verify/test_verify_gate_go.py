@@ -112,7 +112,6 @@ async def test_tests_that_did_not_finish_have_not_passed(shop, changed, outcomes
     assert (found.problem, dict(found.outcomes)) == (None, {**OF_SUM, **outcomes}), found.detail
 
 
-@pytest.mark.rotates
 async def test_a_hanging_test_is_named(shop):
     """BX-4: as `timeout`, with the running test."""
     found = await shown(shop, timeout_s=8, cart_test=of_cart("time.Sleep(time.Hour)", imports='\t"time"\n'))

@@ -48,7 +48,6 @@ async def _shown(folder: Path, runner, **options):
     return await run_gate_once(folder, gate, timeout_s=100, **options)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @needs("npm")
 @pytest.mark.timeout(500)
@@ -88,7 +87,6 @@ describe("till", function () {{
 """
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @needs("npm")
 @pytest.mark.timeout(500)

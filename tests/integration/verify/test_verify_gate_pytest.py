@@ -95,7 +95,6 @@ async def test_unusable_runs_are_classified(tmp_path, files, problem, word):
     assert shown.outcomes.get(word, "error") == "error", "a file that cannot be loaded"
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_a_hanging_test_is_named_at_the_timeout(tmp_path):
     """BX-4: a deadline is a timeout, and not a failure."""

@@ -154,6 +154,7 @@ async def test_a_baseline_is_captured_once_and_its_failures_are_repeated(candida
     assert (again, candidates.reported) == (candidates.captured, [("test", False), ("test", True)])
 
 
+@pytest.mark.slow
 async def test_an_import_error_at_the_base_is_no_baseline(candidates):
     """AL-10: the missing module is named, with a fix."""
     base = await candidates.commit({"test_it.py": "import nowhere_to_be_found\n\n\ndef test_it():\n    pass\n"})

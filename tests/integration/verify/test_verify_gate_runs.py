@@ -43,6 +43,7 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
     }
 
 
+@pytest.mark.slow
 async def test_unusable_runs_are_classified(tmp_path):
     """BX-4: a run without tests is vacuous; an early end, a false report or a failing import is an error."""
     bodies = {

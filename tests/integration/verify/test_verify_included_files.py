@@ -212,7 +212,6 @@ async def test_a_folder_that_is_renamed_around_the_files_is_committed_without_th
     assert "conf/x.json" not in found
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_many_files_with_long_names_are_kept_out(project):
     """BX-10"""

@@ -105,6 +105,7 @@ async def test_a_check_that_executes_no_changed_line_is_seen_to_do_so(tmp_path):
     }
 
 
+@pytest.mark.slow
 async def test_without_a_view_of_all_that_ran_nothing_is_said(tmp_path):
     """BX-5: an environment of its own, a script that is the program, records that are missing or make no sense."""
     commands = [
@@ -138,6 +139,7 @@ async def test_if_no_function_changed_what_runs_on_import_counts(tmp_path):
     assert lines == ExecutedLines(1, 1)
 
 
+@pytest.mark.slow
 async def test_a_change_without_executable_lines_raises_no_doubt(tmp_path):
     """BX-5: comments, deletions, data, tests, annotations; a file that is no code."""
     works = [
@@ -283,6 +285,7 @@ async def test_a_program_that_stumbles_over_the_observation_runs_again_without_i
     assert (result.verdict, observer.observations) == ("pass", {})
 
 
+@pytest.mark.slow
 @needs("node")
 async def test_changed_lines_of_javascript_are_seen_by_nodes_own_coverage(tmp_path):
     """BX-5: also beside characters that take two units; a file that a tool compiled tells nothing."""

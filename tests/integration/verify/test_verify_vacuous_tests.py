@@ -51,6 +51,7 @@ async def test_a_path_that_has_to_exist_shows_nothing_of_what_its_code_does(proj
     assert doubt[0] == "vacuous_tests"
 
 
+@pytest.mark.slow
 async def test_no_doubt_is_left_where_the_checks_tell_or_nobody_can(project):
     calls, other = {"calc.py": ADD, "test_calc.py": CALLS}, f"{sys.executable} -c 'import calc; assert calc.add(1, 2)'"
     assert [

@@ -169,6 +169,7 @@ async def test_a_rejection_reaches_the_model_with_the_humans_text(harness):
     assert "use files" in result.content
 
 
+@pytest.mark.slow
 async def test_an_earlier_decision_is_not_asked_again(harness):
     """BX-13: a later attempt, and another action with the same request, continue at once."""
     run = await begin(harness)
@@ -198,6 +199,7 @@ async def test_a_decision_applies_in_the_next_attempt_with_another_worktree_path
     assert len(items(harness)) == 1
 
 
+@pytest.mark.slow
 async def test_no_other_path_is_taken_for_the_worktree(harness):
     """BX-13: the placeholder for its path cannot be used to avoid an approval."""
     run = await begin(harness)
@@ -297,6 +299,7 @@ async def test_a_superseded_worker_asks_nothing(harness):
     assert items(harness) == ()
 
 
+@pytest.mark.slow
 async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
     """BX-13: the answer is the tool's result, in this attempt or a later one."""
     run = await begin(harness)

@@ -44,6 +44,7 @@ async def continued(harness, run, *replies):
     return await worked(harness, run, model=model), model.requests
 
 
+@pytest.mark.slow
 async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
     """BX-13, BX-3: nothing is paid twice, and no call that has ended runs again."""
     run = await begin(harness)
@@ -65,6 +66,7 @@ async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
     assert harness.store.waiting_turns.get(harness.attempts(run, "a")[0].id) is None
 
 
+@pytest.mark.slow
 async def test_the_paths_of_the_old_worktree_are_those_of_the_new_one(harness):
     """BX-13, RA-13: also in the call that waits, so that its approval is for it."""
     run = await begin(harness)

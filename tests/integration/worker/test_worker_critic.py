@@ -170,7 +170,6 @@ async def test_passing_work_is_submitted_if_its_improvement_fails(harness):
     assert harness.statuses(run) == {"a": "landing"}
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_passing_work_is_submitted_if_there_is_no_time_to_improve_it(harness):
     """AL-5, AL-6: the attempt timed out during the next turn."""

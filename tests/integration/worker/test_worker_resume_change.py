@@ -27,6 +27,7 @@ async def pinned(harness, run):
     return await harness.show(f"{harness.attempts(run, 'a')[-1].head_sha}:login.sql")
 
 
+@pytest.mark.slow
 async def test_approved_work_continues_unchanged(harness):
     """AL-9: it is not redone, and what was approved is submitted."""
     run = await begin(harness)
@@ -60,6 +61,7 @@ async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
     assert len(harness.prompts()) == 2
 
 
+@pytest.mark.slow
 async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     """AL-9: an approval of a command does not cover a change."""
     run = await harness.own(goal("g", act("a", files=("login.sql",))), **ASKED, critic=True)

@@ -97,6 +97,7 @@ UNCHANGED = {
 }
 
 
+@pytest.mark.slow
 async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_verifies(harness):
     """SC-7, BX-1: the checks pass at its base commit, and depend on what landed before."""
     tester = act("t", needs=["a_done"], check=PASSES, role="testing")

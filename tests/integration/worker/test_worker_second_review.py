@@ -150,6 +150,7 @@ async def test_a_deleted_line_can_be_cited(harness):
     assert verification(harness, run).strength == "reviewed"
 
 
+@pytest.mark.slow
 async def test_the_second_reviewer_reads_what_the_critic_left(harness):
     """AL-23, AL-5: only the version that is about to be handed in."""
     run = await begin(harness, **WITH_CRITIC)
@@ -196,6 +197,7 @@ async def begin_protected(harness, **settings):
     return await begin(harness, action=action, **({"sandbox": "off", "yolo": False, "inbox_wait_s": 0.0} | settings))
 
 
+@pytest.mark.slow
 async def test_a_protected_area_that_only_a_plan_declares_needs_no_human_after_an_approval(harness):
     """AL-9: second reviewer or question."""
     run = await begin_protected(harness)

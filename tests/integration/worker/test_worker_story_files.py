@@ -187,6 +187,7 @@ async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
     assert any(each.startswith(f"{KEY} starts over") for each in harness.notices(run))
 
 
+@pytest.mark.slow
 async def test_a_change_that_waited_for_approval_keeps_its_edits(harness):
     """AL-9, DR-6: nothing is asked of the agent again, so they are taken from the attempt that waited."""
     run = await begin(harness, ("final_review",), yolo=False, planner=True, allow=("shell:cp",), inbox_wait_s=0.0)

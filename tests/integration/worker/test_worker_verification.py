@@ -51,6 +51,7 @@ async def test_a_contract_that_passes_before_the_work_is_weak(harness, check, re
     assert (attempt.verification.failed_on_base, attempt.verification.strength) == (red, "proven" if red else "weak")
 
 
+@pytest.mark.slow
 async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     """AL-9: after the contract, against the baseline; then it is fixed."""
     run = await begin(harness)
@@ -61,7 +62,6 @@ async def test_a_worse_gate_is_returned_with_its_new_failures(harness):
     assert [(each.gate.name, each.verdict) for each in attempt.verification.gates] == [("lint", "pass")]
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 async def test_work_is_pinned_while_old_tests_replace_its_own(harness, tmp_path):
     """BX-3, BX-15: a worker killed then leaves a worktree without the new tests."""
@@ -132,6 +132,7 @@ async def test_a_contract_is_drafted_before_the_work_and_refined_after_it(harnes
     )
 
 
+@pytest.mark.slow
 async def test_checks_added_by_a_final_contract_run_on_the_base_as_well(harness):
     """AL-8, BX-5: a check added after the work distinguishes it from nothing if it fails without it."""
     run = await begin(harness, check=None, drafter=True)
@@ -226,7 +227,6 @@ CHEATS = {
 }
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "turn",
@@ -250,7 +250,6 @@ HONEST = {
 }
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", HONEST.values(), ids=[*HONEST])
 async def test_a_test_that_was_to_pass_may_be_renamed_moved_and_parametrized(harness, turn):

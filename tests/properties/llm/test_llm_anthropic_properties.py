@@ -382,7 +382,6 @@ def test_a_conversation_is_sent_like_the_sdk_sends_it(sdk, data):
     expect_the_sdks_request(sdk, data)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=800)

@@ -188,7 +188,6 @@ def test_many_bodies_are_the_same(request):
     assert is_declared(DECLARED, ours)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @LONG

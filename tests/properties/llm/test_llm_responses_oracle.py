@@ -275,7 +275,6 @@ def test_many_bodies_are_the_same(request):
     expect_the_same_body(request)
 
 
-@pytest.mark.rotates
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @LONG
