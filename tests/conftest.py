@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from scaffold.host.startup import gc_paused
+from scaffold.host.startup import importing
 from support import run_folder
 from support.docker import FakeDocker, free_port
 from support.own_coverage import OwnCoverage
@@ -58,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without garbage collection, which took a third of the time; what is collected stays to the end anyway."""
-    with gc_paused():
+    with importing():
         return (yield)
 
 

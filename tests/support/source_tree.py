@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from scaffold.host.startup import gc_paused
+from scaffold.host.startup import importing
 
 ROOT = Path(__file__).parents[2]
 SCAFFOLD = "src/scaffold/"
@@ -27,14 +27,14 @@ class SourceFile:
     @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree."""
-        with gc_paused():  # it would look through all trees again and again
+        with importing():  # it would look through all trees again and again
             return ast.parse(self.text)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All nodes of the tree, in the order of the text."""
         tree = self.tree
-        with gc_paused():
+        with importing():
             return list(walk(tree))
 
     @property

@@ -1,4 +1,4 @@
-"""Start a process quickly: import by a `MODULE:NAME` string when needed, and keep the garbage collector away."""
+"""Start a process quickly: import late what few calls need, and keep the garbage collector away."""
 
 import gc
 import importlib
@@ -13,13 +13,17 @@ GENERATION0_THRESHOLD = 20_000
 def lazy_import(reference: str) -> Any:
     """Import and return the object named by `reference`, a `MODULE:NAME`; the caller knows its type."""
     module, _, attribute = reference.partition(":")
-    with gc_paused():
+    with importing():
         return getattr(importlib.import_module(module), attribute)
 
 
 @contextmanager
-def gc_paused() -> Iterator[None]:
-    """Disable collection during imports and exclude the imported objects from later collections."""
+def importing() -> Iterator[None]:
+    """Disable collection during the imports in the block, and exclude what they made from later collections.
+
+    The one way to import in a function: `with importing(): from scaffold.llm.transport.http import Transport`. It is
+    for what takes long to load and few calls need; type and layer checks see it as they see an import at the top.
+    """
     gc.disable()
     try:
         yield
