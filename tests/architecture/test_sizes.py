@@ -15,7 +15,7 @@ TRANSPORT = "src/scaffold/agent/model_access.py"
 """The three places that may load late: what one command, database or live model needs costs the others nothing."""
 BOUNDARIES = {
     "src/scaffold/cli/main.py",
-    "src/scaffold/cli/execution/report_file.py",
+    "src/scaffold/cli/execution/report_writer.py",
     "src/scaffold/worker/process.py",
     "src/scaffold/agent/toolbox.py",
     "src/scaffold/extensions/mcp/server.py",

@@ -40,7 +40,7 @@ def results(done):
 LOADED = """
 import sys
 from scaffold.cli.main import run_command
-from scaffold.cli.commands.ralph.command import ralph
+from scaffold.cli.commands.ralph.ralph import ralph
 
 code = run_command(ralph, sys.argv[1:], prog="ralph")
 parts = ("scaffold.extensions", "scaffold.agent.mcp", "mcp", "pydantic")
@@ -243,7 +243,7 @@ WITHOUT_EXTRA = """
 import sys
 sys.modules["mcp_types"] = sys.modules["mcp"] = None
 from scaffold.cli.main import run_command
-from scaffold.cli.commands.ralph.command import ralph
+from scaffold.cli.commands.ralph.ralph import ralph
 
 sys.exit(run_command(ralph, sys.argv[1:], prog="ralph"))
 """

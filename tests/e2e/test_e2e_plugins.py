@@ -68,7 +68,7 @@ LOADED = """
 import sys
 from pathlib import Path
 from scaffold.cli.main import run_command
-from scaffold.cli.commands.ralph.command import ralph
+from scaffold.cli.commands.ralph.ralph import ralph
 
 PACKAGES = ("scaffold.extensions", "scaffold.agent.plugins", "scaffold.agent.hooks")
 code = run_command(ralph, sys.argv[1:], prog="ralph")

@@ -11,9 +11,9 @@ from scaffold.cli.global_options import add_global_options
 from scaffold.host.startup import lazy_import
 
 COMMANDS: Mapping[str, str] = {
-    "init": "scaffold.cli.commands.init:init",
+    "init": "scaffold.cli.commands.setup.init:init",
     "run": "scaffold.cli.commands.run.run:run",
-    "status": "scaffold.cli.commands.status:status",
+    "status": "scaffold.cli.commands.inspection.status:status",
     "inbox": "scaffold.cli.commands.inbox:inbox",
     "review": "scaffold.cli.commands.taking.review:review",
     "land": "scaffold.cli.commands.taking.land:land",
@@ -23,21 +23,21 @@ COMMANDS: Mapping[str, str] = {
     "resume": "scaffold.cli.commands.run.resume:resume",
     "doctor": "scaffold.cli.commands.doctor.doctor:doctor",
     "plan": "scaffold.cli.commands.plan.check:plan",
-    "runs": "scaffold.cli.commands.runs:runs",
-    "queue": "scaffold.cli.commands.runs:queue",
-    "cost": "scaffold.cli.commands.cost:cost",
+    "runs": "scaffold.cli.commands.inspection.runs:runs",
+    "queue": "scaffold.cli.commands.inspection.runs:queue",
+    "cost": "scaffold.cli.commands.inspection.cost:cost",
     "attach": "scaffold.cli.commands.run.attach:attach",
-    "goals": "scaffold.cli.commands.goals_tasks:goals",
-    "tasks": "scaffold.cli.commands.goals_tasks:tasks",
-    "audit": "scaffold.cli.commands.audit:audit",
-    "agents": "scaffold.cli.commands.agents:agents",
-    "logs": "scaffold.cli.commands.logs:logs",
-    "path": "scaffold.cli.commands.path:path",
+    "goals": "scaffold.cli.commands.inspection.goals_tasks:goals",
+    "tasks": "scaffold.cli.commands.inspection.goals_tasks:tasks",
+    "audit": "scaffold.cli.commands.inspection.audit:audit",
+    "agents": "scaffold.cli.commands.inspection.agents:agents",
+    "logs": "scaffold.cli.commands.inspection.logs:logs",
+    "path": "scaffold.cli.commands.inspection.path:path",
     "send": "scaffold.cli.commands.send:send",
-    "open": "scaffold.cli.commands.open:open_report",
-    "diff": "scaffold.cli.commands.diff:diff",
-    "contract": "scaffold.cli.commands.contract:contract",
-    "baseline": "scaffold.cli.commands.baseline:baseline",
+    "open": "scaffold.cli.commands.inspection.open:open_report",
+    "diff": "scaffold.cli.commands.inspection.run_diff:diff",
+    "contract": "scaffold.cli.commands.inspection.contract:contract",
+    "baseline": "scaffold.cli.commands.inspection.baseline:baseline",
     "learn": "scaffold.cli.commands.learning.learn:learn",
     "memory": "scaffold.cli.commands.memory.memory:memory",
     "item": "scaffold.cli.commands.items.item:item",
@@ -51,9 +51,9 @@ COMMANDS: Mapping[str, str] = {
     "service": "scaffold.cli.commands.upkeep.service:service",
     "salvage": "scaffold.cli.commands.upkeep.salvage:salvage",
     "purge": "scaffold.cli.commands.upkeep.purge:purge",
-    "config": "scaffold.cli.commands.config:config",
-    "completion": "scaffold.cli.commands.completion:completion",
-    "trust": "scaffold.cli.commands.trust:trust",
+    "config": "scaffold.cli.commands.setup.config:config",
+    "completion": "scaffold.cli.commands.setup.completion:completion",
+    "trust": "scaffold.cli.commands.setup.trust:trust",
     "mcp": "scaffold.cli.commands.mcp:mcp",
     "demo": "scaffold.cli.commands.run.demo:demo",
     "chat": "scaffold.cli.commands.run.chat:chat_plan",
@@ -63,11 +63,11 @@ COMMANDS: Mapping[str, str] = {
     "zygote": "scaffold.cli.commands.processes.zygote:zygote",
     "subagent": "scaffold.cli.commands.processes.subagent:subagent",
     "trial-cleaner": "scaffold.cli.commands.processes.trial_cleaner:trial_cleaner",
-    "login": "scaffold.cli.commands.login.login:login",
-    "logout": "scaffold.cli.commands.login.login:logout",
-    "whoami": "scaffold.cli.commands.login.login:whoami",
-    "permissions": "scaffold.cli.commands.permissions:permissions",
-    "ralph": "scaffold.cli.commands.ralph.command:ralph",
+    "login": "scaffold.cli.commands.setup.login:login",
+    "logout": "scaffold.cli.commands.setup.login:logout",
+    "whoami": "scaffold.cli.commands.setup.login:whoami",
+    "permissions": "scaffold.cli.commands.setup.permissions:permissions",
+    "ralph": "scaffold.cli.commands.ralph.ralph:ralph",
     "acp": "scaffold.cli.commands.ralph.editor:acp",
 }
 HIDDEN = frozenset({"chat", "background", "worker", "supervisor", "zygote", "subagent", "trial-cleaner"})
@@ -87,7 +87,7 @@ REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.err
 PRINT_ERROR = "scaffold.cli.error_text:print_redacted"
 """Both are needed only by commands that fail."""
 
-COMPLETE_ARGUMENTS = "scaffold.cli.completion:complete_arguments"
+COMPLETE_ARGUMENTS = "scaffold.cli.argument_completion:complete_arguments"
 """Needed only where a shell asks what to offer."""
 
 REPORT_PAGE = "scaffold.cli.render.html.page:report_page"

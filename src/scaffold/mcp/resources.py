@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scaffold.core.errors import UsageError
-from scaffold.mcp.reading import evidence_json, inbox_json, run_status_json, runs_json
+from scaffold.mcp.run_queries import evidence_json, inbox_json, run_status_json, runs_json
 from scaffold.views.run_json import Json
 
 SCHEME = "scaffold://"

@@ -11,8 +11,8 @@ from mcp_types import INVALID_PARAMS, ElicitResult, RequestParams
 from scaffold.core.errors import UsageError
 from scaffold.core.model import InboxItem
 from scaffold.core.states import Cancelled, Completed, Failed
-from scaffold.mcp.acting import answer_question
-from scaffold.mcp.reading import read_run_and_summary, summary_json
+from scaffold.mcp.run_control import answer_question
+from scaffold.mcp.run_queries import read_run_and_summary, summary_json
 from scaffold.views.run_json import Json
 from scaffold.views.run_view import RunSummary
 

@@ -33,7 +33,7 @@ from pydantic import BaseModel
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.installation import find_installation
-from scaffold.mcp import acting
+from scaffold.mcp import run_control
 from scaffold.mcp.consent import ConsentDesk, Power, can_ask
 from scaffold.mcp.resources import RESOURCES, TEMPLATES, resource_json
 from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, new_task, task_of
@@ -142,7 +142,7 @@ class RunServer:
                 INVALID_PARAMS, f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`"
             )
         try:
-            await acting.halt(self._place.program, "stop", task["taskId"])
+            await run_control.halt(self._place.program, "stop", task["taskId"])
         except ScaffoldError as error:
             raise MCPError(INVALID_PARAMS, self._clean_all(error.in_full)) from error
         return {}

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import RunId
 from scaffold.core.states import Cancelled, Completed, Failed
-from scaffold.mcp import acting, reading
+from scaffold.mcp import run_control, run_queries
 from scaffold.mcp.consent import Power
 from scaffold.mcp.run_tasks import progress, progress_text
 from scaffold.views.run_json import Json
@@ -104,7 +104,7 @@ class ServedPlace(Struct, frozen=True):
     """Where the tools work."""
 
     cwd: Path
-    program: acting.OwnProgram
+    program: run_control.OwnProgram
 
 
 class Call(Struct, frozen=True):
@@ -147,35 +147,35 @@ def read_arguments(tool: ServedTool, given: Mapping[str, Any]) -> Struct:
 
 
 async def _list_runs(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
-    return await asyncio.to_thread(reading.runs_json, place.cwd)
+    return await asyncio.to_thread(run_queries.runs_json, place.cwd)
 
 
 async def _status(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await asyncio.to_thread(reading.run_status_json, place.cwd, args.run)
+    return await asyncio.to_thread(run_queries.run_status_json, place.cwd, args.run)
 
 
 async def _actions(place: ServedPlace, args: ListActions, _call: Call) -> Json:
     def read() -> Json:
-        return reading.actions_json(place.cwd, args.run, goal=args.goal, status=args.status, offset=args.offset)
+        return run_queries.actions_json(place.cwd, args.run, goal=args.goal, status=args.status, offset=args.offset)
 
     return await asyncio.to_thread(read)
 
 
 async def _action(place: ServedPlace, args: GetAction, _call: Call) -> Json:
-    return await asyncio.to_thread(reading.one_action_json, place.cwd, args.run, args.action)
+    return await asyncio.to_thread(run_queries.one_action_json, place.cwd, args.run, args.action)
 
 
 async def _evidence(place: ServedPlace, args: OfGoal, _call: Call) -> Json:
-    return await asyncio.to_thread(reading.evidence_json, place.cwd, args.run, args.goal)
+    return await asyncio.to_thread(run_queries.evidence_json, place.cwd, args.run, args.goal)
 
 
 async def _inbox(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
-    return await asyncio.to_thread(reading.inbox_json, place.cwd)
+    return await asyncio.to_thread(run_queries.inbox_json, place.cwd)
 
 
 async def _wait(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
     """Wait until the run ends, stops running or needs a human; if it goes on, a client of tasks has it as one."""
-    run, summary = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
+    run, summary = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
     if call.takes_tasks and not isinstance(summary.run.state, Completed | Failed | Cancelled):
         return RunAsTask(run.id)
     told = -1
@@ -188,19 +188,19 @@ async def _wait(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
         if has_ended or not summary.is_live or summary.inbox:
             break
         await asyncio.sleep(LOOK_S)
-        _, summary = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, run.id)
-    return {"progress": progress_text(summary), **reading.summary_json(summary)}
+        _, summary = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, run.id)
+    return {"progress": progress_text(summary), **run_queries.summary_json(summary)}
 
 
 async def _start(place: ServedPlace, args: StartRun, call: Call) -> Answer:
     flags = [*_option("--tier", args.tier), *_option("--agents", args.agents), *_budget(args.budget_usd)]
-    run = await acting.start_run(place.program, args.request, flags)
+    run = await run_control.start_run(place.program, args.request, flags)
     return RunAsTask(run) if call.takes_tasks else await _going(place, run)
 
 
 async def _resume(place: ServedPlace, args: ResumeRun, call: Call) -> Answer:
-    run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
-    now = await acting.resume_run(place.program, run.id, _budget(args.budget_usd))
+    run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
+    now = await run_control.resume_run(place.program, run.id, _budget(args.budget_usd))
     return RunAsTask(now) if call.takes_tasks else await _going(place, now)
 
 
@@ -213,21 +213,21 @@ async def _stop(place: ServedPlace, args: OfRun, _call: Call) -> Json:
 
 
 async def _halt(place: ServedPlace, args: OfRun, command: str) -> Json:
-    run, _ = await asyncio.to_thread(reading.read_run_and_summary, place.cwd, args.run)
-    said = await acting.halt(place.program, command, run.id)
+    run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
+    said = await run_control.halt(place.program, command, run.id)
     return {"said": said, **await _going(place, run.id)}
 
 
 async def _going(place: ServedPlace, run: RunId) -> Json:
-    return await asyncio.to_thread(reading.run_status_json, place.cwd, run)
+    return await asyncio.to_thread(run_queries.run_status_json, place.cwd, run)
 
 
 async def _answer(place: ServedPlace, args: AnswerQuestion, _call: Call) -> Json:
-    return await asyncio.to_thread(acting.answer_question, place.cwd, args.item, args.answer)
+    return await asyncio.to_thread(run_control.answer_question, place.cwd, args.item, args.answer)
 
 
 async def _send(place: ServedPlace, args: SendMessage, _call: Call) -> Json:
-    return await acting.tell_agent(place.cwd, args.run, args.action, args.text)
+    return await run_control.tell_agent(place.cwd, args.run, args.action, args.text)
 
 
 def _option(flag: str, value: object) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from scaffold.cli.commands.config import parse_value
+from scaffold.cli.commands.setup.config import parse_value
 from scaffold.config.file import SettingValue
 from scaffold.config.settings import load_settings, user_config_file
 from scaffold.config.table import SETTINGS

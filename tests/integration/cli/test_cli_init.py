@@ -8,7 +8,7 @@ import yaml
 from inline_snapshot import snapshot
 
 from builders import git
-from scaffold.cli.commands.init import first_plan, scan_project
+from scaffold.cli.commands.setup.init import first_plan, scan_project
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import read_plan
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from inline_snapshot import snapshot
 
-from scaffold.cli.commands.permissions import MAX_LINE_BYTES
+from scaffold.cli.commands.setup.permissions import MAX_LINE_BYTES
 from scaffold.cli.lazy_commands import load_command
 
 

@@ -16,7 +16,7 @@ from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.policy.secret.sources import redactor_for
 
 BUILD_SERVER, PLACE = "scaffold.mcp.server:build_server", "scaffold.mcp.tools:ServedPlace"
-OWN_PROGRAM = "scaffold.mcp.acting:OwnProgram"
+OWN_PROGRAM = "scaffold.mcp.run_control:OwnProgram"
 SERVE_STREAMS, SERVE_HTTP = "scaffold.mcp.serve:serve_streams", "scaffold.mcp.serve:serve_http"
 """All need the SDK of the extra `mcp`."""
 FIX = "Let your client start it, or pass `--http N`: docs/mcp-server.md shows how."

@@ -15,7 +15,7 @@ from scaffold.cli.execution.foreground import (
     run_in_foreground,
     showing_events,
 )
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
 from scaffold.cli.render.layout import layout_for, print_text

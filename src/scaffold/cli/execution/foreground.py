@@ -11,7 +11,7 @@ from functools import partial
 import click
 
 from scaffold.cli.execution.asking_screen import event_sink_for
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
 from scaffold.cli.render.layout import layout_for, print_text

@@ -9,8 +9,8 @@ import click
 
 from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
 from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
-from scaffold.cli.commands.doctor.extensions import check_extensions
-from scaffold.cli.commands.doctor.gates import check_gates
+from scaffold.cli.commands.doctor.extension_checks import check_extensions
+from scaffold.cli.commands.doctor.gate_checks import check_gates
 from scaffold.cli.commands.doctor.login import check_login
 from scaffold.cli.commands.doctor.servers import check_servers
 from scaffold.cli.commands.options import json_option

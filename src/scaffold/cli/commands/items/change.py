@@ -7,8 +7,8 @@ from typing import Any
 import click
 from msgspec import structs
 
-from scaffold.cli.commands.items.places import find_item, stored_or_refused
-from scaffold.cli.commands.learning.places import refuse_secrets, repository_store
+from scaffold.cli.commands.items.id_lookup import find_item, stored_or_refused
+from scaffold.cli.commands.learning.knowledge_stores import refuse_secrets, repository_store
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.items import item_json
 from scaffold.cli.render.layout import print_text

@@ -7,10 +7,10 @@ from typing import get_args
 import click
 
 from scaffold.cli.commands.items.change import COMMANDS
-from scaffold.cli.commands.items.places import find_item
-from scaffold.cli.commands.learning.change import add as learn
+from scaffold.cli.commands.items.id_lookup import find_item
+from scaffold.cli.commands.learning.curation import add as learn
+from scaffold.cli.commands.learning.knowledge_stores import repository_store_if_any
 from scaffold.cli.commands.learning.learn import concepts, context
-from scaffold.cli.commands.learning.places import repository_store_if_any
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.items import item_json, item_line, item_lines
 from scaffold.cli.render.layout import layout_for, print_text

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from scaffold.cli.commands.learning.change import add, edit, forget
-from scaffold.cli.commands.learning.places import Places, find_learning, places_to_read
+from scaffold.cli.commands.learning.curation import add, edit, forget
+from scaffold.cli.commands.learning.knowledge_stores import Places, find_learning, places_to_read
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.learnings import evidence_lines, learning_json, learning_lines, lift_line, opposites_of

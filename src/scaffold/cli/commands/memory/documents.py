@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from scaffold.agent.model_access import open_user_store
-from scaffold.cli.commands.memory.background import job_lines, jobs_json, recorded, start_job
+from scaffold.cli.commands.memory.detached_ingest import job_lines, jobs_json, recorded, start_job
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
@@ -33,7 +33,7 @@ from scaffold.session.memory.documents import (
 from scaffold.session.memory.embedding import EmbedderSource
 
 LEAST_CHARS, MOST_CHARS = 100, 10_000
-RUN_INGEST = "scaffold.cli.commands.memory.ingesting:run_ingest"
+RUN_INGEST = "scaffold.cli.commands.memory.ingest_progress:run_ingest"
 """Few commands need what reads files."""
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import click
 
 from scaffold.cli.commands.memory.documents import documents, forget_document, ingest, search_documents
-from scaffold.cli.commands.memory.files import export_memories, import_memories
+from scaffold.cli.commands.memory.import_export import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json

@@ -8,7 +8,7 @@ import click
 
 from scaffold.cli.execution.flow import run_to_end
 from scaffold.cli.execution.foreground import finish
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.exit_codes import OK, WAITING
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError

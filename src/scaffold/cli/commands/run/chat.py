@@ -9,7 +9,7 @@ import click
 
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.prompts import orchestrator_prompt
-from scaffold.cli.commands.run.options import flags_of, shared_options
+from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import warn_interrupted
 from scaffold.cli.render.style import print_note
 from scaffold.cli.repl.loop import run_repl

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.wiring import open_context

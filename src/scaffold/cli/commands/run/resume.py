@@ -6,7 +6,7 @@ import click
 from msgspec import structs
 
 from scaffold.cli.commands.run.control import resume_goal
-from scaffold.cli.commands.run.options import flags_of, shared_options
+from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.execution.foreground import finish
 from scaffold.cli.exit_codes import FAILED, OK

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 import click
 import msgspec
 
-from scaffold.cli.commands.run.options import flags_of, shared_options
+from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.commands.run.work_input import GivenInput, read_input, require_requirements, tier_question
 from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run

@@ -3,7 +3,7 @@
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
-from scaffold.cli.execution.report_file import write_end_report
+from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
 from scaffold.cli.wiring import context_with_run

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from scaffold.cli.commands.open import show_report
+from scaffold.cli.commands.inspection.open import show_report
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.commands.taking.reviewer import probe_reviewer, show_rates
 from scaffold.cli.render.inbox import item_text

@@ -6,7 +6,7 @@ import sys
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.execution.report_file import write_report
+from scaffold.cli.execution.report_writer import write_report
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import is_terminal, print_json
 from scaffold.cli.wiring import context_with_run

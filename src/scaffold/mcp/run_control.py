@@ -15,7 +15,7 @@ from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import CommandResult, OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
-from scaffold.mcp.reading import opened_store
+from scaffold.mcp.run_queries import opened_store
 from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
 from scaffold.orchestrator.owner.messages import send_message
 from scaffold.run.context import RunContext

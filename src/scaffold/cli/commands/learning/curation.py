@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import click
 from msgspec import structs
 
-from scaffold.cli.commands.learning.places import find_learning, places_to_write, refuse_secrets
+from scaffold.cli.commands.learning.knowledge_stores import find_learning, places_to_write, refuse_secrets
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.style import print_json
