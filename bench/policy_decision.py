@@ -9,7 +9,7 @@ from time import perf_counter
 
 from row import Row, row
 from scaffold.host.process.command import run_command
-from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_decision import decide_command
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser

@@ -13,7 +13,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.level import detect_level
-from scaffold.policy.sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
 
 MOST_MS = 40.0
 

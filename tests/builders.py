@@ -17,8 +17,8 @@ import pytest
 from msgspec import structs
 
 from scaffold.cli.wiring import open_context
-from scaffold.config.file import SettingValue
 from scaffold.config.settings import Settings, default_values
+from scaffold.config.settings_file import SettingValue
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import (

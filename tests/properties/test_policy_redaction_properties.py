@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.policy.secret.patterns import SECRET_PATTERNS
+from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
 
 LITERALS = [shape.literal for shape in SECRET_PATTERNS]

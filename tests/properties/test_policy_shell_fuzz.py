@@ -11,7 +11,7 @@ import pytest
 
 from scaffold.host.process.command import run_command
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
-from scaffold.policy.shell.script import ParsedCommand, SimpleCommand, Word
+from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, Word
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 

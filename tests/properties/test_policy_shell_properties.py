@@ -7,16 +7,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scaffold.policy.permission.call_decision import CallContext, decide_call
-from scaffold.policy.permission.request import invocation_by_name, permission_request
-from scaffold.policy.rule.rules import Rule
+from scaffold.policy.permission.call_request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.shell.command_decision import decide_command, decide_parsed
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser, precheck_problem
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.script import ParsedCommand, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 from support.property_examples import up_to
 

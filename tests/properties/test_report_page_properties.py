@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from builders import THEN, a_goal, a_run, an_action, an_attempt
 from scaffold.cli.render.html.markup import element, to_html
 from scaffold.cli.render.html.page import report_page
-from scaffold.cli.render.lookalikes import mark_lookalikes
+from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
 from scaffold.core.printable_text import printable

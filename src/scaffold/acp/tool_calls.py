@@ -19,7 +19,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import parse_patch
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
-from scaffold.policy.permission.request import category_of
+from scaffold.policy.permission.call_request import category_of
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.running_tools import FinishedCall, RunningTools, patch_of, proposed_text
 from scaffold.views.text_format import brief

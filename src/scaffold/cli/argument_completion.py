@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from scaffold.config import parsers
-from scaffold.config.parsers import SIZES, OneOf
+from scaffold.config.schema import parsers
+from scaffold.config.schema.parsers import SIZES, OneOf
+from scaffold.config.schema.table import find_setting
 from scaffold.config.settings import load_settings
-from scaffold.config.table import find_setting
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.states import status_of
 from scaffold.views.store_reader import StoreReader, display_status, latest_run, store_reader_if_any

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
 
-from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.policy.secret.sources import redactor_for

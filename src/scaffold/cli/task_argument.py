@@ -7,7 +7,7 @@ from shlex import quote
 
 import click
 
-from scaffold.cli.render.style import is_terminal
+from scaffold.cli.render.terminal.style import is_terminal
 from scaffold.cli.specification import TASKS_FILE
 from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted

@@ -15,9 +15,9 @@ from ruamel.yaml.resolver import BaseResolver
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 from ruamel.yaml.tokens import CommentToken
 
-from scaffold.config.file import parse_settings, read_text
-from scaffold.config.parsers import ConfigValue
-from scaffold.config.table import SETTINGS
+from scaffold.config.schema.parsers import ConfigValue
+from scaffold.config.schema.table import SETTINGS
+from scaffold.config.settings_file import parse_settings, read_text
 from scaffold.core.errors import UsageError
 from scaffold.host.files import write_atomic
 

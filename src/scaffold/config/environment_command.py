@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaffold.config.parsers import variable
+from scaffold.config.schema.parsers import variable
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.environment import loads_code, path_outside
 from scaffold.host.process.command import Containment, OutputCapture, run_command
-from scaffold.policy.secret.environment import OUR_PREFIXES, provided_for_commands
+from scaffold.policy.secret.command_environment import OUR_PREFIXES, provided_for_commands
 from scaffold.policy.secret.sources import redactor_for
 
 SETTING = "env.from"

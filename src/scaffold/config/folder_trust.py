@@ -12,7 +12,7 @@ from scaffold.git.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust import (
+from scaffold.policy.trust_decision import (
     ACTIVE_FILES,
     HOOK_FILES,
     MAX_BYTES,

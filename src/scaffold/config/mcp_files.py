@@ -9,7 +9,7 @@ from scaffold.config.folder_trust import folder_trust
 from scaffold.core.errors import UsageError
 from scaffold.git.worktree_metadata import locate_checkout
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust import MAX_BYTES
+from scaffold.policy.trust_decision import MAX_BYTES
 
 USER_SCOPE = "user"
 

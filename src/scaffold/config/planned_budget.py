@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from scaffold.config.budget import with_default_tokens
-from scaffold.config.parsers import SIZES
-from scaffold.config.run_settings import RunFlags, planning_settings, run_limits
+from scaffold.config.run.effective_settings import RunFlags, planning_settings, run_limits
+from scaffold.config.run.spending_limits import with_default_tokens
+from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings
 from scaffold.core.plan import Plan
 from scaffold.core.run_settings import ModelSettings

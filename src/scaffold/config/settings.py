@@ -6,15 +6,13 @@ from typing import cast
 
 from msgspec import Struct
 
-from scaffold.config.file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.merge_rules import LOWER, MergeRule
-from scaffold.config.model_rows import EFFORT_ROLES
-from scaffold.config.parsers import AUTO, SIZES, ConfigValue
-from scaffold.config.setting import Setting
-from scaffold.config.table import SETTINGS, find_setting
-from scaffold.config.tier_files import FOLDER, built_in_values, user_values
-from scaffold.config.tier_settings import (
+from scaffold.config.schema.merge_rules import LOWER, MergeRule
+from scaffold.config.schema.model_rows import EFFORT_ROLES
+from scaffold.config.schema.parsers import AUTO, SIZES, ConfigValue
+from scaffold.config.schema.setting import Setting
+from scaffold.config.schema.table import SETTINGS, find_setting
+from scaffold.config.schema.tier_settings import (
     BUILT_IN_TIERS,
     FIELDS,
     read_tier,
@@ -23,10 +21,12 @@ from scaffold.config.tier_settings import (
     require_tier,
     tier_names,
 )
+from scaffold.config.settings_file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
+from scaffold.config.tier_files import FOLDER, built_in_values, user_values
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import BUILDER, CompactionWriter, Effort, Tier
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
+from scaffold.policy.trust_decision import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
 BUILT_IN = "built-in"
 MODEL_VARIABLE = "SCAFFOLD_MODEL"

@@ -5,8 +5,8 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from scaffold.config.file import SettingValue, parse_settings, read_text
-from scaffold.config.tier_settings import BUILT_IN_TIERS, NAME_RULE, is_tier_name, require_complete
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, NAME_RULE, is_tier_name, require_complete
+from scaffold.config.settings_file import SettingValue, parse_settings, read_text
 from scaffold.core.errors import UsageError
 
 FOLDER = "tiers"

@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from scaffold.config.file import SettingValue, decode_config, parse_settings
-from scaffold.config.parsers import ConfigValue
+from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.settings import IgnoredConfig, merge_local_settings, merge_project_settings
+from scaffold.config.settings_file import SettingValue, decode_config, parse_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.git.ignored_files import WILDCARDS, pattern_lines
-from scaffold.policy.secret.files import secret_entry
-from scaffold.policy.trust import (
+from scaffold.policy.secret.unreadable_files import secret_entry
+from scaffold.policy.trust_decision import (
     INCLUDE_FILE,
     LOCAL_SETTINGS_FILE,
     SETTINGS_FILE,

@@ -1,6 +1,6 @@
 """The environment of the programs that we start ourselves: an allow-list, so that no key of the user leaks.
 
-Commands of agents and checks get more; see `policy/secret/environment.py`.
+Commands of agents and checks get more; see `policy/secret/command_environment.py`.
 """
 
 import os

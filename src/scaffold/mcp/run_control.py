@@ -21,7 +21,7 @@ from scaffold.orchestrator.owner.messages import send_message
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
-from scaffold.views.lookup import find_action
+from scaffold.views.name_lookup import find_action
 from scaffold.views.run_json import Json
 from scaffold.views.store_reader import find_run, is_executed, no_run_error
 

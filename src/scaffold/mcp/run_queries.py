@@ -11,7 +11,7 @@ import msgspec
 
 from scaffold.core.model import Action, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
-from scaffold.views.lookup import find_action, find_goal
+from scaffold.views.name_lookup import find_action, find_goal
 from scaffold.views.run_json import Json, action_json, agent_json, fact_json, run_json
 from scaffold.views.run_list import read_runs
 from scaffold.views.run_view import RunSummary, RunView, decision_commands, read_run_view, read_summary

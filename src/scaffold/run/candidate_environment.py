@@ -11,7 +11,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
 from scaffold.git import commits
-from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform
 from scaffold.run.sandbox import open_sandbox, remove_temporary_folder

@@ -23,7 +23,7 @@ from scaffold.git.worktree import find_worktree
 from scaffold.host.files import delete_path, read_untrusted, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process
-from scaffold.policy.secret.files import is_secret_file_name, secret_entry
+from scaffold.policy.secret.unreadable_files import is_secret_file_name, secret_entry
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform, warn
 

@@ -18,7 +18,7 @@ from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, with_egress
+from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, with_egress
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.verify.services import compose

@@ -35,8 +35,8 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.command_sandbox import with_egress
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
-from scaffold.policy.sandbox import with_egress
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.conversation import (

@@ -4,12 +4,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.config.permissions import LEVEL_CACHE
+from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec, probe_level
+from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, probe_level
 
 
 async def session_sandbox(

@@ -12,7 +12,7 @@ from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.core.extensions import Role
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate
-from scaffold.policy.secret.environment import command_environment, kept_for_commands
+from scaffold.policy.secret.command_environment import command_environment, kept_for_commands
 from scaffold.store.user.subagents import StoredSubagent
 
 DIRECTORY_VARIABLES = ("SCAFFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")

@@ -15,9 +15,9 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
+from scaffold.policy.command_sandbox import known_secrets
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.permission.call_decision import ShellPolicy
-from scaffold.policy.sandbox import known_secrets
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.tools.catalog import all_tools
@@ -80,7 +80,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         sandbox=setup.sandbox,
         redactor=setup.redactor,
         seen=setup.seen,
-        # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/sandbox.py.
+        # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/command_sandbox.py.
         known=known_secrets(cwd),
         nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
     )

@@ -14,11 +14,11 @@ from scaffold.core.tool import ToolOutput
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.command_sandbox import own_programs, with_new_secrets
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox import own_programs, with_new_secrets
-from scaffold.policy.secret.files import secret_entry
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.nested_repositories import MAX_PROTECTED, NestedRepositories, sealed_path
 

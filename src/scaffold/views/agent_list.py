@@ -13,7 +13,7 @@ from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, 
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
 from scaffold.host.identity import is_alive
 from scaffold.store.database import Store
-from scaffold.views.journal import JournalEntry, LastActivity, last_activity
+from scaffold.views.journal_entries import JournalEntry, LastActivity, last_activity
 from scaffold.views.state_labels import AgentState, supervisor_state, worker_state
 
 ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"

@@ -24,8 +24,8 @@ from scaffold.host.random_ids import new_id
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.question_budget import QuestionKind
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalListener, Delegation
-from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tighten_categories
+from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.assignment import Assignment

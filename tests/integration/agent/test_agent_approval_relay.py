@@ -15,8 +15,8 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import is_alive
 from scaffold.policy.permission.approval_gate import ApprovalGate, Delegation
-from scaffold.policy.rule.rules import PermissionRequest, parse_rule
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
+from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.store.user_store import SESSIONS, UserStore

@@ -8,11 +8,11 @@ from inline_snapshot import snapshot
 from builders import a_turn, an_item, begin, make_run, submit, work
 from scaffold.agent.journal import JournalFile
 from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, format_tasks, goals_text, tasks_text
-from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
-from scaffold.views.journal import last_activity
+from scaffold.views.journal_entries import last_activity
 from scaffold.views.run_view import read_run_view, read_summary
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")

@@ -8,9 +8,9 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.cli.commands.setup.config import parse_value
-from scaffold.config.file import SettingValue
+from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings import load_settings, user_config_file
-from scaffold.config.table import SETTINGS
+from scaffold.config.settings_file import SettingValue
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import BUILDER, Tier
 

@@ -7,8 +7,8 @@ import msgspec
 from inline_snapshot import snapshot
 
 from builders import FAILED, begin, fail, land, make_run, work
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.report import report
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.contract import ChangeReview, ExecutedLines, Verification
 from scaffold.core.review import Citation, Review
 from scaffold.verify.contract.exercised import not_executed

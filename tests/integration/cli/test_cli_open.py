@@ -11,7 +11,7 @@ from msgspec import structs
 
 from builders import a_turn, begin, fail, git, land, make_run, submit
 from scaffold.cli.execution.report_writer import write_end_report
-from scaffold.cli.render.html.parts import MAX_TEXT
+from scaffold.cli.render.html.components import MAX_TEXT
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 
-from scaffold.cli.render.paged_output import MAX_KEPT, paged
+from scaffold.cli.render.terminal.paged_output import MAX_KEPT, paged
 from scaffold.host.pager import find_pager
 
 LONG, VERY_LONG = 1_000, 30_000

@@ -8,9 +8,9 @@ from inline_snapshot import snapshot
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from fakes import tool
-from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
-from scaffold.cli.repl.completion import command_suggestions, file_suggestions
+from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
+from scaffold.cli.repl.input_completion import command_suggestions, file_suggestions
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.terminal import open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript

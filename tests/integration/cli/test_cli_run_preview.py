@@ -9,8 +9,8 @@ from inline_snapshot import snapshot
 
 from builders import make_context, make_repository, make_run, with_settings
 from scaffold.cli.render.cost_terms import billing_note, planning_terms, run_terms
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.run_preview import MAX_ACTIONS, RunPreview, sandbox_summary
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.run_settings import AssignedModel, AssignedModels
 from scaffold.core.spending import PastCost
 from scaffold.host.sandbox.level import DetectedLevel, level_limits

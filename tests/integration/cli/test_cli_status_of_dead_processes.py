@@ -6,8 +6,8 @@ from datetime import timedelta
 import msgspec
 
 from builders import work
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.status_text import status_text
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Failed
 from scaffold.views.run_view import read_run_view

@@ -5,8 +5,8 @@ import unicodedata
 import click
 
 from builders import begin, fail, make_run
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.status_text import status_text
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.views.run_view import read_run_view
 
 LONG = "a_very_long_name_" * 12

@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import begin, make_run
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.run_preview import RunPreview
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.plan import Plan
 from scaffold.core.states import Cancelled, Completed, Failed, Landing, Running, Verifying
 from scaffold.plan.source.task import SourceTask

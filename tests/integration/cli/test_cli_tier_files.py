@@ -5,9 +5,9 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.config.file import SettingValue
-from scaffold.config.run_tier import TierQuestion, settings_in_tier
+from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.config.settings import load_settings, user_config_file
+from scaffold.config.settings_file import SettingValue
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import Tier
 from scaffold.plan.analysis.tier_keywords import KEYWORDS

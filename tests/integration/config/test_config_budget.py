@@ -5,8 +5,8 @@ import os
 import pytest
 
 from builders import make_settings
-from scaffold.config.budget import with_default_tokens, with_more, with_tier_tokens
-from scaffold.config.run_settings import run_limits
+from scaffold.config.run.effective_settings import run_limits
+from scaffold.config.run.spending_limits import with_default_tokens, with_more, with_tier_tokens
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import ModelSettings, RunLimits

@@ -8,9 +8,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.agent.model_access import open_user_store
-from scaffold.config.extensions import find_extensions, run_extensions
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
+from scaffold.config.trusted_extensions import find_extensions, run_extensions
 from scaffold.core.errors import UsageError
 from scaffold.git.repository import Repository
 

@@ -17,7 +17,7 @@ from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.policy.sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
 from support.mcp_conformance_client import NoApprovals
 from support.mcp_npm import HOME, NODE, PACKAGES, SUITE, needs_packages
 

@@ -20,8 +20,8 @@ from scaffold.landing.taking.revert import find_interrupted
 from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
-from scaffold.policy.trust import FolderConfig, TrustStatus
-from scaffold.views.taken import read_taken
+from scaffold.policy.trust_decision import FolderConfig, TrustStatus
+from scaffold.views.changes.taken_work import read_taken
 from support.harness import act, goal
 
 CHECKED = "test -f list"

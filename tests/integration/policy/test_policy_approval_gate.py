@@ -7,9 +7,9 @@ from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalQuestion, Delegation
-from scaffold.policy.permission.request import ToolInvocation, permission_request
-from scaffold.policy.rule.rules import PermissionRequest, parse_rule
+from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 from scaffold.tools.arguments import object_schema

@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import make_repository
-from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_policy import BY_NAME, BY_SUBCOMMAND, ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.risky_flags import has_flag_list

@@ -13,9 +13,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
-from scaffold.policy.git_config_files import git_config_files
-from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.sandbox import (
+from scaffold.policy.command_sandbox import (
     SandboxInputs,
     build_sandbox_spec,
     own_programs,
@@ -23,8 +21,10 @@ from scaffold.policy.sandbox import (
     with_new_secrets,
     workspace_profile,
 )
-from scaffold.policy.secret.files import SECRET_FILES
-from scaffold.policy.trust import ACTIVE_FILES
+from scaffold.policy.git_config_files import git_config_files
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.policy.secret.unreadable_files import SECRET_FILES
+from scaffold.policy.trust_decision import ACTIVE_FILES
 
 
 @pytest.fixture

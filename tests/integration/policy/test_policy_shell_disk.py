@@ -9,13 +9,13 @@ from builders import make_repository
 from scaffold.git.command import Git
 from scaffold.git.repository_config import RepositoryConfig
 from scaffold.policy.permission.call_decision import CallContext, decide_call
-from scaffold.policy.permission.request import invocation_by_name, permission_request
+from scaffold.policy.permission.call_request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_decision import decide_command
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
-from scaffold.policy.shell.scripts import script_digests
+from scaffold.policy.shell.script_files import script_digests
 from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, DirEntry, DiskFileSystem, EmptyFileSystem, WorkspacePaths
 
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.host.clock import FakeClock
-from scaffold.policy.permission.request import ToolInvocation, permission_request
+from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.memory.access import MemoryAccess

@@ -11,8 +11,8 @@ from integration.session.builders import cassette, opened_session, session_optio
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.subagents.pool import SubagentLimits
 from scaffold.llm.transport import endpoint
-from scaffold.policy.rule.rules import parse_rule
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.session.options import SubagentOptions, read_subagent_options
 from scaffold.session.subagent_launcher import PROVIDER_VARIABLES, subagent_environment
 

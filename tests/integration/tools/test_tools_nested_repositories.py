@@ -12,7 +12,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock.command import unsupported_reason
-from scaffold.policy.sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.file.read_write import write_file

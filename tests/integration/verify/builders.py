@@ -22,7 +22,7 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
-from scaffold.policy.sandbox import SandboxInputs, build_sandbox_spec
+from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec
 from scaffold.verify.contract.checks import Tree, verify_changes
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
-from scaffold.config.file import parse_settings
+from scaffold.config.settings_file import parse_settings
 from scaffold.core.gates import Gate, GateKind
 from scaffold.core.ids import Commit
 from scaffold.orchestrator.trial.result import GateTrial, Trial

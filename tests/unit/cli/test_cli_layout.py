@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
-from scaffold.cli.render.layout import MIN_COLUMNS, PROSE_COLUMNS, UNLIMITED, Layout, layout_for
+from scaffold.cli.render.terminal.text_layout import MIN_COLUMNS, PROSE_COLUMNS, UNLIMITED, Layout, layout_for
 
 REASON = "g: the supervisor's model cannot be used: the cassette /home/you/work/cassettes/planner.yaml is not there"
 TEXTS = st.text(st.sampled_from("ab \t\n`漢🚀"), max_size=120)

@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.cli.render.live.progress import event_sentence
+from scaffold.cli.render.live.event_lines import event_sentence
 from scaffold.core.events import ActionStatusChanged, FactStateChanged, FilesGranted
 from scaffold.core.ids import ActionKey, Commit
 

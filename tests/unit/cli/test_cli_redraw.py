@@ -9,7 +9,7 @@ import pyte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaffold.cli.render.live.screen_redraw import LineWriter, ScreenRedraw, ScreenSize, lines_above
+from scaffold.cli.render.terminal.screen_redraw import LineWriter, ScreenRedraw, ScreenSize, lines_above
 
 COLUMNS, ROWS = 30, 12
 SIZE = ScreenSize(COLUMNS, ROWS)

@@ -10,8 +10,8 @@ from inline_snapshot import snapshot
 from rich.cells import set_cell_size
 from rich.text import Text
 
-from scaffold.cli.repl.approvals import format_question
-from scaffold.cli.repl.markdown import MarkdownBlocks
+from scaffold.cli.repl.approval_queue import format_question
+from scaffold.cli.repl.markdown_stream import MarkdownBlocks
 from scaffold.cli.repl.renderer import Renderer, call_summary, one_line, result_summary
 from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line, status_sentence
 from scaffold.core.printable_text import printable

@@ -11,8 +11,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, some_evidence
+from scaffold.cli.render.html.components import LongTexts
 from scaffold.cli.render.html.page import report_page
-from scaffold.cli.render.html.parts import LongTexts
 from scaffold.cli.render.html.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage

@@ -10,9 +10,9 @@ from inline_snapshot import snapshot
 from rich.cells import cell_len
 
 from builders import a_run, make_settings
-from scaffold.cli.render.layout import UNLIMITED
-from scaffold.cli.render.live.progress import work_lines
+from scaffold.cli.render.live.event_lines import work_lines
 from scaffold.cli.render.live.watch_view import agent_lines, frame_lines, print_changes
+from scaffold.cli.render.terminal.text_layout import UNLIMITED
 from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.model import InboxItem, Usage
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
@@ -20,7 +20,7 @@ from scaffold.core.states import Active, Paused
 from scaffold.host.clock import FakeClock
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.views.agent_list import AgentRow
-from scaffold.views.journal import LastActivity
+from scaffold.views.journal_entries import LastActivity
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip_middle
 

@@ -7,8 +7,8 @@ from contextlib import redirect_stderr
 import click
 from rich.cells import cell_len
 
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.live.work_line import SHOWN_AFTER_S, WorkLine, work_row
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.activity import Activity
 from scaffold.host.clock import FakeClock
 

@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from ruamel.yaml.error import YAMLError
 
 from scaffold.config.edit import set_in_file, with_setting
-from scaffold.config.file import parse_settings
+from scaffold.config.settings_file import parse_settings
 from scaffold.core.errors import UsageError
 
 FILE = """\

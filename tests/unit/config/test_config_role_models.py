@@ -3,9 +3,9 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.config.file import SettingValue
-from scaffold.config.role_models import run_models
+from scaffold.config.run.role_models import run_models
 from scaffold.config.settings import Settings, default_values
+from scaffold.config.settings_file import SettingValue
 from scaffold.core.errors import UsageError
 
 SIZES = {"models__small": "anthropic:s", "models__medium": "anthropic:m", "models__large": "anthropic:l"}

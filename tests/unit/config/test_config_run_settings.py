@@ -8,14 +8,14 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import make_settings, with_settings
-from scaffold.config.file import SettingValue
-from scaffold.config.run_settings import chosen_models, failure_settings, gate_settings, with_gates, with_tier
+from scaffold.config.run.effective_settings import chosen_models, failure_settings, gate_settings, with_gates, with_tier
+from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings import Settings, default_values
-from scaffold.config.table import SETTINGS
+from scaffold.config.settings_file import SettingValue
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import TaggedTests
 from scaffold.core.run_settings import BUILDER
-from scaffold.policy.trust import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
+from scaffold.policy.trust_decision import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 from support.errors import error_of
 
 TAGS = SETTINGS["quality_gates.tags"].parse

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from scaffold.policy.permission.call_decision import READ_ONLY_MODES, CallContext, decide_call
-from scaffold.policy.permission.request import invocation_by_name, permission_request
-from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
+from scaffold.policy.permission.call_request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import CATEGORIES, DEFAULT_DECISIONS, PolicyDecision, RuleSet
+from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, parse_rule
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())

@@ -4,7 +4,7 @@ import os
 
 from inline_snapshot import snapshot
 
-from scaffold.policy.secret.environment import (
+from scaffold.policy.secret.command_environment import (
     command_environment,
     kept_for_commands,
     left_out_notice,

@@ -6,10 +6,10 @@ from pathlib import Path
 from scaffold.policy.path.protected_areas import AREA_GLOBS, AREA_TYPES, AREA_WORDS
 from scaffold.policy.path.protected_files import PROTECTED_FILES
 from scaffold.policy.permission.call_decision import READ_ONLY_MODES
-from scaffold.policy.permission.request import category_of
-from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.permission.call_request import category_of
 from scaffold.policy.rule.ruleset import DEFAULT_DECISIONS
-from scaffold.policy.secret.files import ENV_TEMPLATES, SECRET_FILES
+from scaffold.policy.rule.tool_rules import parse_rule
+from scaffold.policy.secret.unreadable_files import ENV_TEMPLATES, SECRET_FILES
 from scaffold.policy.shell.reading.readonly_arguments import ARGUMENT_PARSERS
 from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
 from scaffold.policy.shell.reading.readonly_git import SUBCOMMANDS

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.policy.secret.files import SECRET_FILES, secret_entry
+from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 

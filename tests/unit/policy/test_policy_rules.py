@@ -1,8 +1,8 @@
 import json
 
 from scaffold.core.errors import UsageError
-from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
-from scaffold.policy.rule.rules import PermissionRequest, Rule, parse_rule
+from scaffold.policy.rule.command_patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
+from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, parse_rule
 from support.errors import error_of
 
 

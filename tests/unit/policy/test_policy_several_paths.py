@@ -3,9 +3,9 @@
 import asyncio
 
 from scaffold.policy.permission.call_decision import CallContext, decide_call
-from scaffold.policy.permission.request import invocation_by_name, permission_request
-from scaffold.policy.rule.rules import parse_rule
+from scaffold.policy.permission.call_request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())

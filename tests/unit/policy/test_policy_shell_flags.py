@@ -1,5 +1,5 @@
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.reading.flags import FlagSpec, ParsedArguments, parse_arguments
-from scaffold.policy.shell.script import Word
 
 KNOWN = FlagSpec(
     short="ab",

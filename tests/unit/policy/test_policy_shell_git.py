@@ -1,6 +1,6 @@
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, analyze_git, any_program_setting
-from scaffold.policy.shell.script import Word
 
 
 def read(command: str, *settings: str) -> ReadAccess | ConfiguredProgram | str:

@@ -4,7 +4,7 @@ from scaffold.policy.shell.parse.command_parser import MAX_COMMAND_BYTES, MAX_OP
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.parse.shfmt_parser import parse_shfmt_tree
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.script import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word
+from scaffold.policy.shell.parsed_command import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word
 
 
 def understood(*commands: str) -> ParsedCommand:

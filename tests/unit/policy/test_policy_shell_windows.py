@@ -1,4 +1,4 @@
-from scaffold.policy.shell.windows import decide_windows_command, dialect_of
+from scaffold.policy.shell.windows_commands import decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())

@@ -1,7 +1,7 @@
 import shlex
 
 from scaffold.policy.shell.parse.unquoting import unquote_word
-from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.parsed_command import Word
 
 
 def test_quotes_are_removed_as_bash_does():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from scaffold.policy.trust import ACTIVE_FILES, FolderConfig, TrustFile, trust_status
+from scaffold.policy.trust_decision import ACTIVE_FILES, FolderConfig, TrustFile, trust_status
 
 NAMES = tuple(ACTIVE_FILES)
 CONTENTS = st.dictionaries(st.sampled_from(NAMES), st.binary(max_size=3))

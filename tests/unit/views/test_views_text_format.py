@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import click
 
-from scaffold.cli.render.style import STATUS_MARKS, heading, paint, status_mark
+from scaffold.cli.render.terminal.style import STATUS_MARKS, heading, paint, status_mark
 from scaffold.core.states import COMPOUND_TRANSITIONS, PRIMITIVE_TRANSITIONS
 from scaffold.views.text_format import (
     ago,

@@ -12,8 +12,8 @@ from scaffold.agent.messages.poller import StorePoller
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Envelope
 from scaffold.core.ports import Clock
-from scaffold.policy.rule.rules import PermissionRequest
 from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.rule.tool_rules import PermissionRequest
 from scaffold.store.user_store import SESSIONS, UserStore
 
 ANSWER_TIMEOUT_S = 900.0

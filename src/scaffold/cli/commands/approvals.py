@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from scaffold.cli.render.layout import UNLIMITED, layout_for
+from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe

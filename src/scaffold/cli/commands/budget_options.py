@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from scaffold.config.parsers import Parser, dollars, tokens
+from scaffold.config.schema.parsers import Parser, dollars, tokens
 from scaffold.core.errors import UsageError
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.inbox import item_text
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.style import print_json
-from scaffold.cli.render.waiting_change import change_json, change_lines
+from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
+from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Action, InboxItem
+from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
-from scaffold.views.waiting_change import WaitingChange, read_waiting_change
 
 NOTHING = "Nothing is waiting for you."
 NOTHING_EVER = "The inbox is empty."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scaffold.cli.extras import require_extra
-from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import PROGRAM
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams

@@ -8,12 +8,12 @@ from typing import ParamSpec, TypeVar
 import click
 
 from scaffold.cli.global_options import NO_PAGER, is_pager_off
-from scaffold.cli.render.style import can_draw_on
+from scaffold.cli.render.terminal.style import can_draw_on
 from scaffold.host.startup import lazy_import
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-PAGED = "scaffold.cli.render.paged_output:paged"
+PAGED = "scaffold.cli.render.terminal.paged_output:paged"
 """Needed only at a terminal."""
 UNPAGED = ("as_json", "follow", "watch")
 """Options of commands whose output is for programs, or goes on."""

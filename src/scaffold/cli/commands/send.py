@@ -4,11 +4,11 @@ import sys
 
 import click
 
-from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.messages import send_message
-from scaffold.views.lookup import find_action
+from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import find_run
 from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS
 

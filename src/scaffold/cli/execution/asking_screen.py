@@ -9,12 +9,12 @@ import click
 from scaffold.cli.approval_answers import counts_as_answer
 from scaffold.cli.execution.inbox_answers import answer_choices, decision_of
 from scaffold.cli.execution.terminal_lines import TerminalLines
-from scaffold.cli.render.inbox import item_text
-from scaffold.cli.render.layout import layout_for
+from scaffold.cli.render.changes.waiting_change_text import change_lines
+from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.live.event_lines import JsonEventLines
 from scaffold.cli.render.live.live_screen import RunScreen, run_screen
-from scaffold.cli.render.live.progress import JsonEventLines
-from scaffold.cli.render.style import is_ci, is_terminal
-from scaffold.cli.render.waiting_change import change_lines
+from scaffold.cli.render.terminal.style import is_ci, is_terminal
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
@@ -23,9 +23,9 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.host.identity import own_identity
 from scaffold.orchestrator.owner.inbox import InboxDecision, ask_at_terminal, decide_items
 from scaffold.run.context import RunContext
+from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import requesters_by_item
-from scaffold.views.waiting_change import read_waiting_change
 
 BELL = "\a"
 

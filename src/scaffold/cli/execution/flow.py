@@ -18,20 +18,20 @@ from scaffold.cli.execution.foreground import (
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, WAITING
 from scaffold.cli.render.cost_terms import planning_terms
-from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.live.event_lines import JsonEventLines
 from scaffold.cli.render.live.live_screen import run_screen
-from scaffold.cli.render.live.progress import JsonEventLines
 from scaffold.cli.render.run_preview import sandbox_summary, stored_preview
-from scaffold.cli.render.style import print_findings
-from scaffold.config.permissions import detect_sandbox_level
-from scaffold.config.run_settings import RunFlags
+from scaffold.cli.render.terminal.style import print_findings
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.config.permission_settings import detect_sandbox_level
+from scaffold.config.run.effective_settings import RunFlags
 from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable
 from scaffold.core.states import reason_of
 from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
-from scaffold.policy.secret.environment import TOLD_VARIABLES, left_out_notice
+from scaffold.policy.secret.command_environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
 from scaffold.views.store_reader import interrupted_runs
 from scaffold.views.text_format import format_usage

@@ -8,19 +8,19 @@ import click
 from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
-from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.report import report
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
 from scaffold.host.identity import is_alive
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
+from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.event_tail import tail_events
 from scaffold.views.report_file import find_report
 from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import is_executed
-from scaffold.views.taken import with_taken
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
 """Exit codes by pause reason; every other pause waits for a human."""

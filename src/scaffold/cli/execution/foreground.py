@@ -14,10 +14,10 @@ from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
-from scaffold.cli.render.style import note_printer, print_json
+from scaffold.cli.render.terminal.style import note_printer, print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.verbose_log import showing_others
 from scaffold.cli.wiring import processes_of
 from scaffold.config.environment_command import environment_from
@@ -34,10 +34,10 @@ from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
 from scaffold.run.reviewer_records import keep_outcomes
+from scaffold.views.changes.taken_work import summary_with_taken, with_taken
 from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
-from scaffold.views.taken import summary_with_taken, with_taken
 
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,

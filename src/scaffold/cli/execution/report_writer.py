@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from scaffold.cli.lazy_commands import REPORT_PAGE
-from scaffold.cli.render.style import print_note
+from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.files import write_atomic
@@ -13,11 +13,11 @@ from scaffold.host.startup import lazy_import
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.context import RunContext
+from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.run_costs import RunCosts, run_costs
 from scaffold.views.run_history import RunHistory, read_history
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import is_executed
-from scaffold.views.taken import with_taken
 from scaffold.worker.contract.projections import ignore_projections
 
 Content = tuple[RunView, RunHistory, RunCosts]

@@ -4,8 +4,8 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.pull_request import pull_request_of
+from scaffold.cli.render.changes.pull_request import pull_request_of
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, ScaffoldError
@@ -27,8 +27,8 @@ from scaffold.landing.taking.pull_request import Target, find_target, open_pull_
 from scaffold.landing.taking.remake import CommitStyle, wants_signature
 from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.run.context import RunContext
+from scaffold.views.changes.taken_work import ordered, read_taken
 from scaffold.views.run_view import read_run_view
-from scaffold.views.taken import ordered, read_taken
 
 SQUASH_MESSAGE = "{request}\n\n{actions}"
 

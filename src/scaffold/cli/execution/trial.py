@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import click
 
-from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import PROGRAM, dirs
-from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
-from scaffold.config.run_settings import gate_settings
+from scaffold.config.permission_settings import detect_sandbox_level, sandbox_settings
+from scaffold.config.run.effective_settings import gate_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.ids import Commit
 from scaffold.git.repository import Repository

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.terminal.text_layout import Layout
 
 INDENT = " " * 6
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
-from scaffold.cli.render.layout import Layout
 from scaffold.cli.render.live.agent_rows import work_sentence
 from scaffold.cli.render.status_text import action_note
-from scaffold.cli.render.style import heading, status_mark
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable

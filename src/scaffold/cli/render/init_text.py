@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Iterator, Mapping
 
-from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.style import status_mark
+from scaffold.cli.render.terminal.style import status_mark
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.orchestrator.trial.result import GateTrial, Trial, TrialVerdict
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.projects.project import Reason

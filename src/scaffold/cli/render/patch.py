@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from scaffold.cli.render.style import paint
+from scaffold.cli.render.terminal.style import paint
 from scaffold.core.printable_text import printable
 
 COLORS = {"+": "green", "-": "red", "@": "cyan"}

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 
-from scaffold.cli.render.audit import compliance_section
+from scaffold.cli.render.audit_text import compliance_section
 from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_source
-from scaffold.cli.render.inbox import brief_lines
-from scaffold.cli.render.layout import Layout
+from scaffold.cli.render.inbox_text import brief_lines
 from scaffold.cli.render.status_text import (
     MAX_ITEMS,
     ActionsById,
@@ -18,7 +17,8 @@ from scaffold.cli.render.status_text import (
     step_name,
     strength_suffix,
 )
-from scaffold.cli.render.style import heading, status_mark
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from scaffold.agent.journal import EntryKind
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import paint, print_json
+from scaffold.cli.render.terminal.style import paint, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.printable_text import printable
 from scaffold.session.reporter import Reporter

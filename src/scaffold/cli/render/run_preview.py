@@ -7,8 +7,8 @@ from itertools import groupby
 from msgspec import Struct
 
 from scaffold.cli.render.cost_terms import run_terms
-from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.style import format_finding
+from scaffold.cli.render.terminal.style import format_finding
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan

@@ -6,12 +6,12 @@ from shlex import quote
 
 from rich.cells import cell_len
 
-from scaffold.cli.render.audit import compliance_section
+from scaffold.cli.render.audit_text import compliance_section
 from scaffold.cli.render.budget_text import budget_lines
-from scaffold.cli.render.inbox import brief_lines
-from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.runs import queue_text
-from scaffold.cli.render.style import heading, status_mark
+from scaffold.cli.render.inbox_text import brief_lines
+from scaffold.cli.render.run_list_text import queue_text
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal, Run

@@ -4,16 +4,16 @@ import sys
 from collections.abc import Sequence
 from typing import Literal
 
-from scaffold.cli.render.inbox import item_text
-from scaffold.cli.render.layout import UNLIMITED, layout_for
-from scaffold.cli.render.waiting_change import change_lines
+from scaffold.cli.render.changes.waiting_change_text import change_lines
+from scaffold.cli.render.inbox_text import item_text
+from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.orchestrator.owner.inbox import DECISION_LIFETIME, InboxDecision, decide_items
 from scaffold.run.context import RunContext
+from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.run_view import requesters_by_item
 from scaffold.views.text_format import brief
-from scaffold.views.waiting_change import read_waiting_change
 
 NOTHING = "Nothing is waiting for you."
 Word = Literal["approve", "reject", "answer"]

@@ -13,10 +13,10 @@ from msgspec import Struct, structs
 from scaffold.agent.modes import MODES
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
-from scaffold.cli.render.style import can_redraw
-from scaffold.cli.repl.approvals import ApprovalQueue, format_question, proposed_change
-from scaffold.cli.repl.completion import completer, completion_values
+from scaffold.cli.render.terminal.style import can_redraw
+from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
+from scaffold.cli.repl.input_completion import completer, completion_values
 from scaffold.cli.repl.input_queue import InputQueue
 from scaffold.cli.repl.renderer import one_line
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors

@@ -7,13 +7,13 @@ import click
 
 from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
-from scaffold.cli.render.layout import layout_for
 from scaffold.cli.render.run_preview import stored_preview
-from scaffold.cli.render.style import print_note
+from scaffold.cli.render.terminal.style import print_note
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.repl.inbox_commands import decide, inbox_text
 from scaffold.cli.repl.loop import Repl, ReplProfile
-from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
-from scaffold.config.run_tier import TierQuestion, settings_in_tier
+from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
+from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.orchestrator.chat_goals import goal_tools
@@ -25,7 +25,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands
-from scaffold.views.lookup import find_goal
+from scaffold.views.name_lookup import find_goal
 from scaffold.views.store_reader import latest_run
 
 CLEAR = "/clear"

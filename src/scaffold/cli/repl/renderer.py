@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.theme import Theme
 
-from scaffold.cli.repl.markdown import markdown
+from scaffold.cli.repl.markdown_stream import markdown
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.todo import Todo
 from scaffold.tools.content.line_diff import DiffLine, LineDiff

@@ -34,7 +34,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from scaffold.cli.repl.approvals import wrap_choices
+from scaffold.cli.repl.approval_queue import wrap_choices
 from scaffold.cli.repl.denial_reason import REASON_HINT, DenialReason
 from scaffold.cli.repl.pasted_text import PastedTexts
 from scaffold.cli.repl.picker import pick_conversation

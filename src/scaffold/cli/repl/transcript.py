@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
-from scaffold.cli.repl.markdown import MarkdownBlocks, block_tail
+from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta

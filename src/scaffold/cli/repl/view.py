@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from rich.cells import cell_len
 
 from scaffold.agent.model_access import has_known_price
-from scaffold.cli.repl.approvals import ApprovalQueue, answer_choices
+from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
 from scaffold.cli.repl.renderer import Renderer, one_line
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput

@@ -11,7 +11,7 @@ from scaffold.extensions.mcp.config import ServerConfig
 from scaffold.host.environment import PROXIES, child_environment
 from scaffold.host.process.piped import PipedCommand
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.policy.sandbox import with_egress
+from scaffold.policy.command_sandbox import with_egress
 
 
 class ServerPlace(Struct, frozen=True, kw_only=True):

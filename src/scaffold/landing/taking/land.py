@@ -36,7 +36,7 @@ from scaffold.landing.taking.remake import (
 )
 from scaffold.run.assignment import inherited_preconditions
 from scaffold.run.context import RunContext
-from scaffold.views.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
+from scaffold.views.changes.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
 
 LandHow = Literal["ff", "squash", "pr"]
 """Fast-forward the base branch | one commit on it | push the session branch and open a pull request."""

@@ -9,7 +9,7 @@ from scaffold.core.states import Completed
 from scaffold.git.commits import tree_of
 from scaffold.landing.staleness import ran_where_it_holds
 from scaffold.run.context import RunContext
-from scaffold.views.session_commits import commits_between
+from scaffold.views.changes.session_commits import commits_between
 
 
 def count_stale(context: RunContext, run: Run) -> int:

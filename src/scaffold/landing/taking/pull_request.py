@@ -19,7 +19,7 @@ from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import TakenWork, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line
 from scaffold.landing.taking.user_programs import require_program, run_as_user, told
-from scaffold.policy.trust import TrustStatus
+from scaffold.policy.trust_decision import TrustStatus
 from scaffold.run.context import RunContext
 
 GH_FIX = (

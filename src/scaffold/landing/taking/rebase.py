@@ -35,7 +35,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.landed_memories import doubt_memories
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
-from scaffold.views.session_commits import SessionCommit, commits_between
+from scaffold.views.changes.session_commits import SessionCommit, commits_between
 
 MAX_NAMES = 8
 

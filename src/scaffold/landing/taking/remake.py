@@ -12,7 +12,7 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.merge import HELPER, Conflicted, merge_commits
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
-from scaffold.views.session_commits import SessionCommit
+from scaffold.views.changes.session_commits import SessionCommit
 
 TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
 PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")

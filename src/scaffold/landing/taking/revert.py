@@ -24,7 +24,7 @@ from scaffold.run.landed_memories import doubt_memories
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
-from scaffold.views.session_commits import commits_between, paths_by_commit
+from scaffold.views.changes.session_commits import commits_between, paths_by_commit
 
 
 class Reverted(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.environment import path_outside
 from scaffold.host.process.command import CommandResult, run_command
-from scaffold.policy.trust import TrustStatus
+from scaffold.policy.trust_decision import TrustStatus
 from scaffold.run.context import RunContext
 
 TIMEOUT_S = 600.0

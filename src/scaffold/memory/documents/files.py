@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.unreadable_files import secret_entry
 
 MAX_TEXT_BYTES = 20_000_000
 BLOCK_BYTES = 1 << 20

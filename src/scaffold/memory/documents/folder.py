@@ -11,7 +11,7 @@ from scaffold.git.common_dir import find_top
 from scaffold.host.folder_tree import walk
 from scaffold.memory.chunking.split import KINDS
 from scaffold.memory.documents.files import PDF_SUFFIX
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.unreadable_files import secret_entry
 
 OTHER_TEXTS = frozenset(
     {".adoc", ".bash", ".cc", ".cpp", ".cs", ".cxx", ".ex", ".exs", ".hh", ".hpp", ".html", ".kt", ".lua", ".org"}

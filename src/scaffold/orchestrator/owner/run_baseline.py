@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from scaffold.config.permissions import LEVEL_CACHE
+from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
@@ -22,8 +22,8 @@ from scaffold.git import commits
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
-from scaffold.policy.sandbox import probe_level
-from scaffold.policy.trust import INCLUDE_FILE
+from scaffold.policy.command_sandbox import probe_level
+from scaffold.policy.trust_decision import INCLUDE_FILE
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import SETUP_FOLDER, environment_request
 from scaffold.run.context import RunContext

@@ -19,8 +19,8 @@ from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.record import session_tip
 from scaffold.policy.permission.call_decision import CallContext, decide_call
-from scaffold.policy.permission.request import ToolInvocation, permission_request
-from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.permission.call_request import ToolInvocation, permission_request
+from scaffold.policy.secret.command_environment import command_environment
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.workspace_paths import WorkspacePaths

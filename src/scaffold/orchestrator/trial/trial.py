@@ -14,7 +14,7 @@ from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.slots import Slots
 from scaffold.orchestrator.trial.result import GateTrial, Trial, judged
 from scaffold.orchestrator.trial.workspace import TrialPlace, add_checkout, guarded
-from scaffold.policy.secret.environment import command_environment, relocated
+from scaffold.policy.secret.command_environment import command_environment, relocated
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.environment import FIXED
 from scaffold.run.gate_logs import write_gate_log

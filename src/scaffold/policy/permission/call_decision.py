@@ -11,9 +11,9 @@ from typing import Protocol
 from msgspec import Struct, structs
 
 from scaffold.policy.rule.hosts import denied_url, metadata_host
-from scaffold.policy.rule.rules import PermissionRequest
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision, RuleSet
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.rule.tool_rules import PermissionRequest
+from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, EmptyFileSystem, WorkspacePaths
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolCategory
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.tool_rules import Rule
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 
 from msgspec import Struct
 
-from scaffold.policy.secret.patterns import SECRET_PATTERNS
+from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
 
 MIN_SECRET_CHARS = 8
 """A shorter value occurs in too many texts by chance."""

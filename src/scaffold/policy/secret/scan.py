@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.policy.secret.files import is_secret_file_name, secret_entry
+from scaffold.policy.secret.unreadable_files import is_secret_file_name, secret_entry
 
 INSTALLED_FOLDERS = frozenset({"node_modules", "site-packages", "dist-packages", "__pycache__", ".git", ".hg", ".svn"})
 INSTALLED_MARKS = frozenset({"conda-meta", "pyvenv.cfg"})

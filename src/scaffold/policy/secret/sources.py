@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from scaffold.policy.secret.patterns import DEFAULT_PASSWORDS
+from scaffold.policy.secret.credential_patterns import DEFAULT_PASSWORDS
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
 from scaffold.policy.secret.scan import secret_scan
 

@@ -10,20 +10,27 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.git.repository_config import EMBEDDED
-from scaffold.policy.rule.patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
-from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.command_patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
+from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.denial import WRITERS, DenyCheck
 from scaffold.policy.shell.harmless_writes import is_harmless_assignment, log_files
 from scaffold.policy.shell.parse.command_parser import CommandParser
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
+from scaffold.policy.shell.parsed_command import (
+    ParsedCommand,
+    ParseResult,
+    Redirect,
+    SimpleCommand,
+    UnparsedCommand,
+    Word,
+)
 from scaffold.policy.shell.reading.nested_commands import limited_command
 from scaffold.policy.shell.reading.read_analysis import ReadAnalyzer, pipeline_before
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, any_program_setting
 from scaffold.policy.shell.risky_flags import find_risk, pushed_branch
-from scaffold.policy.shell.script import ParsedCommand, ParseResult, Redirect, SimpleCommand, UnparsedCommand, Word
 from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, path_candidates
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 

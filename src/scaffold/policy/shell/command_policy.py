@@ -10,15 +10,15 @@ import msgspec
 
 from scaffold.core.errors import GitError
 from scaffold.git.repository_config import RepositoryConfig
-from scaffold.policy.rule.patterns import format_pattern
-from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.command_patterns import format_pattern
 from scaffold.policy.rule.ruleset import PolicyDecision
+from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.shell.command_decision import decide_command, decide_parsed
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
+from scaffold.policy.shell.parsed_command import ParsedCommand, ParseResult, SimpleCommand, UnparsedCommand
 from scaffold.policy.shell.risky_flags import has_flag_list
-from scaffold.policy.shell.script import ParsedCommand, ParseResult, SimpleCommand, UnparsedCommand
-from scaffold.policy.shell.scripts import script_digests
+from scaffold.policy.shell.script_files import script_digests
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.policy.shell.wrappers import LAUNCH_SUBCOMMANDS, LAUNCHERS
 

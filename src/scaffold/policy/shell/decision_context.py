@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from scaffold.policy.rule.rules import Rule
+from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.policy.shell.wrappers import program_name
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.wrappers import program_name
 
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.policy.secret.files import secret_entry
-from scaffold.policy.shell.script import Word
+from scaffold.policy.secret.unreadable_files import secret_entry
+from scaffold.policy.shell.parsed_command import Word
 
 HARMLESS_SINKS = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 MAX_ENTRIES = 2_000

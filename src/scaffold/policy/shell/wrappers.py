@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from scaffold.policy.shell.script import SimpleCommand, Word
+from scaffold.policy.shell.parsed_command import SimpleCommand, Word
 
 WRAPPERS = frozenset({
     *("sudo", "doas", "su", "runuser", "env", "command", "builtin", "exec", "eval", "nohup", "nice", "ionice", "time"),

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.globs import matches
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.tools.content.safe_open import open_file
 from scaffold.tools.content.text_encoding import Decoded, split_lines
 from scaffold.tools.content.walk import files_below

@@ -27,8 +27,8 @@ from scaffold.git.command import Git
 from scaffold.git.worktree import remove_locks
 from scaffold.host.process.command import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.command_sandbox import READ_ONLY_PATHS
 from scaffold.policy.path.globs import matches
-from scaffold.policy.sandbox import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 from scaffold.verify.observation.observer import MARKER, CheckObserver

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.unreadable_files import secret_entry
 
 PYTHON_PATH = "PYTHONPATH"
 ENVIRONMENT_MARK = "pyvenv.cfg"

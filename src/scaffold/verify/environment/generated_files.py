@@ -15,7 +15,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 from scaffold.git.command import Git
 from scaffold.git.ignored_files import ignored_files
-from scaffold.policy.secret.files import secret_entry
+from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.verify.environment.dependencies import hash_lines, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test

@@ -15,8 +15,8 @@ from scaffold.git.command import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.files import FileLock, delete_path
 from scaffold.host.tree_copy import copy_tree
-from scaffold.policy.secret.files import secret_entry
-from scaffold.policy.trust import INCLUDE_FILE
+from scaffold.policy.secret.unreadable_files import secret_entry
+from scaffold.policy.trust_decision import INCLUDE_FILE
 from scaffold.verify.environment.dependencies import hash_lines
 from scaffold.verify.environment.golden import (
     ENVIRONMENTS,

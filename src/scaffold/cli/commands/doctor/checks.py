@@ -11,9 +11,9 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.parsers import SIZES
-from scaffold.config.permissions import detect_sandbox_level
-from scaffold.config.run_settings import keep_settings
+from scaffold.config.permission_settings import detect_sandbox_level
+from scaffold.config.run.effective_settings import keep_settings
+from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
@@ -29,7 +29,7 @@ from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.trial.workspace import dead_trials
 from scaffold.orchestrator.upkeep.retention import logs_size
-from scaffold.policy.trust import TrustStatus
+from scaffold.policy.trust_decision import TrustStatus
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
 from scaffold.views.store_reader import display_status, is_executed

@@ -14,9 +14,9 @@ from scaffold.cli.commands.doctor.gate_checks import check_gates
 from scaffold.cli.commands.doctor.login import check_login
 from scaffold.cli.commands.doctor.servers import check_servers
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.style import print_json, status_mark
+from scaffold.cli.render.terminal.style import print_json, status_mark
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import dirs
 from scaffold.core.activity import Activity
 from scaffold.core.errors import NotInRepository, RepositoryError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from scaffold.agent.plugins.access import plugins_folder
 from scaffold.cli.commands.doctor.checks import DoctorCheck
-from scaffold.config.extensions import find_extensions
 from scaffold.config.settings import load_settings
+from scaffold.config.trusted_extensions import find_extensions
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import count_of, join_limited, one_line
 from scaffold.host.startup import lazy_import

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from scaffold.cli.commands.doctor.checks import DoctorCheck
 from scaffold.cli.execution.trial import run_trial
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.run_settings import environment_settings, gate_settings
+from scaffold.config.run.effective_settings import environment_settings, gate_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.gates import Gate
@@ -21,7 +21,7 @@ from scaffold.host.wall_clock import zoned_time
 from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.orchestrator.trial.stored import latest_trial
 from scaffold.orchestrator.trial.trial import unavailable_gates
-from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.secret.command_environment import command_environment
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, installed_folders
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 from scaffold.verify.gates.detection import (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.cli.commands.doctor.checks import DoctorCheck
 from scaffold.config.mcp_files import mcp_files
-from scaffold.config.permissions import sandbox_settings
+from scaffold.config.permission_settings import sandbox_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.policy.rule.ruleset import RuleSet

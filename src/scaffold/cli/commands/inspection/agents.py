@@ -8,9 +8,9 @@ import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.goals_tasks_agents import format_agents, held_back_lines
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.run.resources import resources_in_use
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.held_back import read_held_back

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.audit import audit_text
-from scaffold.cli.render.layout import layout_for, print_text
+from scaffold.cli.render.audit_text import audit_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Run
 from scaffold.views.compliance import compliance_json, read_compliance
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any

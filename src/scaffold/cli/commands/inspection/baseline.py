@@ -11,9 +11,9 @@ import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.check_output import output_lines
-from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import open_context
 from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run

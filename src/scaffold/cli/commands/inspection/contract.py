@@ -11,9 +11,9 @@ from msgspec import Struct
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.check_output import INDENT, output_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
-from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.status_text import strength_suffix
-from scaffold.cli.render.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
 from scaffold.core.gates import GateResult, TestFate
@@ -26,7 +26,7 @@ from scaffold.verify.contract.review import is_audit, is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
-from scaffold.views.lookup import find_landing_action
+from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
 
 MAX_TESTS = 20

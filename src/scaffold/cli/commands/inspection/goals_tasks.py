@@ -8,11 +8,11 @@ import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.goals_tasks_agents import format_goals, format_tasks
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Goal
-from scaffold.views.lookup import find_goal
+from scaffold.views.name_lookup import find_goal
 from scaffold.views.run_json import Json, action_json, fact_json, goal_json
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import find_run_if_any, no_run_error, store_reader_if_any

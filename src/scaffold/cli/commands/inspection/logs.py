@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.layout import layout_for
-from scaffold.cli.render.style import paint
+from scaffold.cli.render.terminal.style import paint
+from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Attempt, Run
@@ -21,8 +21,8 @@ from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.assignment import journal_names
 from scaffold.run.context import RunContext
-from scaffold.views.journal import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
-from scaffold.views.lookup import find_action
+from scaffold.views.journal_entries import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
+from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import is_executed
 from scaffold.views.text_format import local_time
 

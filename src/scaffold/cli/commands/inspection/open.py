@@ -7,8 +7,8 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.report_writer import write_report
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.render.terminal.style import is_terminal, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run

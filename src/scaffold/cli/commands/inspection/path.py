@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import WORKER_PHASES
@@ -17,7 +17,7 @@ from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.resources import resources_in_use
 from scaffold.views.held_back import read_held_back
-from scaffold.views.lookup import find_action
+from scaffold.views.name_lookup import find_action
 from scaffold.views.run_json import failure_json
 from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any
 

@@ -6,9 +6,9 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.patch import print_patch
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.ids import Commit
@@ -19,7 +19,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import session_ref
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import own_changed_paths
-from scaffold.views.lookup import action_if_any
+from scaffold.views.name_lookup import action_if_any
 from scaffold.views.store_reader import find_run
 
 

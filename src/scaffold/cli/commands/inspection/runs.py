@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.runs import queue_text, runs_text
+from scaffold.cli.render.run_list_text import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
 from scaffold.host.startup import lazy_import
 from scaffold.views.run_json import queue_json
@@ -45,7 +45,7 @@ def _with_taken(reader: StoreReader | None, found: Sequence[ListedRun]) -> Seque
     """Return the runs with whether work of them was taken; git is asked only if that may be."""
     if reader is None or not any(reader.store.branch_moves.done_of_run(each.id) for each in found):
         return found
-    checked: Sequence[ListedRun] = lazy_import("scaffold.views.taken:runs_with_taken_in")(
+    checked: Sequence[ListedRun] = lazy_import("scaffold.views.changes.taken_work:runs_with_taken_in")(
         Path.cwd(), reader.store, found
     )
     return checked

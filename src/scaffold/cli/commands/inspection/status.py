@@ -8,10 +8,10 @@ from threading import Event
 import click
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
 from scaffold.cli.render.status_text import no_run_text, status_text
-from scaffold.cli.render.style import can_draw_on, print_json
+from scaffold.cli.render.terminal.style import can_draw_on, print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Run
 from scaffold.core.run_settings import TakingSettings
 from scaffold.core.states import Completed
@@ -92,7 +92,7 @@ def _view(reader: StoreReader, run: Run) -> RunView:
     if not is_ordered and not reader.store.branch_moves.done_of_run(run.id):
         return view
     # Loaded only here: an event loop and git would take longer than all the rest.
-    checked: RunView = lazy_import("scaffold.views.taken:with_taken_in")(Path.cwd(), reader.store, view)
+    checked: RunView = lazy_import("scaffold.views.changes.taken_work:with_taken_in")(Path.cwd(), reader.store, view)
     return checked
 
 

@@ -10,9 +10,9 @@ from msgspec import structs
 from scaffold.cli.commands.items.id_lookup import find_item, stored_or_refused
 from scaffold.cli.commands.learning.knowledge_stores import refuse_secrets, repository_store
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.items import item_json
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.item_text import item_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey
 from scaffold.core.printable_text import one_line, printable

@@ -12,9 +12,9 @@ from scaffold.cli.commands.learning.curation import add as learn
 from scaffold.cli.commands.learning.knowledge_stores import repository_store_if_any
 from scaffold.cli.commands.learning.learn import concepts, context
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.items import item_json, item_line, item_lines
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.item_text import item_json, item_line, item_lines
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.printable_text import count_of
 from scaffold.core.work_item import ItemStatus, WorkItem
 from scaffold.host.wall_clock import WallClock

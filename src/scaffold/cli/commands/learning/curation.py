@@ -10,8 +10,8 @@ from msgspec import structs
 
 from scaffold.cli.commands.learning.knowledge_stores import find_learning, places_to_write, refuse_secrets
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import TRACES_LEFT
 from scaffold.core.learning import Learning, LearningOutcome, LearningScope, Triple

@@ -8,9 +8,9 @@ import click
 from scaffold.cli.commands.learning.curation import add, edit, forget
 from scaffold.cli.commands.learning.knowledge_stores import Places, find_learning, places_to_read
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.learnings import evidence_lines, learning_json, learning_lines, lift_line, opposites_of
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.learning_text import evidence_lines, learning_json, learning_lines, lift_line, opposites_of
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.learning import Learning
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.host.process.async_runner import run_async

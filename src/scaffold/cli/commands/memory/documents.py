@@ -11,8 +11,8 @@ import click
 from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.memory.detached_ingest import job_lines, jobs_json, recorded, start_job
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
 from scaffold.core.knowledge import DOCUMENTS
 from scaffold.host.process.async_runner import run_async

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.cli.commands.memory.documents import library_here, print_answer
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.style import can_draw_on
+from scaffold.cli.render.terminal.style import can_draw_on
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CollectionName
 from scaffold.core.printable_text import count_of, printable

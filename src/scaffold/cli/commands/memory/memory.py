@@ -13,8 +13,8 @@ import click
 from scaffold.cli.commands.memory.documents import documents, forget_document, ingest, search_documents
 from scaffold.cli.commands.memory.import_export import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
 from scaffold.core.knowledge import MEMORIES
 from scaffold.core.printable_text import count_of

@@ -10,7 +10,7 @@ from scaffold.cli.commands.plan.explain import explain
 from scaffold.cli.commands.plan.make import make
 from scaffold.cli.commands.plan.simulate import simulate
 from scaffold.cli.commands.plan.source import check_plan_file, findings_text, print_invalid
-from scaffold.cli.render.style import print_json, print_note
+from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.request import STDIN, is_piped
 from scaffold.cli.task_argument import reject_command
 from scaffold.core.printable_text import count_of, printable

@@ -6,8 +6,8 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import INVALID, check_plan_file, print_invalid
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import format_finding, print_json
+from scaffold.cli.render.terminal.style import format_finding, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.plan import Finding
 from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans
 

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
-from scaffold.cli.render.layout import Layout, layout_for
-from scaffold.cli.render.style import heading, print_json
+from scaffold.cli.render.terminal.style import heading, print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of, join_limited

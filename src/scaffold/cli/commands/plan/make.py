@@ -13,15 +13,15 @@ from scaffold.cli.commands.budget_options import budget_usd_option
 from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.flow import run_planning
 from scaffold.cli.global_options import add_global_options
-from scaffold.cli.render.layout import layout_for, print_text
 from scaffold.cli.render.run_preview import RunPreview
-from scaffold.cli.render.style import note_printer, print_findings
+from scaffold.cli.render.terminal.style import note_printer, print_findings
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
-from scaffold.config.run_settings import RunFlags, run_settings, setting_overrides
-from scaffold.config.run_tier import TierQuestion, settings_in_tier
+from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
+from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
 from scaffold.git.repository import open_repository

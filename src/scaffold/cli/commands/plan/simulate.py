@@ -8,8 +8,8 @@ from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
-from scaffold.cli.render.layout import Layout, layout_for
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.printable_text import count_of, printable
 from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulate import simulate as simulated

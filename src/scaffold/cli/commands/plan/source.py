@@ -6,8 +6,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import format_finding, print_json
+from scaffold.cli.render.terminal.style import format_finding, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, TaskSource, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan

@@ -14,7 +14,7 @@ from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.ralph import RalphFlags, cancel_on_terminate, chosen_model, session_options
 from scaffold.cli.extras import require_extra
 from scaffold.cli.global_options import log_work_in
-from scaffold.config.parsers import SIZES
+from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.async_runner import run_async
@@ -22,7 +22,7 @@ from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_stream
 from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.llm.registry.cards import known_models, model_card
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.policy.sandbox import SANDBOX_MODES
+from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 

@@ -6,8 +6,8 @@ from collections import Counter
 from msgspec import Struct
 
 from scaffold.cli.exit_codes import FAILED, OK, exit_code
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Usage

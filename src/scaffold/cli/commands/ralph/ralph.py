@@ -25,14 +25,14 @@ from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import log_work_in, update_options
 from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
-from scaffold.cli.render.style import can_redraw, is_terminal, print_note
+from scaffold.cli.render.terminal.style import can_redraw, is_terminal, print_note
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.task_argument import reject_command, reject_file
-from scaffold.config.extensions import find_extensions
-from scaffold.config.parsers import SIZES
-from scaffold.config.permissions import permission_rules, sandbox_settings
+from scaffold.config.permission_settings import permission_rules, sandbox_settings
+from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
+from scaffold.config.trusted_extensions import find_extensions
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
@@ -42,7 +42,7 @@ from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.llm.registry.model_name import absolute_model
-from scaffold.policy.sandbox import SANDBOX_MODES
+from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.conversation import open_conversation
 from scaffold.session.extensions.commands import all_commands, hidden_commands

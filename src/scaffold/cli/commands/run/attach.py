@@ -6,7 +6,7 @@ from scaffold.cli.commands.options import json_option, quiet_option
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import print_result
 from scaffold.cli.exit_codes import OK
-from scaffold.cli.render.layout import print_text
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.core import states
 from scaffold.core.errors import ScaffoldError

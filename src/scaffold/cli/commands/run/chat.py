@@ -11,15 +11,15 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.agent.prompts import orchestrator_prompt
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import warn_interrupted
-from scaffold.cli.render.style import print_note
+from scaffold.cli.render.terminal.style import print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
 from scaffold.cli.wiring import open_context
-from scaffold.config.extensions import find_extensions
-from scaffold.config.parsers import SIZES
-from scaffold.config.permissions import permission_rules, sandbox_settings
-from scaffold.config.run_settings import RunFlags, chosen_models, setting_overrides
+from scaffold.config.permission_settings import permission_rules, sandbox_settings
+from scaffold.config.run.effective_settings import RunFlags, chosen_models, setting_overrides
+from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
+from scaffold.config.trusted_extensions import find_extensions
 from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import click
 
 from scaffold.cli.execution.report_writer import write_end_report
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.core.activity import Activity
 from scaffold.core.errors import UsageError
@@ -24,7 +24,7 @@ from scaffold.orchestrator.owner.control import (
 )
 from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.run.context import RunContext
-from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
+from scaffold.views.name_lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import read_summary
 from scaffold.views.state_labels import ENDING
 from scaffold.views.store_reader import find_run, is_executed

@@ -9,10 +9,10 @@ import msgspec
 
 from scaffold.cli.commands.budget_options import budget_tokens_option, budget_usd_option
 from scaffold.cli.commands.options import quiet_option
-from scaffold.config.run_settings import RunFlags
-from scaffold.config.tier_settings import BUILT_IN_TIERS
+from scaffold.config.run.effective_settings import RunFlags
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS
 from scaffold.core.errors import UsageError
-from scaffold.policy.sandbox import SANDBOX_MODES
+from scaffold.policy.command_sandbox import SANDBOX_MODES
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 

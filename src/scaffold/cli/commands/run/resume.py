@@ -10,12 +10,12 @@ from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.execution.foreground import finish
 from scaffold.cli.exit_codes import FAILED, OK
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_if_any, open_context
-from scaffold.config.budget import REPLACED
-from scaffold.config.permissions import detect_sandbox_level
-from scaffold.config.run_settings import RunFlags, resume_settings, resumed_taking
+from scaffold.config.permission_settings import detect_sandbox_level
+from scaffold.config.run.effective_settings import RunFlags, resume_settings, resumed_taking
+from scaffold.config.run.spending_limits import REPLACED
 from scaffold.core.activity import Activity
 from scaffold.core.errors import BudgetExceeded, ScaffoldError, UsageError
 from scaffold.core.model import Goal, Run
@@ -26,10 +26,11 @@ from scaffold.landing.taking.land import settle_moves
 from scaffold.orchestrator.owner.control import withdraw_pause
 from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
-from scaffold.policy.sandbox import require_sandbox
+from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.store.spending.run_budget import budget_use
-from scaffold.views.lookup import action_if_any, find_other_run, goal_if_any
+from scaffold.views.changes.taken_work import ordered, read_taken
+from scaffold.views.name_lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.store_reader import (
     display_status,
     find_run,
@@ -38,7 +39,6 @@ from scaffold.views.store_reader import (
     is_interrupted,
     latest_run,
 )
-from scaffold.views.taken import ordered, read_taken
 
 NO_REVIEWS = "note: in the tier {tier} no human reviews the work: what waits for you lands as soon as its checks pass"
 

@@ -16,19 +16,19 @@ from scaffold.cli.execution.flow import continue_run, ensure_planned, print_prev
 from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
 from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_terminal, note_printer, print_json
+from scaffold.cli.render.terminal.style import is_terminal, note_printer, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
-from scaffold.config.permissions import detect_sandbox_level, sandbox_settings
+from scaffold.config.permission_settings import detect_sandbox_level, sandbox_settings
 from scaffold.config.planned_budget import planned_tokens
-from scaffold.config.run_settings import (
+from scaffold.config.run.effective_settings import (
     RunFlags,
     resume_settings,
     run_limits,
     run_settings,
     setting_overrides,
 )
-from scaffold.config.run_tier import SettingsInTier, TierQuestion, settings_in_tier
+from scaffold.config.run.tier_choice import SettingsInTier, TierQuestion, settings_in_tier
 from scaffold.config.settings import load_settings
 from scaffold.core.model import Run
 from scaffold.core.run_settings import RunSettings
@@ -49,7 +49,7 @@ from scaffold.orchestrator.owner.open_run import (
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.plan.source.single_action import single_action_plan
-from scaffold.policy.sandbox import require_sandbox
+from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.views.store_reader import is_interrupted
 

@@ -9,13 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.lazy_commands import VISIBLE
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import note_printer, print_findings
+from scaffold.cli.render.terminal.style import note_printer, print_findings
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
 from scaffold.cli.task_argument import check_task, reject_command
-from scaffold.config.run_settings import RunFlags
-from scaffold.config.run_tier import TierQuestion
+from scaffold.config.run.effective_settings import RunFlags
+from scaffold.config.run.tier_choice import TierQuestion
 from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan, headline

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.style import print_json, print_note
+from scaffold.cli.render.terminal.style import print_json, print_note
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.config.edit import set_in_file, unset_in_file
-from scaffold.config.file import SettingValue, parse_setting, read_settings
-from scaffold.config.parsers import ConfigValue
+from scaffold.config.schema.parsers import ConfigValue
+from scaffold.config.schema.table import SETTINGS, find_setting
 from scaffold.config.settings import IgnoredConfig, Settings, load_settings, user_config_file
-from scaffold.config.table import SETTINGS, find_setting
+from scaffold.config.settings_file import SettingValue, parse_setting, read_settings
 from scaffold.config.trust_effects import format_setting
 from scaffold.core.errors import UsageError
 

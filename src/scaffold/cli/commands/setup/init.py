@@ -18,10 +18,10 @@ from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.cli.render.init_text import found_lines, labelled, problem_lines, result_lines
-from scaffold.cli.render.layout import Layout, layout_for, print_text
-from scaffold.cli.render.style import heading, is_terminal, print_json
-from scaffold.config.file import read_text
+from scaffold.cli.render.terminal.style import heading, is_terminal, print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.config.settings import PROJECT_FILES, load_settings
+from scaffold.config.settings_file import read_text
 from scaffold.core.errors import UsageError
 from scaffold.core.gates import GateKind
 from scaffold.core.ids import Commit
@@ -31,7 +31,7 @@ from scaffold.git.repository import Repository, open_repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.trial.result import GateTrial, Trial
-from scaffold.policy.secret.environment import command_environment
+from scaffold.policy.secret.command_environment import command_environment
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, detect_in_folder
 from scaffold.verify.gates.projects.project import ProjectKind
 from scaffold.verify.gates.runner_detection import missing_programs

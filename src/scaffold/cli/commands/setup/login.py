@@ -17,9 +17,9 @@ from scaffold.agent.login.tokens import Tokens
 from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.login_text import overview_lines, who
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.host.browser import open_in_background
 from scaffold.host.process.async_runner import run_async

@@ -12,19 +12,19 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
-from scaffold.config.permissions import permission_rules
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.config.permission_settings import permission_rules
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.permission.call_decision import CallContext, decide_call
-from scaffold.policy.permission.request import category_of, invocation_by_name, permission_request
-from scaffold.policy.rule.patterns import format_pattern
-from scaffold.policy.rule.rules import PermissionRequest, Rule
+from scaffold.policy.permission.call_request import category_of, invocation_by_name, permission_request
+from scaffold.policy.rule.command_patterns import format_pattern
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet
+from scaffold.policy.rule.tool_rules import PermissionRequest, Rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.windows import Dialect, decide_windows_command, dialect_of
+from scaffold.policy.shell.windows_commands import Dialect, decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
 MAX_LINE_BYTES = 1_000_000

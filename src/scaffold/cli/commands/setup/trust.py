@@ -11,14 +11,14 @@ from msgspec import Struct
 from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, OK
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.render.terminal.style import is_terminal, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.folder_trust import folder_trust, read_folder, require_readable
 from scaffold.config.settings import load_settings
 from scaffold.config.trust_effects import TrustFileEffect, trust_effects
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import printable
-from scaffold.policy.trust import FolderConfig, TrustState, TrustStatus
+from scaffold.policy.trust_decision import FolderConfig, TrustState, TrustStatus
 
 STATUS_TEXT = {
     "trusted": "is trusted",

@@ -11,9 +11,9 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.foreground import load_variables
 from scaffold.cli.execution.taking import publish_work, read_wish
 from scaffold.cli.exit_codes import OK, WAITING
-from scaffold.cli.render.layout import Layout, layout_for, print_text
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.style import is_terminal, print_json, print_note, status_mark
+from scaffold.cli.render.terminal.style import is_terminal, print_json, print_note, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings
@@ -36,7 +36,7 @@ from scaffold.landing.taking.land import (
 from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
 from scaffold.orchestrator.owner.session_changes import prove_work
 from scaffold.run.context import RunContext
-from scaffold.views.lookup import find_landing_action
+from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.store_reader import executing_process
 
 VERBS: Mapping[LandHow, str] = {

@@ -8,8 +8,8 @@ import msgspec
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.report_writer import write_end_report
-from scaffold.cli.render.layout import Layout, layout_for, print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, join_limited, printable

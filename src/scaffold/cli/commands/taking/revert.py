@@ -4,14 +4,14 @@ import click
 
 from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.execution.report_writer import write_end_report
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.printable_text import join_limited
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.revert import Reverted
 from scaffold.orchestrator.owner.session_changes import revert_action
-from scaffold.views.lookup import find_landing_action
+from scaffold.views.name_lookup import find_landing_action
 
 MAX_NAMES = 8
 

@@ -7,13 +7,13 @@ import click
 from scaffold.cli.commands.inspection.open import show_report
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.commands.taking.reviewer import probe_reviewer, show_rates
-from scaffold.cli.render.inbox import item_text
-from scaffold.cli.render.layout import Layout, layout_for
+from scaffold.cli.render.changes.review_text import commit_lines, file_lines, files_by_risk, review_json, summary_lines
+from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
+from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.patch import print_patch
-from scaffold.cli.render.review import commit_lines, file_lines, files_by_risk, review_json, summary_lines
 from scaffold.cli.render.status_text import next_lines
-from scaffold.cli.render.style import print_json
-from scaffold.cli.render.waiting_change import change_json, change_lines
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
@@ -22,10 +22,10 @@ from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.record import last_landed, session_tip
 from scaffold.run.context import RunContext
-from scaffold.views.review import ReviewedFile, RunReview, read_review
+from scaffold.views.changes.review_view import ReviewedFile, RunReview, read_review
+from scaffold.views.changes.taken_work import with_taken
+from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_view import RunView, read_run_view
-from scaffold.views.taken import with_taken
-from scaffold.views.waiting_change import WaitingChange, read_waiting_change
 
 PLANTED, MAX_PLANTED = 5, 100
 """How many faults a probe plants."""

@@ -5,19 +5,19 @@ import sys
 
 import click
 
-from scaffold.cli.render.cost_terms import billing_note
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.reviewers import (
+from scaffold.cli.render.changes.reviewer_text import (
     cost_text,
     probe_json,
     rates_json,
     rates_lines,
     reply_lines,
 )
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.cost_terms import billing_note
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_if_any, context_with_run
 from scaffold.config.folder_trust import prompt_folders
-from scaffold.config.run_settings import chosen_models, chosen_reviewer
+from scaffold.config.run.effective_settings import chosen_models, chosen_reviewer
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Run

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import click
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_if_any
-from scaffold.config.run_settings import keep_settings
+from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.activity import Activity
 from scaffold.core.printable_text import count_of

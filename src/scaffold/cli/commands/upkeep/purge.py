@@ -9,9 +9,9 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.style import is_terminal, print_json
+from scaffold.cli.render.terminal.style import is_terminal, print_json
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.core.activity import Activity
 from scaffold.core.errors import UsageError

@@ -9,8 +9,8 @@ import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.upkeep.cleanup import dry_run_option
-from scaffold.cli.render.layout import layout_for, print_text
-from scaffold.cli.render.style import print_json
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.printable_text import count_of

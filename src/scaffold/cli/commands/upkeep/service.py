@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from scaffold.cli.render.layout import print_text
 from scaffold.cli.render.service_units import Service, launchd_plist, systemd_unit
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import PROGRAM, context_if_any, dirs, repository_here
 from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.exit_codes import OK
-from scaffold.cli.render.layout import print_text
-from scaffold.cli.render.style import is_ci, is_terminal
+from scaffold.cli.render.terminal.style import is_ci, is_terminal
+from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import UsageError
 from scaffold.host.files import write_atomic

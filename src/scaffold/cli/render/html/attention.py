@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from scaffold.cli.render.html.components import MAX_ROWS, LongTexts, References, badge, block, moment, section
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import MAX_ROWS, LongTexts, References, badge, block, moment, section
-from scaffold.cli.render.lookalikes import mark_lookalikes
 from scaffold.cli.render.status_text import next_commands
+from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of

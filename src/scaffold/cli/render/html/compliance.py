@@ -1,7 +1,7 @@
 """The requirements of a specification with what the last audit says of each, as a section of the page."""
 
+from scaffold.cli.render.html.components import TableRow, badge, section, table
 from scaffold.cli.render.html.markup import Node, element
-from scaffold.cli.render.html.parts import TableRow, badge, section, table
 from scaffold.core.audit import AuditedRequirement, Requirement
 from scaffold.views.compliance import CLAIM
 from scaffold.views.run_view import RunView

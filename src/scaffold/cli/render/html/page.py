@@ -8,11 +8,11 @@ from pathlib import Path
 
 from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
 from scaffold.cli.render.html.compliance import compliance_section
-from scaffold.cli.render.html.evidence import evidence_section
+from scaffold.cli.render.html.components import LongTexts, References, badge, commit, moment, section, tone_of
+from scaffold.cli.render.html.evidence_section import evidence_section
 from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
-from scaffold.cli.render.html.parts import LongTexts, References, badge, commit, moment, section, tone_of
 from scaffold.cli.render.html.plan_graph import PlanGraph
-from scaffold.cli.render.html.tables import action_table, attempt_table, cost_section
+from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section
 from scaffold.cli.render.html.timeline import timeline
 from scaffold.cli.render.report import STRENGTHS
 from scaffold.core.model import Goal

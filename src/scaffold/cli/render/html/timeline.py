@@ -5,8 +5,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from scaffold.cli.render.html.components import References, mark_of, scrolling
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.cli.render.html.parts import References, mark_of, scrolling
 from scaffold.cli.render.html.time_scale import QUIET_WIDTH, TimeScale
 from scaffold.core.model import PlanningTurn
 from scaffold.views.agent_list import MERGE_QUEUE, PLANNER, SUPERVISOR

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct, structs
 from rich.cells import cell_len
 
-from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.style import status_mark
+from scaffold.cli.render.terminal.style import status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.activity import CurrentActivity
 from scaffold.core.printable_text import printable
 from scaffold.views.agent_list import MERGE_QUEUE, ORCHESTRATOR, AgentRow

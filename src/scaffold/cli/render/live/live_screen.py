@@ -4,11 +4,11 @@ import sys
 from contextlib import ExitStack
 from typing import Protocol, TextIO
 
-from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.live.progress import TextEventLines, event_lines, work_lines
-from scaffold.cli.render.live.screen_redraw import ScreenRedraw, lines_above, screen_size
+from scaffold.cli.render.live.event_lines import TextEventLines, event_lines, work_lines
 from scaffold.cli.render.live.watch_view import agent_lines
-from scaffold.cli.render.style import can_draw_on, paint
+from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
+from scaffold.cli.render.terminal.style import can_draw_on, paint
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext

@@ -7,10 +7,10 @@ from typing import Any, TextIO
 import click
 from msgspec import structs
 
-from scaffold.cli.render.layout import Layout, layout_for
 from scaffold.cli.render.live.agent_rows import row_lines
-from scaffold.cli.render.live.screen_redraw import ScreenRedraw, screen_size
-from scaffold.cli.render.style import heading, status_mark
+from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, screen_size
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.printable_text import count_of
 from scaffold.views.run_view import GoalProgress, RunSummary
 from scaffold.views.text_format import clip, format_cost, format_duration, local_time

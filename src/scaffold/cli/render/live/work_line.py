@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TextIO
 
-from scaffold.cli.render.layout import Layout
-from scaffold.cli.render.live.screen_redraw import ScreenRedraw, lines_above, screen_size
-from scaffold.cli.render.style import can_draw_on, status_mark
+from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
+from scaffold.cli.render.terminal.style import can_draw_on, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.activity import Activity
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import printable

@@ -17,7 +17,7 @@ from scaffold.host.process.command import OutputCapture, run_command
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.parse.shfmt_parser import ARGUMENTS, parse_shfmt_tree
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
-from scaffold.policy.shell.script import (
+from scaffold.policy.shell.parsed_command import (
     OPERATORS,
     ParsedCommand,
     ParseResult,

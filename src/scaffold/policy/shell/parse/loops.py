@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from scaffold.policy.shell.parse.unquoting import Variables
-from scaffold.policy.shell.script import Connector, SimpleCommand, Word
+from scaffold.policy.shell.parsed_command import Connector, SimpleCommand, Word
 
 MAX_UNROLLED = 50
 """With more commands than this, a loop is not unrolled."""

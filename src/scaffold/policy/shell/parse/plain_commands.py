@@ -5,7 +5,7 @@ Every shell reads these the same way, so this parser replaces the second parser 
 
 import re
 
-from scaffold.policy.shell.script import Connector, ParsedCommand, Redirect, SimpleCommand, Word
+from scaffold.policy.shell.parsed_command import Connector, ParsedCommand, Redirect, SimpleCommand, Word
 
 _TOKEN = re.compile(
     r"(?P<blank>[ \t]+)"

@@ -7,7 +7,7 @@ import msgspec
 
 from scaffold.policy.shell.parse.loops import unroll
 from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, value_of
-from scaffold.policy.shell.script import (
+from scaffold.policy.shell.parsed_command import (
     OPERATORS,
     Connector,
     ParsedCommand,

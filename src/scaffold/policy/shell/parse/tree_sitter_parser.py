@@ -8,7 +8,7 @@ from tree_sitter import Language, Node, Parser
 
 from scaffold.policy.shell.parse.loops import unroll
 from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, unquote_word
-from scaffold.policy.shell.script import (
+from scaffold.policy.shell.parsed_command import (
     OPERATORS,
     Connector,
     ParsedCommand,

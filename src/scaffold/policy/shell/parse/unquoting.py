@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from itertools import product
 
-from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.parsed_command import Word
 
 Variables = Mapping[str, Word]
 """The variables whose values are known: name -> value. The value of a glob is one of the names that it matches."""

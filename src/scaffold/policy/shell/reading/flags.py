@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from scaffold.policy.shell.script import Word
+from scaffold.policy.shell.parsed_command import Word
 
 
 class FlagSpec(Struct, frozen=True, kw_only=True):

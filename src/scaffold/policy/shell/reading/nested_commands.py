@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from scaffold.policy.shell.parsed_command import SimpleCommand, Word
 from scaffold.policy.shell.reading.flags import FlagSpec, parse_arguments
 from scaffold.policy.shell.reading.search_scope import NameFilter
-from scaffold.policy.shell.script import SimpleCommand, Word
 
 _DURATION = re.compile(r"\d+(?:\.\d+)?[smhd]?")
 _TIMEOUT_FLAGS = FlagSpec(

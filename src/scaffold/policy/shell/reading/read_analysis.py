@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from scaffold.policy.shell.parsed_command import SimpleCommand, Word
 from scaffold.policy.shell.reading.flags import parse_arguments
 from scaffold.policy.shell.reading.nested_commands import FileNames, InnerCommand, piped_command, split_find
 from scaffold.policy.shell.reading.readonly_arguments import ARGUMENT_PARSERS, ReadAccess, ReadAnalysis
 from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS, VERSION_PROGRAMS
 from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, analyze_git
 from scaffold.policy.shell.reading.search_scope import SearchScope, named_globs, search_scope
-from scaffold.policy.shell.script import SimpleCommand, Word
 from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, WorkspacePaths
 
 MAX_NAMES = 20_000

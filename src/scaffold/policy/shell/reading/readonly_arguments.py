@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from scaffold.policy.secret.sources import is_secret_setting
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.reading.flags import FlagSpec, parse_arguments
 from scaffold.policy.shell.reading.search_scope import SearchScope
 from scaffold.policy.shell.reading.sed_scripts import only_prints
-from scaffold.policy.shell.script import Word
 
 
 class ReadAccess(Struct, frozen=True):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct
 
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.reading.flags import FlagSpec, ParsedArguments, parse_arguments
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.reading.search_scope import search_scope
-from scaffold.policy.shell.script import Word
 
 _DIFF_LONG = (
     "patch no-patch unified[=] raw patch-with-raw patience histogram minimal diff-algorithm[=] stat[=] numstat "

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from scaffold.policy.secret.files import is_secret_file_name, secret_entry
+from scaffold.policy.secret.unreadable_files import is_secret_file_name, secret_entry
+from scaffold.policy.shell.parsed_command import Word
 from scaffold.policy.shell.reading.flags import ParsedArguments
-from scaffold.policy.shell.script import Word
 from scaffold.policy.shell.workspace_paths import DirEntry, WorkspacePaths
 
 MAX_WALKED = 1_000

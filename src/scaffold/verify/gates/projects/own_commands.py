@@ -14,7 +14,7 @@ import yaml
 from msgspec import Struct, structs
 
 from scaffold.policy.shell.command_decision import visible_commands
-from scaffold.policy.shell.script import SimpleCommand
+from scaffold.policy.shell.parsed_command import SimpleCommand
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import ProjectKind, Reason
 from scaffold.verify.gates.projects.project_files import (

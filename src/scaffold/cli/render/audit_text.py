@@ -1,0 +1,62 @@
+"""The requirements of a specification with what the last audit says of each, as text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.audit import AuditedRequirement, AuditRound, Requirement
+from scaffold.core.printable_text import join_limited
+from scaffold.views.compliance import CLAIM, Compliance
+
+MARKS: Mapping[str, str] = {"met": "completed", "unmet": "failed", "unclear": "blocked", "-": "pending"}
+"""The status that has the same mark as a verdict; `-` for none yet."""
+MAX_OPEN = 10
+"""How many requirements that are not met are shown with the state of a run."""
+MAX_CITATIONS = 3
+
+
+def compliance_section(compliance: Compliance, layout: Layout) -> str:
+    """Return how many requirements are met, and the first ones that are not."""
+    left = [each for each in compliance.requirements if _word(compliance.verdict(each.id)) != "met"]
+    lines = [heading("Requirements"), *layout.prose("  ", f"{compliance.summary}{_under_way(compliance)}. {CLAIM}")]
+    if compliance.last is not None:
+        for each in left[:MAX_OPEN]:
+            lines += _requirement(each, compliance.verdict(each.id), layout)
+    if left or compliance.last is not None:
+        more = f"and {len(left) - MAX_OPEN} more: " if len(left) > MAX_OPEN and compliance.last else ""
+        lines.append(f"  {more}`scaffold audit` shows each of them")
+    return "\n".join(lines)
+
+
+def audit_text(compliance: Compliance, layout: Layout) -> str:
+    """Return all requirements with the verdicts of the last audit, and how many each audit found to be met."""
+    lines = layout.prose("", f"{compliance.summary}{_under_way(compliance)}")
+    for each in compliance.requirements:
+        lines += _requirement(each, compliance.verdict(each.id), layout)
+    rounds = ", ".join(_round_text(each) for each in compliance.audits)
+    lines += ["", *layout.prose("", f"By audit: {rounds}")] if rounds else []
+    lines += ["", *layout.prose("", CLAIM)]
+    return "\n".join(lines)
+
+
+def _under_way(compliance: Compliance) -> str:
+    return f"; audit {compliance.auditing} is being made" if compliance.auditing else ""
+
+
+def _round_text(audit: AuditRound) -> str:
+    return f"{audit.number}: {len(audit.met)} met{f' at {audit.commit[:8]}' if audit.commit else ''}"
+
+
+def _word(said: AuditedRequirement | None) -> str:
+    return said.verdict if said else "-"
+
+
+def _requirement(requirement: Requirement, said: AuditedRequirement | None, layout: Layout) -> Iterator[str]:
+    """Yield a requirement with its verdict, below it what it rests on."""
+    word = _word(said)
+    mark = f"  {status_mark(MARKS[word])} "
+    yield from layout.prose(mark, f"{requirement.id} {word}: {requirement.text} (line {requirement.line})", hang=6)
+    places: Sequence[str] = [f"{each.file}:{each.line}" for each in said.citations] if said else []
+    parts = [join_limited(places, MAX_CITATIONS), said.note if said else ""]
+    if shown := "; ".join(part for part in parts if part):
+        yield from layout.prose("      ", shown, hang=6)

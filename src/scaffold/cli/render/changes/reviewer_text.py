@@ -1,0 +1,126 @@
+"""What is known of second reviewers, and how one does in a probe, as text and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scaffold.cli.render.terminal.style import heading, status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.model import Usage
+from scaffold.core.printable_text import count_of, one_line
+from scaffold.orchestrator.trial.reviewer_probe import ProbeReply
+from scaffold.plan.review_rates import MIN_PLANTED, ProbeStanding, ReviewerRates
+from scaffold.views.text_format import format_cost
+
+NOTHING = "No second reviewer has judged anything yet. `scaffold review --probe` tries the configured one."
+
+
+def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]:
+    """Yield what is known of each reviewer: its verdicts, whether humans agreed, what was overturned, probes."""
+    if not rates:
+        yield NOTHING
+    for each in rates:
+        yield from map(heading, layout.wrap("", each.model, hang=2))
+        counts = f"{each.approvals} approved, {each.rejections} rejected"
+        yield from layout.prose("  ", f"{count_of(each.verdicts, 'verdict')}: {counts}")
+        yield from layout.prose("  ", f"humans agreed with {each.agreed} of {each.decided} that they decided, too")
+        landed = each.stood + each.overturned_approvals
+        overturned = f"{each.overturned_approvals} of {landed} approved changes that landed"
+        yield from layout.prose("  ", f"overturned: {overturned}, {each.overturned_rejections} rejections")
+        yield from _probe_lines(each.probe, layout)
+
+
+def _probe_lines(probe: ProbeStanding, layout: Layout) -> Iterator[str]:
+    if not probe.planted:
+        tried = f"no usable verdict about {count_of(probe.unanswered, 'change')} of a probe"
+        yield f"  {tried if probe.unanswered else 'never tried with planted faults'}: `scaffold review --probe`"
+        return
+    mark = status_mark("warn") if probe.is_unreliable else " "
+    known = "" if probe.planted >= MIN_PLANTED else f"; too few to judge it, which takes {MIN_PLANTED}"
+    yield from layout.prose(f"{mark} ", f"{probe.text}, named the place of {probe.located}{known}", hang=2)
+    if probe.unanswered:
+        yield f"  no usable verdict about {count_of(probe.unanswered, 'change')}"
+    if probe.is_unreliable:
+        yield "  its approvals do not count: weak facts stay weak, and you are asked"
+
+
+def rates_json(rates: Sequence[ReviewerRates]) -> dict[str, Any]:
+    """Return what `review --rates --json` prints."""
+    return {"reviewers": [_rates_json(each) for each in rates]}
+
+
+def _rates_json(rates: ReviewerRates) -> dict[str, Any]:
+    return {
+        "model": rates.model,
+        "verdicts": rates.verdicts,
+        "approvals": rates.approvals,
+        "rejections": rates.rejections,
+        "human_decisions": rates.decided,
+        "human_agreed": rates.agreed,
+        "approvals_that_stand": rates.stood,
+        "overturned_approvals": rates.overturned_approvals,
+        "overturned_rejections": rates.overturned_rejections,
+        "probe": standing_json(rates.probe),
+    }
+
+
+def standing_json(probe: ProbeStanding) -> dict[str, Any]:
+    """Return how a reviewer did on planted faults."""
+    return {
+        "planted": probe.planted,
+        "found": probe.found,
+        "located": probe.located,
+        "sound": probe.sound,
+        "false_alarms": probe.false_alarms,
+        "unanswered": probe.unanswered,
+        "unreliable": probe.is_unreliable,
+    }
+
+
+def reply_lines(reply: ProbeReply, layout: Layout) -> Iterator[str]:
+    """Yield what a reviewer said about one change of a probe, and whether it is right."""
+    fault, verdict = reply.case.fault, reply.answer.verdict
+    what = f"{fault.kind.replace('_', ' ')} in {fault.path}:{fault.line}" if fault else "no fault"
+    if not verdict:
+        mark, how = "warn", "no usable verdict"
+    elif fault:
+        found = verdict == "reject"
+        mark, how = ("done", "found") if found else ("failed", "missed")
+        how += ", and its place" if reply.answer.located and found else ""
+    else:
+        mark, how = ("done", "approved") if verdict == "approve" else ("failed", "false alarm")
+    said = f": {one_line(reply.said)}" if reply.said else ""
+    yield from layout.prose(f"{status_mark(mark)} ", f"{reply.case.change.action.key}, {what}: {how}{said}", hang=4)
+
+
+def probe_json(replies: Sequence[ProbeReply], probe: ProbeStanding, model: str, seed: int) -> dict[str, Any]:
+    """Return what `review --probe --json` prints."""
+    usage = sum((each.usage for each in replies), start=Usage())
+    return {
+        "model": model,
+        "seed": seed,
+        "cases": [
+            {
+                "action": each.case.change.action.key,
+                "commit": each.case.change.commit,
+                "fault": _fault_json(each),
+                "verdict": each.answer.verdict or None,
+                "located": each.answer.located,
+                "said": each.said,
+            }
+            for each in replies
+        ],
+        "latest": standing_json(probe),
+        "cost_usd": usage.cost_usd,
+        "tokens": usage.tokens,
+    }
+
+
+def _fault_json(reply: ProbeReply) -> dict[str, Any] | None:
+    fault = reply.case.fault
+    return {"kind": fault.kind, "file": fault.path, "line": fault.line} if fault else None
+
+
+def cost_text(replies: Sequence[ProbeReply]) -> str:
+    """Return what a probe has cost."""
+    usage = sum((each.usage for each in replies), start=Usage())
+    return f"{count_of(usage.tokens, 'token')}, {format_cost(usage.cost_usd)}"

@@ -1,0 +1,68 @@
+"""Work items as text and as JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from scaffold.cli.render.terminal.style import heading
+from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.work_item import ItemLog, WorkItem
+from scaffold.plan.items import Items, hindrances, ready_items
+
+
+def item_json(item: WorkItem, known: Items) -> dict[str, Any]:
+    """Return everything known of an item but its log."""
+    return {
+        "id": item.id,
+        "title": item.title,
+        "description": item.description,
+        "type": item.kind,
+        "status": item.status,
+        "reason": item.reason or None,
+        "priority": item.priority,
+        "parent": item.parent,
+        "project": item.project or None,
+        "labels": item.labels,
+        "blocked_by": item.blocked_by,
+        "blocks": [each.id for each in known.values() if item.id in each.blocked_by],
+        "ready": item in ready_items(known.values()),
+        "run": item.run or None,
+        "action": item.action or None,
+        "filed_by": "agent" if item.by_agent else "human",
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }
+
+
+def item_line(item: WorkItem, known: Items, layout: Layout) -> Iterator[str]:
+    """Yield an item as a line: id, priority, status, title, and what keeps it from being started."""
+    facts = [f"p{item.priority}", item.status, *(["epic"] if item.kind == "epic" else [])]
+    facts += [f"#{each}" for each in item.labels]
+    yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{_why(item, known)}")
+
+
+def _why(item: WorkItem, known: Items) -> str:
+    if item.reason:
+        return f" ({item.reason})"
+    waits = next(hindrances(item, known), "") if item.status == "open" else ""
+    return f" ({waits})" if waits else ""
+
+
+def item_lines(item: WorkItem, log: Sequence[ItemLog], known: Items, layout: Layout) -> Iterator[str]:
+    """Yield all of an item, with its log."""
+    yield from item_line(item, known, layout)
+    links = {
+        "project": item.project,
+        "part of": item.parent or "",
+        "waits for": ", ".join(item.blocked_by),
+        "blocks": ", ".join(each.id for each in known.values() if item.id in each.blocked_by),
+        "parts": ", ".join(each.id for each in known.values() if each.parent == item.id),
+        "action": f"{item.action} of run {item.run}" if item.action else "",
+        "filed by": "an agent" if item.by_agent else "",
+    }
+    for name, text in links.items():
+        if text:
+            yield from layout.prose(f"  {name}: ", text)
+    if item.description:
+        yield from layout.prose("  ", item.description)
+    for entry in log:
+        yield from layout.prose(f"  {entry.at:%Y-%m-%d %H:%M}  ", entry.text)

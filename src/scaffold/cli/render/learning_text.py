@@ -1,0 +1,141 @@
+"""Learnings as text and as JSON."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from scaffold.cli.render.terminal.style import heading
+from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.learning import Learning, LearningUse
+from scaffold.core.printable_text import count_of
+from scaffold.plan.learning.evidence import Score, Standing
+from scaffold.plan.learning.selection import contradictions
+
+STANDINGS: Mapping[Standing, str] = {
+    "unproven": "unproven",
+    "helps": "helps",
+    "no_lift": "no lift, given no more",
+    "harms": "harms, given no more",
+}
+ENDS: Mapping[bool | None, str] = {
+    True: "the work landed",
+    False: "the work did not land, or was undone",
+    None: "its end says nothing of the work, or is still to come",
+}
+MOST_USES = 10
+Opposites = Mapping[str, Sequence[str]]
+
+
+def opposites_of(learnings: Sequence[Learning]) -> Opposites:
+    """Return for each learning that is contradicted the ids of those that do."""
+    found: dict[str, list[str]] = {}
+    for one, other in contradictions([each for each in learnings if not each.superseded_by]):
+        found.setdefault(one.id, []).append(other.id)
+        found.setdefault(other.id, []).append(one.id)
+    return found
+
+
+def learning_json(learning: Learning, score: Score, against: Sequence[str], now: datetime) -> dict[str, Any]:
+    """Return everything known of a learning."""
+    lift = score.lift
+    return {
+        "id": learning.id,
+        "when": learning.triple.condition,
+        "do": learning.triple.advice,
+        "result": learning.triple.result,
+        "scope": learning.scope,
+        "module": learning.module or None,
+        "preference": learning.preference,
+        "concepts": learning.concepts,
+        "outcome": learning.outcome,
+        "commit": learning.commit or None,
+        "log": learning.log or None,
+        "source": learning.source,
+        "attempt": learning.attempt or None,
+        "standing": score.standing,
+        "used": score.used,
+        "helped": score.helped,
+        "withheld": score.withheld,
+        "withheld_helped": score.withheld_helped,
+        "runs": score.runs,
+        "expected": round(score.expected, 3),
+        "lift": None
+        if lift is None
+        else {"value": round(lift.value, 3), "least": round(lift.least, 3), "most": round(lift.most, 3)},
+        "too_few_runs": score.too_few or None,
+        "contradicted_by": list(against),
+        "superseded_by": learning.superseded_by or None,
+        "triggers": learning.triggers,
+        "triggered_at": learning.triggered_at,
+        "created_at": learning.created_at,
+        "changed_at": learning.changed_at,
+        "expires_at": learning.expires_at,
+        "expired": now >= learning.expires_at,
+    }
+
+
+def learning_lines(
+    learning: Learning, score: Score, against: Sequence[str], now: datetime, layout: Layout
+) -> Iterator[str]:
+    """Yield a learning as text: its id, what is known of it, and its triple."""
+    place = f"module {learning.module}" if learning.scope == "module" else learning.scope
+    facts = [place, *_facts(learning, score, now), *(f"#{each}" for each in learning.concepts)]
+    yield from layout.prose(f"{heading(learning.id)}  ", ", ".join(facts))
+    for word, text in zip(("WHEN", "DO", "RESULT"), _parts(learning), strict=True):
+        if text:
+            yield from layout.prose(f"  {word:<6} ", text)
+    if against:
+        yield from layout.prose("  ", f"contradicted by {', '.join(against)}: agents get the one with better evidence")
+    if learning.superseded_by:
+        yield f"  superseded by {learning.superseded_by}"
+
+
+def _parts(learning: Learning) -> tuple[str, str, str]:
+    return learning.triple.condition, learning.triple.advice, learning.triple.result
+
+
+def _facts(learning: Learning, score: Score, now: datetime) -> Iterator[str]:
+    if learning.preference:
+        yield "preference"
+    if learning.source == "agent":
+        yield "proposed by an agent"
+    if now >= learning.expires_at:
+        yield "expired"
+    yield STANDINGS[score.standing]
+    if score.used:
+        yield f"helped {score.helped} of {score.used}"
+    if score.withheld:
+        yield f"without it {score.withheld_helped} of {score.withheld}"
+    if learning.outcome:
+        yield f"led to {learning.outcome}"
+
+
+def evidence_lines(learning: Learning, uses: Sequence[LearningUse], now: datetime, layout: Layout) -> Iterator[str]:
+    """Yield where a learning comes from, and its latest uses."""
+    shown = {"commit": learning.commit, "log": learning.log, "failure": learning.fingerprint}
+    for name, text in shown.items():
+        if text:
+            yield from layout.prose(f"  {name}: ", text)
+    used = f", last {learning.triggered_at:%Y-%m-%d}" if learning.triggered_at else ""
+    yield f"  found for {count_of(learning.triggers, 'attempt')}{used}"
+    passed = "expired" if now >= learning.expires_at else "expires"
+    yield f"  {passed} {learning.expires_at:%Y-%m-%d}, 90 days after the last use"
+    for each in uses[-MOST_USES:]:
+        had = "given" if each.given else "withheld"
+        yield f"  {each.at:%Y-%m-%d}  run {each.run}: {had}, {ENDS[each.helped]}"
+
+
+def lift_line(learning: Learning, score: Score, layout: Layout) -> Iterator[str]:
+    """Yield what leaving runs out one by one shows of a learning."""
+    counts = f"{score.helped} of {score.used} with it, {score.withheld_helped} of {score.withheld} without"
+    if score.lift is None:
+        missing = score.too_few or "with one run less, nothing is left to compare with"
+        said = f"too few runs: {missing} ({counts})"
+    else:
+        lift = score.lift
+        said = (
+            f"{STANDINGS[score.standing]}: {lift.value:+.0%} of attempts land ({lift.least:+.0%} to {lift.most:+.0%} "
+            f"with any one of {score.runs} runs left out; {counts})"
+        )
+    yield from layout.prose(f"{heading(learning.id)}  ", said)
+    yield from layout.prose("  WHEN ", learning.triple.condition)

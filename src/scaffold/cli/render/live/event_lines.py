@@ -1,0 +1,241 @@
+"""The events of a run as lines of text or JSON."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from shlex import quote
+from typing import assert_never
+
+import click
+import msgspec
+
+from scaffold.cli.render.live.agent_rows import row_subject, work_sentence
+from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.text_layout import Layout, layout_for
+from scaffold.core.events import (
+    ActionLanded,
+    ActionReverted,
+    ActionStatusChanged,
+    AssertionProposed,
+    AttemptEnded,
+    AttemptPhaseChanged,
+    AttemptQueued,
+    AttemptWaitChanged,
+    BaselineCaptured,
+    CandidateMerged,
+    ContractSealed,
+    CritiqueRecorded,
+    Event,
+    FactStateChanged,
+    FilesGranted,
+    GoalStatusChanged,
+    NoticeRaised,
+    PlanExtended,
+    PlanningTurnEnded,
+    PlanningTurnStarted,
+    RunClaimed,
+    RunCreated,
+    RunStatusChanged,
+    StoredEvent,
+    SupervisorEnded,
+    SupervisorStarted,
+    VerificationFailed,
+    WorkTaken,
+)
+from scaffold.core.ids import ActionKey
+from scaffold.core.model import FileGrantor
+from scaffold.core.ports import Clock
+from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.states import WAITS_FOR_PREFIX
+from scaffold.views.run_view import RunSummary
+from scaffold.views.text_format import local_time
+
+MAX_PATHS = 3
+WORD_CELLS = 9
+LOOK_S = 1.0
+"""How often what lasts is looked for."""
+GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
+
+
+class JsonEventLines:
+    """One event per line, for programs."""
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print `{"seq", "at", "type", ...}`."""
+        body = {"seq": recorded.seq, "at": recorded.at, **msgspec.to_builtins(recorded.event)}
+        print_json(body)
+
+    def tick(self) -> None:
+        """Do nothing: a line never changes."""
+
+    def close(self) -> None:
+        """Do nothing: every line is printed already."""
+
+
+class TextEventLines:
+    """A line for each event people want to know; events only machines need are left out."""
+
+    def __init__(self, clock: Clock, *, err: bool = False, work: Callable[[], Sequence[str]] = tuple) -> None:
+        """Print to standard error if `err`; `work` returns what lasts now, a sentence each, printed when it begins."""
+        self._clock = clock
+        self._err = err
+        self._work = work
+        self._known: Sequence[str] = ()
+        self._due = 0.0
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Print the event, unless only machines need it."""
+        self._print(event_lines(recorded, self._clock.now(), self._layout))
+
+    def tick(self) -> None:
+        """Print what began to last, looking once a second."""
+        if self._clock.monotonic() < self._due:
+            return
+        self._due = self._clock.monotonic() + LOOK_S
+        before, self._known = self._known, self._work()
+        now = self._clock.now()
+        for sentence in self._known:
+            if sentence not in before:
+                self._print(sentence_lines(sentence, now, now, self._layout))
+
+    def pause(self) -> None:
+        """Do nothing: nothing is drawn."""
+
+    def resume(self) -> None:
+        """Do nothing: nothing is drawn."""
+
+    def close(self) -> None:
+        """Do nothing: every line is printed already."""
+
+    @property
+    def _layout(self) -> Layout:
+        return layout_for(sys.stderr if self._err else sys.stdout)
+
+    def _print(self, lines: Sequence[str]) -> None:
+        if lines:
+            click.echo("\n".join(lines), err=self._err)
+
+
+def work_lines(view: RunSummary) -> Sequence[str]:
+    """Return a sentence for each command that lasts, as an event has one, and for what the run waits for."""
+    lines = [
+        f"running  {row_subject(row)}: {work_sentence(row.activity)}"
+        for row in view.active_agents
+        if row.activity is not None and not row.activity.work.surrounds
+    ]
+    return [*lines, f"waits    for {view.waits_for}"] if view.waits_for else lines
+
+
+def event_lines(recorded: StoredEvent, now: datetime, layout: Layout) -> Sequence[str]:
+    """Return an event as lines that fit, with its local time; none if only machines need it."""
+    sentence = event_sentence(recorded.event)
+    if sentence is None:
+        return ()
+    return sentence_lines(sentence, recorded.at, now, layout)
+
+
+def sentence_lines(sentence: str, at: datetime, now: datetime, layout: Layout) -> Sequence[str]:
+    """Return a sentence, its first word in WORD_CELLS columns, as lines that fit, after the local time."""
+    head = f"{local_time(at, now)}  {sentence[:WORD_CELLS]}"
+    return layout.wrap(head, " ".join(sentence[WORD_CELLS:].split()))
+
+
+def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 - one line a case
+    """Return an event as a line for people, its first word in WORD_CELLS columns; None if only machines need it."""
+    match event:
+        case RunCreated(session_branch=branch, goals=0):
+            return f"plan     none yet, landing on {branch}"
+        case RunCreated(session_branch=branch, goals=goals, actions=actions):
+            return f"plan     {count_of(actions, 'action')} in {count_of(goals, 'goal')}, landing on {branch}"
+        case RunStatusChanged(status=status, reason=reason):
+            return f"run      {status}{_reason_suffix(reason)}"
+        case GoalStatusChanged(goal=goal, status=status, reason=reason):
+            return f"goal     {goal}: {status}{_reason_suffix(reason)}"
+        case ActionStatusChanged(action=action, status="blocked", reason=reason):
+            return _blocked(action, reason or "")
+        case ActionStatusChanged(action=action, status="failed" | "skipped" as status, reason=reason):
+            return f"{status:<8} {action}{_reason_suffix(_first_line(reason, 'scaffold status'))}"
+        case AttemptQueued(action=action, number=number, base_sha=base):
+            return f"start    {action} (attempt {number}, on {base[:8]})"
+        case AttemptPhaseChanged(action=action, phase="verifying"):
+            return f"check    {action}"
+        case AttemptEnded(action=action, outcome="recorded"):
+            return f"recorded {action}"
+        case AttemptEnded(action=action, number=number, outcome=outcome, error=error) if outcome != "landed":
+            why = _first_line(error, f"scaffold contract {quote(action)}")
+            return f"ended    {action}: attempt {number}, {outcome}{_reason_suffix(why)}"
+        case ActionLanded() | ActionReverted() | WorkTaken():
+            return _branch_sentence(event)
+        case PlanExtended(goal=goal, actions=()):
+            return f"plan     a goal: {goal}"
+        case PlanExtended(goal=goal, under=under, actions=actions):
+            return f"plan     {goal}: {', '.join(actions)}" + (f" under {under}" if under else "")
+        case PlanningTurnStarted(event=about, goal=goal, action=action):
+            return f"think    {about}" + "".join(f" {name}" for name in (goal, action) if name)
+        case PlanningTurnEnded(event=about, outcome="refused" | "failed" | "lost" as outcome, error=error):
+            return f"think    {about} {outcome}{_reason_suffix(error)}"
+        case SupervisorEnded(goal=goal, code=code) if code != 0:
+            return f"warning  the supervisor of {goal} exited with {code}"
+        case FactStateChanged(assertion=assertion, state=state, commit=commit, only_orders=False):
+            return f"fact     {assertion} {state} at {commit[:8]}"
+        case FilesGranted(action=action, paths=paths, by=by):
+            return f"files    {action}: {join_limited(paths, MAX_PATHS)} granted by {GRANTORS[by]}"
+        case ContractSealed() | BaselineCaptured() | CritiqueRecorded() | VerificationFailed() | CandidateMerged():
+            return _verification_sentence(event)
+        case NoticeRaised(level=level, text=text):
+            return f"{'note' if level == 'info' else 'warning':<8} {text}"
+        case ActionStatusChanged() | AttemptPhaseChanged() | AttemptEnded() | RunClaimed() | AssertionProposed():
+            return None
+        case AttemptWaitChanged() | PlanningTurnEnded() | SupervisorStarted() | SupervisorEnded() | FactStateChanged():
+            return None
+        case _:
+            assert_never(event)
+
+
+def _branch_sentence(event: ActionLanded | ActionReverted | WorkTaken) -> str:
+    match event:
+        case ActionLanded(action=action, commit=commit):
+            return f"landed   {action} as {commit[:8]}"
+        case ActionReverted(action=action, commit=commit):
+            return f"reverted {action} by {commit[:8]}"
+        case WorkTaken(how=how, branch=branch, commit=commit, url=url):
+            return f"taken    as {commit[:8]} to {branch} ({how})" + (f": {url}" if url else "")
+        case _:
+            assert_never(event)
+
+
+def _verification_sentence(
+    event: ContractSealed | BaselineCaptured | CritiqueRecorded | VerificationFailed | CandidateMerged,
+) -> str:
+    match event:
+        case ContractSealed(action=action, phase=phase, sha256=digest, checks=checks):
+            return f"seal     {action}: {phase} contract {digest[:8]} with {count_of(checks, 'check')}"
+        case BaselineCaptured(gate=gate, commit=commit, passed=passed, failed=failed, reused=reused):
+            known = ", reused" if reused else ""
+            return f"baseline {gate} at {commit[:8]}: {passed} passed, {failed} failed{known}"
+        case CandidateMerged(action=action, files=files):
+            return f"merge    {action}: {join_limited([each.line for each in files], MAX_PATHS)}"
+        case CritiqueRecorded(action=action, iteration=iteration, score=score):
+            return f"critic   {action}: {score}/9 after iteration {iteration}"
+        case VerificationFailed(action=action, iterations=iterations, summary=summary):
+            tries = count_of(iterations, "iteration")
+            why = _first_line(summary, f"scaffold contract {quote(action)}")
+            return f"failed   {action}: not proven after {tries}{_reason_suffix(why)}"
+        case _:
+            assert_never(event)
+
+
+def _blocked(action: ActionKey, reason: str) -> str:
+    if reason.startswith(WAITS_FOR_PREFIX):
+        return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
+    return f"blocked  {action}: a dependency failed"
+
+
+def _reason_suffix(reason: str | None) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _first_line(text: str | None, command: str) -> str:
+    """Return the first line, and if there are more the command that shows them."""
+    first, _, rest = (text or "").strip().partition("\n")
+    return f"{first} (more: `{command}`)" if rest else first

@@ -1,0 +1,66 @@
+"""The runs of a repository, and the queue of one, as text."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from scaffold.cli.render.terminal.style import status_mark
+from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.printable_text import join_limited, printable
+from scaffold.core.queue import PlaceState, QueuePlace
+from scaffold.views.run_list import ListedRun
+from scaffold.views.run_view import RunView
+from scaffold.views.text_format import ago, format_cost, local_time, pad
+
+MAX_PATHS = 5
+STATES: Mapping[PlaceState, str] = {
+    "proving": "its checks run",
+    "proven": "its checks have passed",
+    "gates": "the gates run for all that land together",
+}
+STATUS_CELLS = len("interrupted")
+
+
+def runs_text(runs: Sequence[ListedRun], now: datetime, layout: Layout) -> str:
+    """Return a line for each run: status, id, age, landed actions, cost, request."""
+    return "\n".join(_line(run, now, layout) for run in runs)
+
+
+def _line(run: ListedRun, now: datetime, layout: Layout) -> str:
+    age = ago(now - run.updated_at)
+    landed = f"{run.landed}/{run.actions} landed"
+    facts = f"{age:<10}{landed:<14}{format_cost(run.cost_usd):<14}"
+    start = f"{status_mark(run.status)} {pad(run.status, STATUS_CELLS)}  {run.id}  {facts}"
+    used = STATUS_CELLS + len(run.id) + len(facts) + 6
+    return f"{start}{layout.cut(run.request, used)}".rstrip()
+
+
+def queue_text(view: RunView, layout: Layout) -> str:
+    """Return the candidates that wait to land, in order: lane, what it waits for, its conflicts."""
+    actions = {action.id: action for action in view.actions}
+    lines: list[str] = []
+    for number, attempt in enumerate(view.queue, start=1):
+        action, place = actions[attempt.action_id], view.places.get(attempt.id)
+        since = f"attempt {attempt.number}, handed in {local_time(action.updated_at, view.summary.at)}"
+        lines += layout.wrap(f"{number:>3} {status_mark('landing')} ", f"{action.key}  {since}")
+        if place is None:
+            continue
+        lines += layout.wrap(" " * 6, _doing(place))
+        for key, paths in place.conflicts.items():
+            what = f"will conflict with {key} in {join_limited([printable(path) for path in paths], MAX_PATHS)}"
+            lines += layout.wrap(" " * 6, what)
+    return "\n".join(lines)
+
+
+def _doing(place: QueuePlace) -> str:
+    """Return what happens with a candidate now."""
+    names = join_limited(place.waits_for, MAX_PATHS)
+    if place.state == "held":
+        return f"conflicts with what has landed; waits for {names}, so that it is done again only once"
+    if place.state == "merging":
+        return f"conflicts with what has landed; {place.detail}, others land meanwhile"
+    if place.state == "approval":
+        return f"waits for your approval {place.detail}; others land meanwhile"
+    if place.lane is None:
+        have = "has" if len(place.waits_for) == 1 else "have"
+        return f"waits until {names} {have} landed" if names else "waits"
+    return f"lane {place.lane}: {STATES[place.state]}"

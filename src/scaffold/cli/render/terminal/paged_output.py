@@ -1,0 +1,97 @@
+"""Long output of a command, shown by the user's pager."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+import click
+from rich.cells import cell_len
+
+from scaffold.cli.render.terminal.screen_redraw import screen_size
+from scaffold.cli.render.terminal.stream_wrapper import TerminalStream
+from scaffold.config.settings import load_settings
+from scaffold.core.errors import ScaffoldError
+from scaffold.host.pager import Pager, find_pager
+
+MAX_KEPT = 1_000_000
+"""Characters that are kept in case the pager cannot be run; one that has read more than a pipe holds is running."""
+
+
+@contextmanager
+def paged(out: TextIO) -> Iterator[None]:
+    """Show what is printed in the block with the user's pager if it is longer than the terminal `out`."""
+    output = PagedOutput(out)
+    sys.stdout = output
+    try:
+        yield
+    finally:
+        sys.stdout = out
+        output.end()
+
+
+class PagedOutput(TerminalStream):
+    """Holds output back until it is longer than the screen, then starts the pager."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        super().__init__(terminal)
+        self._size = screen_size(terminal)
+        self._held: list[str] = []
+        self._rows = 0
+        self._taken = 0
+        """Characters that went to the pager since it started."""
+        self._pager: Pager | None = None
+        self._is_plain = False
+        """Whether there is no pager, so that all goes to the terminal."""
+
+    def take(self, text: str) -> None:
+        """Hold the text back, or hand it on."""
+        if self._is_plain:
+            self.terminal.write(text)
+            return
+        self._held.append(text)
+        if self._pager is not None:
+            # What it does not take is held until its exit code tells whether the user quit it or it never ran.
+            if self._pager.write(self._encoded(text)):
+                self._taken += len(text)
+                if self._taken > MAX_KEPT:
+                    self._held.clear()
+            return
+        self._rows += sum(self._height(line) for line in text.split("\n")[:-1])
+        if self._rows >= self._size.rows:
+            self._start()
+
+    def end(self) -> None:
+        """Show what is held back, or wait until the user quits the pager."""
+        if self._pager is None or not self._pager.wait():
+            self._show_plainly()
+
+    def _start(self) -> None:
+        with suppress(OSError):
+            pager = None if _is_off() else find_pager(os.environ, Path.cwd())
+            if pager is not None:
+                self.terminal.flush()
+                self._pager = Pager(pager)
+                self._pager.write(self._encoded("".join(self._held)))
+                return
+        self._show_plainly()
+
+    def _show_plainly(self) -> None:
+        self._is_plain = True
+        self.terminal.write("".join(self._held))
+        self.terminal.flush()
+        self._held.clear()
+
+    def _height(self, line: str) -> int:
+        return max(1, -(-cell_len(click.unstyle(line)) // self._size.columns))
+
+    def _encoded(self, text: str) -> bytes:
+        return text.encode(self.encoding or "utf-8", errors="replace")
+
+
+def _is_off() -> bool:
+    with suppress(ScaffoldError, OSError):
+        return load_settings(Path.cwd(), os.environ, {}).text("pager") == "off"
+    return False

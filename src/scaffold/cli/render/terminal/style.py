@@ -1,0 +1,111 @@
+"""What commands print: marks and colors, JSON, notes, findings; no colors with NO_COLOR or without a terminal."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TextIO
+
+import click
+import msgspec
+
+from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.core.plan import Finding
+from scaffold.core.printable_text import json_escaped
+
+STATUS_MARKS = {
+    "completed": ("✓", "green"),
+    "holds": ("✓", "green"),
+    "pass": ("✓", "green"),
+    "ok": ("✓", "green"),
+    "planning": ("▶", "cyan"),
+    "running": ("▶", "cyan"),
+    "active": ("▶", "cyan"),
+    "verifying": ("?", "cyan"),
+    "landing": ("↓", "cyan"),
+    "failed": ("✗", "red"),
+    "fail": ("✗", "red"),
+    "error": ("✗", "red"),
+    "timeout": ("✗", "red"),
+    "vacuous": ("✗", "red"),
+    "refuted": ("✗", "red"),
+    "blocked": ("■", "yellow"),
+    "interrupted": ("■", "yellow"),
+    "stale": ("!", "yellow"),
+    "warn": ("!", "yellow"),
+    "skipped": ("-", "bright_black"),
+    "cancelled": ("-", "bright_black"),
+    "paused": ("■", "yellow"),
+    "saved": ("■", "yellow"),
+}
+"""A mark and a color for each status; the word is always printed next to them."""
+
+
+def is_terminal(*streams: TextIO | None) -> bool:
+    """Return whether all streams are terminals; None is one that was closed before the process began."""
+    return all(stream is not None and stream.isatty() for stream in streams)
+
+
+def can_redraw(environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal understands escape sequences, so that what it shows can be drawn anew."""
+    return environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
+
+
+def can_draw_on(out: TextIO) -> bool:
+    """Return whether rows can be drawn again in place: on a terminal that is no dumb one, and not in CI."""
+    return is_terminal(out) and can_redraw(os.environ) and not is_ci()
+
+
+def is_ci() -> bool:
+    """Return whether this is a job of a CI system: some give it a terminal, but there is no user at it."""
+    return bool(os.environ.get("CI"))
+
+
+def print_json(value: object) -> None:
+    """Print `value`, of types msgspec can encode, as one line of JSON; times become ISO-8601 text.
+
+    On a terminal, control, reordering and invisible characters are escaped: the JSON means the same.
+    """
+    line = msgspec.json.encode(value)
+    click.echo(json_escaped(line.decode()) if is_terminal(sys.stdout) else line)
+
+
+def paint(text: str, color: str) -> str:
+    """Return `text` in `color`, or unchanged if NO_COLOR is set; without a terminal `click.echo` drops colors."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=color)
+
+
+def heading(text: str) -> str:
+    """Return `text` as a heading."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, bold=True)
+
+
+def status_mark(status: str) -> str:
+    """Return the colored mark of a status."""
+    sign, color = STATUS_MARKS.get(status, ("·", "bright_black"))
+    return paint(sign, color)
+
+
+def print_note(text: str) -> None:
+    """Print a note on standard error."""
+    print_text(f"note: {text}", err=True)
+
+
+def note_printer(*, quiet: bool) -> Callable[[str], None]:
+    """Return what prints a note; with `quiet`, nothing is printed."""
+    return _print_nothing if quiet else print_note
+
+
+def _print_nothing(text: str) -> None:
+    """Print nothing."""
+
+
+def format_finding(finding: Finding, name: str) -> str:
+    """Return a finding as `NAME:LINE:COLUMN: severity[code] message` and, indented, its fix."""
+    place = "" if finding.line is None else f":{finding.line}" + (f":{finding.column}" if finding.column else "")
+    return f"{name}{place}: {finding.severity}[{finding.code}] {finding.message}\n  {finding.fix}"
+
+
+def print_findings(findings: Iterable[Finding], name: str) -> None:
+    """Print findings about the plan called `name` on standard error."""
+    for finding in findings:
+        print_text(format_finding(finding, name), err=True)

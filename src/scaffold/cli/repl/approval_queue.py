@@ -1,0 +1,201 @@
+"""Questions for the user's consent: one at a time, identical ones together, each drawn with all its details."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+from rich.cells import cell_len
+
+from scaffold.cli.approval_answers import counts_as_answer, parse_answer
+from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
+from scaffold.cli.repl.renderer import Renderer
+from scaffold.cli.repl.user_input import REASON_KEY
+from scaffold.core.ports import Clock
+from scaffold.core.printable_text import printable
+from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion
+from scaffold.session.running_tools import RunningCall, patch_of, proposed_text
+from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
+
+MAX_SCOPE = 40
+"""Characters of a rule in the row of answers; the question itself shows a longer one."""
+_GAP = "   "
+"""Between answers."""
+MAX_CHARACTERS = 20_000
+"""Characters of a subject that are shown."""
+
+
+class _PendingQuestion(Struct, eq=False):
+    question: ApprovalQuestion
+    answers: list["asyncio.Future[ApprovalAnswer]"] = msgspec.field(default_factory=list)
+    turn: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    """Set once it is the first question."""
+    shown_s: float | None = None
+
+
+class ApprovalQueue:
+    """The questions that wait for the user."""
+
+    def __init__(self, clock: Clock, show: Callable[[ApprovalQuestion], None]) -> None:
+        """`show` is called with each question when its turn comes."""
+        self._clock = clock
+        self._show = show
+        self._waiting: list[_PendingQuestion] = []
+        self._last_key_s = 0.0
+
+    @property
+    def current(self) -> ApprovalQuestion | None:
+        """The question that is shown; None if there is none."""
+        return self._waiting[0].question if self._waiting else None
+
+    @property
+    def identical_count(self) -> int:
+        """The number of calls that the next answer decides."""
+        return len(self._waiting[0].answers) if self._waiting else 0
+
+    @property
+    def waiting_count(self) -> int:
+        """The number of other questions that wait."""
+        return max(0, len(self._waiting) - 1)
+
+    @property
+    def armed(self) -> bool:
+        """Whether a key pressed now counts as an answer."""
+        shown_s = self._waiting[0].shown_s if self._waiting else None
+        return counts_as_answer(shown_s=shown_s, last_key_s=self._last_key_s, now_s=self._clock.monotonic())
+
+    @property
+    def offers_always(self) -> bool:
+        """Whether "always" is an answer to the current question."""
+        return self.current is not None and self.current.always is not None
+
+    def meaning(self, words: str) -> ApprovalAnswer | None:
+        """Return the answer to the current question that a key or a line stands for; None if it is none."""
+        answer = parse_answer(words)
+        return None if answer == "always" and not self.offers_always else answer
+
+    async def ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+        """Return the user's answer; the question is withdrawn if the caller is cancelled.
+
+        Raises what `show` raises.
+        """
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+        # Equal questions have equal arguments: the digest is part of the question.
+        pending = next((each for each in self._waiting if each.question == question), None)
+        if pending is None:
+            self._waiting.append(pending := _PendingQuestion(question))
+        pending.answers.append(answer)
+        try:
+            self._call_first()
+            await pending.turn.wait()
+            # Drawn by its own caller, who alone gets the error if that fails.
+            if pending.shown_s is None and not answer.done():
+                self._show(question)
+                pending.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
+            return await answer
+        finally:
+            self._withdraw(pending, answer)
+
+    def key_pressed(self) -> bool:
+        """Record that a key was pressed; return whether it counts as an answer."""
+        counts = self.armed
+        self._last_key_s = self._clock.monotonic()
+        return counts
+
+    def answer(self, answer: ApprovalAnswer) -> None:
+        """Answer the current question; the next one is shown."""
+        if self._waiting:
+            for waiting in self._waiting.pop(0).answers:
+                if not waiting.done():
+                    waiting.set_result(answer)
+            self._call_first()
+
+    def _call_first(self) -> None:
+        """Have the first question shown by its caller."""
+        if self._waiting:
+            self._waiting[0].turn.set()
+
+    def _withdraw(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
+        pending.answers.remove(answer)
+        if not pending.answers and pending in self._waiting:
+            self._waiting.remove(pending)
+            self._call_first()
+
+
+def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer) -> str:
+    """Return the question, drawn: the agent, the tool, the exact subject, the reason, and the scope of "always".
+
+    `change` is the change to a file, or a text about it if there is no diff; empty for calls that change no file.
+    """
+    agent = question.agent or "the agent"
+    lines = [renderer.words(f"? {agent} asks to use {question.tool} ({question.category})", "bold yellow")]
+    lines.append(renderer.quoted(_bounded(question.subject)))
+    if question.why:
+        lines.append(renderer.words(_bounded(question.why), "dim", indent=2))
+    if question.always is not None:
+        scope = _bounded(_scope(question))
+        lines.append(renderer.words(f'"don\'t ask again" allows: {scope}', "dim", indent=2))
+    if isinstance(change, LineDiff):
+        lines.append(renderer.diff(change, most=MAX_LINES, whole=True))
+    elif change:
+        lines.append(renderer.quoted(_bounded(change)))
+    return "\n".join(lines)
+
+
+def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff | str:
+    """Return the change a call would make to its file: a diff, or else a text."""
+    if question.category != "file_write":
+        return ""
+    if patch := patch_of(call):
+        return patch
+    after = proposed_text(call)
+    if after is None or call.before is None:
+        return f"no diff can be shown; the call is {json.dumps(dict(call.args), ensure_ascii=False)}"
+    return line_diff(call.before, after) or "the file would stay as it is"
+
+
+def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
+    """Return the possible answers and their meaning; `…` in front while keys do not count yet.
+
+    `by_line` says that whole lines answer, not keys.
+    """
+    count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
+    more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
+    because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
+    choices = f"y yes{count}   n no   {because}{_always(queue)}{more}"
+    return choices if queue.armed or by_line else f"… {choices}"
+
+
+def wrap_choices(choices: str, width: int) -> str:
+    """Return the answers in lines of at most `width` columns if possible, none of them broken."""
+    lines: list[str] = []
+    for choice in choices.split(_GAP):
+        if lines and cell_len(lines[-1] + _GAP + choice) <= width:
+            lines[-1] += _GAP + choice
+        else:
+            lines.append(choice)
+    return "\n".join(lines)
+
+
+def _always(queue: ApprovalQueue) -> str:
+    if queue.current is None or queue.current.always is None:
+        return ""
+    scope = mark_lookalikes(_scope(queue.current)).removeprefix("shell:")
+    # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
+    is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
+    named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
+    return f"{_GAP}a don't ask again{named}"
+
+
+def _scope(question: ApprovalQuestion) -> str:
+    """Return what "don't ask again" allows; a rule for a command allows any further words."""
+    more = " *" if question.always and question.category == "shell" else ""
+    return f"{question.always}{more}" if question.always else "exactly this"
+
+
+def _bounded(text: str) -> str:
+    text = mark_lookalikes(text)
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    return f"{text[:MAX_CHARACTERS]}\n... {len(text) - MAX_CHARACTERS:,} more characters that are not shown"

@@ -1,0 +1,189 @@
+"""Read hooks, skills, roles and commands from their files."""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+from msgspec import structs
+
+from scaffold.agent.prompts import Notice
+from scaffold.config.extension_files import HOOK_SETTINGS, markdown_files, skill_files
+from scaffold.config.settings import Settings
+from scaffold.config.trusted_extensions import CLAUDE_FOLDER, HOOKS_FILE
+from scaffold.core.extensions import Extensions, Hook, HookSandbox
+from scaffold.core.printable_text import count_of, one_line
+from scaffold.extensions.hooks.settings import HookFile, read_hooks
+from scaffold.extensions.prompt_files.parsed import FoundFile, parse_commands, parse_roles, parse_skills
+from scaffold.host.files import delete_path
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.trust_decision import (
+    COMMAND_FOLDER,
+    MAX_BYTES,
+    ROLE_FOLDER,
+    SCRIPT_FOLDER,
+    SKILL_FILE,
+    SKILL_FOLDERS,
+    TrustFile,
+    TrustStatus,
+    fingerprint,
+)
+
+MOST_NOTICES = 10
+
+
+def read_extensions(
+    pieces: Sequence[TrustFile], settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice
+) -> Extensions:
+    """Return what applies; see `extensions.find_extensions`."""
+    own = _OwnFiles(home)
+    top = trust.folder.top if trust else None
+    if top == home.resolve():
+        # There the project's files are the user's own.
+        pieces = [piece for piece in pieces if not piece.name.startswith(f"{CLAUDE_FOLDER}/")]
+    notices: list[str] = []
+    if pieces and trust is not None and not trust.trusted:
+        notices.append(f"{_ignored(pieces)} ignored: {trust.reason}; `scaffold trust` shows them, and trusts them")
+        pieces = ()
+    digests = trust.folder.digests if pieces and trust is not None else {}
+    hooks = list(_hooks(pieces, own, str(home), str(top or ""), digests, notices))
+    skills, skill_notices = parse_skills((*_project_skills(pieces), *own.skills()))
+    roles, role_notices = parse_roles((*_project_files(pieces, ROLE_FOLDER), *own.markdown("agents")))
+    commands, command_notices = parse_commands((*_project_files(pieces, COMMAND_FOLDER), *own.markdown("commands")))
+    notices += [*skill_notices, *role_notices, *command_notices]
+    for line in notices[:MOST_NOTICES]:
+        notice(one_line(line))
+    if len(notices) > MOST_NOTICES:
+        notice(f"{count_of(len(notices) - MOST_NOTICES, 'more such line')}; `scaffold doctor` counts what was found")
+    return Extensions(
+        folder=str(top) if top is not None and digests else "",
+        digests=digests,
+        hooks=tuple(hooks),
+        skills=skills,
+        roles=roles,
+        commands=commands,
+        sandbox=cast("HookSandbox", settings.text("hooks.sandbox")),  # the parser checked it
+    )
+
+
+def keep_files(found: Extensions, trust: TrustStatus, place: Path) -> Extensions:
+    """Copy the project's files that the extensions need into a folder in `place`, and return them as of that folder.
+
+    The bytes that are trusted are written, not those that are on the disk by now.
+    """
+    needed = {*found.scripts, *(skill.file for skill in found.skills if not skill.file.startswith("/"))}
+    pieces = [
+        piece for piece in trust.folder.pieces if piece.name in needed or piece.name.startswith(f"{SCRIPT_FOLDER}/")
+    ]
+    digests = {piece.name: piece.digest for piece in pieces}
+    folder = place / fingerprint(digests)
+    if not folder.is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix="new-", dir=place))
+        for piece in pieces:
+            copy = fresh / piece.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(piece.content)
+            copy.chmod(0o755 if os.access(trust.folder.top / piece.name, os.X_OK) else 0o644)
+        try:
+            fresh.rename(folder)
+        except OSError:  # another run was faster
+            delete_path(fresh)
+    return structs.replace(found, folder=str(folder), digests=digests)
+
+
+def _hooks(
+    pieces: Sequence[TrustFile], own: "_OwnFiles", home: str, top: str, digests: dict[str, str], notices: list[str]
+) -> Iterator[Hook]:
+    """Yield the hooks, those of the project first; add a line to `notices` for each that cannot run."""
+    files = [
+        HookFile(name=piece.name, content=piece.content, own=False, home=home, top=top)
+        for piece in pieces
+        if piece.name in HOOK_SETTINGS
+    ]
+    for file in (*files, *own.hook_files(top)):
+        found = read_hooks(file)
+        notices += found.notices
+        for hook in found.hooks:
+            foreign = next((name for name in hook.scripts if not name.startswith("/") and name not in digests), "")
+            # A script of the project that is not trusted runs neither for the project nor for the user.
+            if hook.own and foreign and top and (Path(top) / foreign).exists():
+                notices.append(f"a hook of {file.name} does not run: {foreign} is the project's, and not trusted")
+            else:
+                yield hook
+
+
+def _ignored(pieces: Sequence[TrustFile]) -> str:
+    """Return what of an untrusted folder is ignored."""
+    kinds = {
+        "hooks": any(piece.name in HOOK_SETTINGS for piece in pieces),
+        "skills": any(piece.name.endswith(f"/{SKILL_FILE}") for piece in pieces),
+        "roles": any(piece.name.startswith(f"{ROLE_FOLDER}/") for piece in pieces),
+        "commands": any(piece.name.startswith(f"{COMMAND_FOLDER}/") for piece in pieces),
+    }
+    return f"{', '.join(kind for kind, there in kinds.items() if there) or 'scripts of hooks'} of this folder"
+
+
+def _project_skills(pieces: Sequence[TrustFile]) -> Iterator[FoundFile]:
+    for piece in pieces:
+        if piece.name.endswith(f"/{SKILL_FILE}") and piece.name.startswith(SKILL_FOLDERS):
+            yield FoundFile(source=piece.name, content=piece.content, name=piece.name.split("/")[-2], file=piece.name)
+
+
+def _project_files(pieces: Sequence[TrustFile], folder: str) -> Iterator[FoundFile]:
+    for piece in pieces:
+        if piece.name.startswith(f"{folder}/") and piece.name.endswith(".md"):
+            yield FoundFile(source=piece.name, content=piece.content, name=Path(piece.name).stem)
+
+
+class _OwnFiles:
+    """The user's own files: in the configuration directory, then in `~/.claude`."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._places = (user_dirs().config, home / CLAUDE_FOLDER)
+
+    def hook_files(self, top: str) -> Iterator[HookFile]:
+        """Yield the settings with hooks."""
+        config, claude = self._places
+        for path in (config / HOOKS_FILE, claude / "settings.json"):
+            if (content := _content(path)) is not None:
+                name = self._shown(path)
+                yield HookFile(name=name, content=content, own=True, home=str(self._home), top=top)
+
+    def skills(self) -> Iterator[FoundFile]:
+        """Yield the skills."""
+        for place in self._places:
+            for name in skill_files(place, "skills"):
+                if (content := _content(place / name)) is not None:
+                    path = place / name
+                    yield FoundFile(source=self._shown(path), content=content, name=path.parent.name, file=str(path))
+
+    def markdown(self, folder: str) -> Iterator[FoundFile]:
+        """Yield the roles or commands."""
+        for place in self._places:
+            for name in markdown_files(place, folder):
+                if (content := _content(place / name)) is not None:
+                    yield FoundFile(source=self._shown(place / name), content=content, name=Path(name).stem)
+
+    def _shown(self, path: Path) -> str:
+        return f"~/{path.relative_to(self._home)}" if path.is_relative_to(self._home) else str(path)
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the content of one of the user's own files; None if it is no regular file, or too large."""
+    try:
+        # A named pipe would wait for a writer.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(fd, "rb") as file:
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
+            content = file.read(MAX_BYTES + 1)
+        except OSError:
+            return None
+    return content if len(content) <= MAX_BYTES else None

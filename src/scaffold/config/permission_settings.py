@@ -1,0 +1,74 @@
+"""What the settings permit agents: rules for tool calls, protected areas, the sandbox of commands."""
+
+import os
+from collections.abc import Sequence
+from typing import cast
+
+from scaffold.config.settings import Settings
+from scaffold.core.run_settings import (
+    ExtraProtectedAreas,
+    NetworkMode,
+    PermissionSettings,
+    SandboxMode,
+    SandboxSettings,
+)
+from scaffold.core.tool import ToolCategory
+from scaffold.host.sandbox.level import DetectedLevel, detect_level
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.rule.ruleset import Decision, RuleSet, parse_category, parse_decision
+from scaffold.policy.rule.tool_rules import parse_rule
+
+LEVEL_CACHE = "sandbox.json"
+"""The file in the user's cache that keeps this machine's sandbox level."""
+
+
+def permission_rules(
+    settings: Settings, *, allow: Sequence[str] = (), allow_category: Sequence[str] = (), yolo: bool = False
+) -> RuleSet:
+    """Return the rules of the settings and of a command's flags; raise UsageError for an invalid flag."""
+    own = permission_settings(settings, yolo=yolo)
+    allowed = {parse_category(name): parse_decision("allow") for name in allow_category}
+    return RuleSet(
+        categories=dict(own.approvals) | allowed,
+        allow=tuple(map(parse_rule, (*own.allow, *allow))),
+        deny=tuple(parse_rule(rule, denies=True) for rule in own.deny),
+        yolo=yolo,
+        areas=ProtectedAreas.with_added(own.areas),
+    )
+
+
+def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings:
+    """Return what agents may do without a human, and how the human is reached."""
+    return PermissionSettings(
+        allow=settings.texts("permissions.allow"),
+        deny=settings.texts("permissions.deny"),
+        approvals=_approvals(settings),
+        yolo=yolo,
+        areas=ExtraProtectedAreas(
+            globs=settings.texts("areas.globs"),
+            words=settings.texts("areas.words"),
+            types=settings.texts("areas.types"),
+        ),
+        inbox_wait_s=settings.number("inbox.wait_s"),
+        notify=settings.text("notify") or "",
+    )
+
+
+def sandbox_settings(settings: Settings) -> SandboxSettings:
+    """Return how the user wants commands to be confined."""
+    return SandboxSettings(
+        mode=cast("SandboxMode", settings.text("sandbox.mode")),  # the parser checked both
+        network=cast("NetworkMode", settings.text("sandbox.network")),
+        hosts=settings.texts("sandbox.hosts"),
+        memory_gb=settings.number("sandbox.memory_gb"),
+    )
+
+
+async def detect_sandbox_level() -> DetectedLevel:
+    """Return the strongest sandbox level of this machine."""
+    return await detect_level(os.environ, cache=user_dirs().cache / LEVEL_CACHE)
+
+
+def _approvals(settings: Settings) -> dict[ToolCategory, Decision]:
+    return {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}

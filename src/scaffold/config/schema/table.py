@@ -1,0 +1,395 @@
+"""The table of all settings: name, purpose, parser, default, and what a repository's files may do to the value."""
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from scaffold.config.schema import parsers
+from scaffold.config.schema.merge_rules import (
+    ADD,
+    LOWER,
+    NEVER,
+    NO_ADDRESS,
+    NOT_OFF,
+    RAISE,
+    SUBSET,
+    MergeRule,
+    stricter,
+)
+from scaffold.config.schema.model_rows import MODEL_ROWS
+from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
+from scaffold.config.schema.setting import Setting
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, MAX_AGENTS, own_tier_setting, tier_rows
+from scaffold.core.extensions import HookSandbox
+from scaffold.core.gates import GateKind
+from scaffold.core.run_settings import (
+    FailureSettings,
+    GateSettings,
+    HumanReview,
+    KeepSettings,
+    LearningSettings,
+    NetworkMode,
+    PermissionSettings,
+    PlanningSettings,
+    RunLimits,
+    SandboxMode,
+    SandboxSettings,
+    SchedulingSettings,
+    SupervisionMode,
+)
+from scaffold.policy.rule.ruleset import CATEGORIES, DECISIONS, DEFAULT_DECISIONS
+
+MAX_SUBAGENTS = 20
+MAX_LEARNING_TOKENS = 20_000
+
+
+TerminalMode = Literal["auto", "plain"]
+PagerMode = Literal["auto", "off"]
+
+
+def _own(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+    return Setting(name, purpose, parse, default, project=NEVER)
+
+
+def _most(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+    return Setting(name, purpose, parse, default, project=LOWER)
+
+
+def _sum(name: str, purpose: str, parse: Parser, project: MergeRule = ADD) -> Setting:
+    return Setting(name, purpose, parse, (), project=project, local=ADD)
+
+
+def _whole(number: float) -> int | float:
+    """Return a default as users write it: 300, not 300.0."""
+    return int(number) if number == int(number) else number
+
+
+_LIMITS, _SANDBOX, _GATES, _PERMISSIONS = RunLimits(), SandboxSettings(), GateSettings(), PermissionSettings()
+_KEEP, _LEARNING, _FAILURES = KeepSettings(), LearningSettings(), FailureSettings()
+
+_ROWS = (
+    *MODEL_ROWS,
+    Setting(
+        "reviewer.model",
+        "the second reviewer's model: a model string or size; `auto`: another configured size of the same provider, "
+        "or else the model that does the work; `off`: no second reviewer",
+        parsers.reviewer,
+        AUTO,
+        project=NEVER,
+        local=NO_ADDRESS,
+    ),
+    Setting(
+        "reviewer.share",
+        "the share, from 0 to 1, of the large or widespread changes without doubts that it judges",
+        parsers.share,
+        1,
+        project=RAISE,
+    ),
+    Setting(
+        "reviews.human",
+        "whether you approve each change before it lands: `tier`: if its `review` is `human`; `always`, `never`",
+        one_of(*get_args(HumanReview)),
+        "tier",
+        project=stricter(("never", "tier", "always")),
+    ),
+    Setting(
+        "tier",
+        "`auto`: by the words of the request; `quick`, `scout`, `builder`, `architect`, or a tier of your own",
+        parsers.tier,
+        AUTO,
+    ),
+    *(row for tier in BUILT_IN_TIERS for row in tier_rows(tier)),
+    _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
+    _most(
+        "max_workers_per_goal", "how many of them work on the same goal", integer(1, MAX_AGENTS), _LIMITS.goal_agents
+    ),
+    Setting(
+        "collisions",
+        "whether an action is held back while another one that may change the same files has not landed: `on` or `off`",
+        parsers.switch,
+        "on",
+        project=stricter(("off", "on")),
+    ),
+    _most(
+        "agents_per_directory",
+        "how many of them work in one directory, or package, of a repository that has several",
+        integer(1, MAX_AGENTS),
+        SchedulingSettings().directory_agents,
+    ),
+    _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
+    # A project's could be more than the tier allows; that lowers `tiers.NAME.tokens`.
+    _own(
+        "budget_tokens",
+        "limit in tokens of a run, input that no cache has and output, in place of the tier's",
+        parsers.tokens,
+        _LIMITS.budget_tokens,
+    ),
+    _own(
+        "supervision",
+        "how the next step of a goal is chosen: `mechanical` (without a model) or `agent`",
+        one_of(*get_args(SupervisionMode)),
+        PlanningSettings().supervision,
+    ),
+    _most("replans", "how many times a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
+    _most("idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole(_LIMITS.idle_s)),
+    _most(
+        "model_wait_s",
+        "how many seconds an agent waits for a model that is down or limited, before its run is paused",
+        positive("seconds"),
+        _whole(_LIMITS.model_wait_s),
+    ),
+    _own(
+        "soft_timeout",
+        "the share of an attempt's time after which you are asked to kill it or to wait, and it is given half of its "
+        "time more, once; 1: never",
+        parsers.positive_share,
+        _FAILURES.soft_timeout,
+    ),
+    Setting(
+        "other_approach.model",
+        "the model of attempts that are to take another approach, because two before failed in the same way: a model "
+        "string or size; `off`: the one that does the work",
+        parsers.reviewer,
+        OFF,
+        project=NEVER,
+        local=NO_ADDRESS,
+    ),
+    _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
+    _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
+    _own(
+        "terminal",
+        "how a chat shows itself: `auto`, or `plain`: line by line, without redrawing, for screen readers",
+        one_of(*get_args(TerminalMode)),
+        "auto",
+    ),
+    _own(
+        "pager",
+        "what shows output that is longer than the terminal: `auto` (GIT_PAGER, PAGER, else less), or `off`",
+        one_of(*get_args(PagerMode)),
+        "auto",
+    ),
+    *(
+        Setting(
+            f"approvals.{category}",
+            "`allow`, `ask` or `deny` for a category of tools",
+            one_of(*DECISIONS),
+            project=stricter(DECISIONS, default=DEFAULT_DECISIONS[category]),
+        )
+        for category in CATEGORIES
+    ),
+    _sum(
+        "permissions.allow",
+        "rules TOOL:PATTERN for calls that need no approval",
+        list_of("rules TOOL:PATTERN", parsers.allow_rule),
+        NEVER,
+    ),
+    _sum(
+        "permissions.deny",
+        "rules TOOL:PATTERN for calls that are always denied",
+        list_of("rules TOOL:PATTERN", parsers.deny_rule),
+    ),
+    _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.path_glob)),
+    _sum("areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)),
+    _sum("areas.types", "extensions of files to protect", list_of("file endings", parsers.area_type)),
+    Setting(
+        "sandbox.mode",
+        "`require`: fail without a sandbox; `auto`: use the strongest available; `off`",
+        one_of(*get_args(SandboxMode)),
+        _SANDBOX.mode,
+        project=stricter(tuple(reversed(get_args(SandboxMode)))),
+    ),
+    Setting(
+        "sandbox.network",
+        "what commands can reach: `none`, `loopback` or `hosts`",
+        one_of(*get_args(NetworkMode)),
+        _SANDBOX.network,
+        project=stricter(tuple(reversed(get_args(NetworkMode)))),
+    ),
+    Setting(
+        "sandbox.hosts",
+        "with `hosts`: names such as `*.example.com` or `example.com:8443`",
+        list_of("hosts", parsers.host),
+        (),
+        project=SUBSET,
+    ),
+    _most(
+        "sandbox.memory_gb",
+        "memory limit for each process of a command",
+        positive("gigabytes"),
+        _whole(_SANDBOX.memory_gb),
+    ),
+    Setting(
+        "plugins.workers",
+        "file names of plugins that also run with the workers of a run, which need a sandbox for them",
+        list_of("file names", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "plugins.network",
+        "file names of plugins that may use the network; the others reach no host",
+        list_of("file names", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "mcp.workers",
+        "names of MCP servers whose tools also the workers of a run have; programs need a sandbox for that",
+        list_of("names of servers", parsers.file_name),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "hooks.sandbox",
+        "which hooks run in the sandbox of commands: `all`, those of the `project`, or `none`",
+        one_of(*get_args(HookSandbox)),
+        "all",
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "environment",
+        "names of variables that commands see although they look like secrets",
+        list_of("names of variables", parsers.variable),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
+        "env.from",
+        "a command for `/bin/sh` that prints more variables for workers and checks, as lines KEY=VALUE; values of at "
+        "least 8 characters are secrets",
+        parsers.command,
+        project=NEVER,
+        local=NEVER,
+    ),
+    *(
+        Setting(
+            f"quality_gates.{kind}",
+            "`auto`: the detected command; `off`; or a command for `/bin/sh` at the top of the repository",
+            parsers.gate,
+            AUTO,
+            project=NOT_OFF,
+        )
+        for kind in get_args(GateKind)
+        if kind != "hooks"
+    ),
+    Setting(
+        "quality_gates.hooks",
+        "`auto`: the commit hooks of pre-commit, husky and lefthook run on each change in a trusted folder; `off`",
+        one_of(AUTO, "off"),
+        AUTO,
+        project=NOT_OFF,
+    ),
+    Setting(
+        "quality_gates.timeout_s",
+        "timeout of a gate until there is a baseline to derive it from",
+        positive("seconds"),
+        _whole(_GATES.timeout_s),
+    ),
+    _own("quality_gates.slots", "how many gates run at once on this machine", integer(1, 64), _GATES.slots),
+    _sum(
+        "quality_gates.tags",
+        "`PATH @TAG...`: run tests with a tag when a path, folder or glob changes",
+        list_of("paths, each with tags of tests", parsers.tagged_path),
+    ),
+    Setting(
+        "setup",
+        "commands that prepare a checkout for its checks, run in a trusted folder only; `off` for none",
+        parsers.setup,
+        (),
+    ),
+    Setting(
+        "services",
+        "commands that run alongside every check, in its sandbox, and end with it; "
+        "`compose ... @PORT`, `host @PORT` for services outside the sandbox",
+        list_of("commands", parsers.service),
+        (),
+    ),
+    _sum(
+        "landing.union",
+        "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
+        "`.gitattributes` does",
+        list_of("globs", parsers.path_glob),
+    ),
+    _most(
+        "learning.tokens",
+        "about how many tokens of learnings a prompt has at most; 0 for none",
+        integer(0, MAX_LEARNING_TOKENS),
+        _LEARNING.tokens,
+    ),
+    _own(
+        "learning.extract",
+        "whether a model is asked what was learned when work passes that had failed before; it counts if that work "
+        "lands: `on` or `off`",
+        parsers.switch,
+        OFF,
+    ),
+    _own(
+        "keep.ignored_mb",
+        "how many megabytes of the ignored files that an agent made are kept of each attempt",
+        positive("megabytes"),
+        _whole(_KEEP.ignored_mb),
+    ),
+    _own(
+        "keep.days",
+        "for how many days `cleanup` keeps logs, reports, patches and prepared environments without use",
+        positive("days"),
+        _whole(_KEEP.days),
+    ),
+    _own(
+        "keep.logs_mb",
+        "how many megabytes of logs and reports `cleanup` keeps of a repository, the latest",
+        positive("megabytes"),
+        _whole(_KEEP.logs_mb),
+    ),
+    _own(
+        "keep.free_mb",
+        "how many megabytes stay free on the disk: with less, unused caches are deleted and no new work starts",
+        positive("megabytes"),
+        _whole(_KEEP.free_mb),
+    ),
+    Setting(
+        "publish",
+        "what a plain `scaffold land` does: `ff` (fast-forward the base branch), `squash` (one commit on it) or `pr` "
+        "(push, and open a pull request); with `pr` a run that completes opens its pull request by itself",
+        one_of("ff", "squash", "pr"),
+        "ff",
+        project=NEVER,
+        local=NEVER,
+    ),
+    _sum(
+        "protected_branches",
+        "base branches, besides `main`, `master` and `dev`, that `scaffold land` moves only after a question, if there "
+        "is a terminal to ask at",
+        list_of("names of branches", parsers.branch),
+    ),
+    Setting(
+        "land.sign_off",
+        "whether `scaffold land` adds `Signed-off-by:` to the commits: `on` or `off`",
+        parsers.switch,
+        OFF,
+    ),
+    Setting(
+        "land.message",
+        "the message of a squashed commit; `{request}`, `{actions}` and `{run}` in it are replaced",
+        parsers.message,
+    ),
+    _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
+    Setting(
+        "inbox.wait_s",
+        "how many seconds a worker waits for your decision before it pins its work and ends, if no terminal asks",
+        positive("seconds"),
+        _whole(_PERMISSIONS.inbox_wait_s),
+    ),
+)
+
+SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
+"""Every setting by name, in the order in which it is shown."""
+
+
+def find_setting(name: str) -> Setting | None:
+    """Return the setting with this name, also of a tier of the user's own; None if there is none."""
+    return SETTINGS.get(name) or own_tier_setting(name)

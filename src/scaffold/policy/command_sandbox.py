@@ -1,0 +1,328 @@
+"""Sandboxes of agents' commands: which files and hosts they may reach, and what this machine can enforce."""
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+from msgspec import Struct, structs
+
+from scaffold.core.errors import GitError, TrustError
+from scaffold.core.run_settings import SandboxMode, SandboxSettings
+from scaffold.git.command import Git
+from scaffold.git.common_dir import common_dir
+from scaffold.git.worktree_metadata import gitdir_target
+from scaffold.host.leftovers import temporary_prefix
+from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
+from scaffold.host.sandbox.level import DetectedLevel, detect_level
+from scaffold.host.sandbox.proxy import serve_proxy
+from scaffold.policy.git_config_files import git_config_files
+from scaffold.policy.path.protected_files import EDITOR_FILES
+from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.secret.home import view_of_home
+from scaffold.policy.secret.scan import secret_scan, targets
+from scaffold.policy.secret.sources import credential_paths
+from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry
+from scaffold.policy.trust_decision import ACTIVE_FILES, COMMAND_FOLDER, ROLE_FOLDER, SCRIPT_FOLDER, SKILL_FOLDERS
+
+READ_ONLY_PATHS = (
+    *(".git", ".scaffold", ".husky", ".claude/plugins"),
+    *(SCRIPT_FOLDER, *SKILL_FOLDERS, ROLE_FOLDER, COMMAND_FOLDER),
+    *ACTIVE_FILES,
+)
+"""Files that git, Scaffold and agents run or obey, relative to the workspace; commands cannot change or create them."""
+
+LOGIN_FILES = (
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".config",
+    ".gitconfig",
+    ".inputrc",
+    ".npmrc",
+    ".pam_environment",
+    ".profile",
+    ".ssh",
+    ".tmux.conf",
+    ".vimrc",
+    ".xprofile",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "bin",
+    "Library/LaunchAgents",
+)
+"""Paths in a home that the next shell, login or tool runs or obeys; protected even if missing."""
+
+PRIVATE_IN_HOME = (
+    "library/keychains",
+    "library/cookies",
+    "library/messages",
+    "library/mail",
+    "library/application support/google",
+    "library/application support/firefox",
+    "snap",
+)
+"""Folders in a home, besides those that begin with a dot, with logins and with sockets of other programs."""
+
+SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entry.startswith(("/etc", "/run", "/var")))
+"""Absolute paths of system secrets; /proc and /dev are left out because a sandbox has its own."""
+PATHS_AT_ONCE = 500
+MAX_HIDDEN = 300
+"""Most secrets of a workspace that are hidden one by one."""
+HOOKS_PATH = "hookspath"
+ENVIRONMENT_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
+"""What a virtual environment runs from, if it is the workspace itself."""
+KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
+"""Kernel file systems: writing there changes the system, not files."""
+ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own files", "start in a subfolder")
+"""No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
+SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
+
+
+class SandboxInputs(Struct, frozen=True, kw_only=True):
+    """The folders a sandbox profile is built from."""
+
+    root: Path
+    """The workspace, in which commands work."""
+    home: Path
+    temporary: Path
+    """The commands' TMPDIR; need not exist."""
+    private: Sequence[Path] = ()
+    """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
+    shown: Sequence[Path] = ()
+    """Paths inside `private` or a system temporary folder that commands may read."""
+    protected: Sequence[Path] = ()
+    """Other files that commands cannot change or create, such as the scripts of hooks."""
+    searched: Sequence[Path] = ()
+    """Checkouts whose untracked secrets are hidden, `root` or the one around it among them."""
+    disposable: bool = False
+    """Whether `root` is an internal checkout from which nothing is used without a check: missing protected paths are
+    not protected there, so that commands can create them."""
+
+
+def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets: Sequence[Path] = ()) -> Confinement:
+    """Return the profile of commands that work in `inputs.root`: they may write there and read all but secrets.
+
+    They reach no host but this one. If the home is inside the workspace, its programs and settings are protected.
+    `environ` is the user's environment, which names tools and credentials; `secrets` are those found in the checkouts.
+    """
+    root, home, temporary = inputs.root.resolve(), inputs.home.resolve(), inputs.temporary.resolve()
+    protected = (
+        *(root / name for name in READ_ONLY_PATHS),
+        *inputs.protected,
+        # In an internal checkout they may be part of the work; they land only if they were approved.
+        *(root / name for name in EDITOR_FILES if not inputs.disposable),
+        # Git runs what is in that folder, outside the sandbox, with the user's next command.
+        *_hooks(root),
+        *own_programs(root),
+        # Elsewhere in the home nothing can be written anyway.
+        *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
+    )
+    seen = view_of_home(home, root, environ)
+    hidden = (
+        *secrets,
+        *seen.hidden,
+        *(path for entry in PRIVATE_IN_HOME for path in _found(home, entry.split("/"))),
+        *credential_paths(environ),
+        *SYSTEM_SECRETS,
+        *(path.resolve() for path in inputs.private),
+    )
+    # a link that an agent planted must not show a key
+    shown = (path for path in (each.resolve() for each in inputs.shown) if not secret_entry(str(path)))
+    return Confinement(
+        writable=(root,),
+        temporary=temporary,
+        protected=tuple(dict.fromkeys(path for path in protected if not inputs.disposable or os.path.lexists(path))),
+        hidden=tuple(dict.fromkeys(path for path in hidden if path not in {root, temporary})),
+        readable=tuple(dict.fromkeys((*shown, *seen.readable))),
+    )
+
+
+def with_new_secrets(zone: Confinement, known: Collection[str]) -> Confinement:
+    """Return the profile with secrets hidden that appeared in the workspace since it was built.
+
+    `known` are the paths, relative to the workspace, that existed then: they are hidden already, or no secrets.
+    """
+    root = zone.writable[0]
+    found = [path for path in secret_scan(root).paths() if path.relative_to(root).as_posix() not in known]
+    new = tuple(path for path in _few(found, root) if path not in zone.hidden)
+    return structs.replace(zone, hidden=(*zone.hidden, *new)) if new else zone
+
+
+def known_secrets(root: Path) -> frozenset[str]:
+    """Return the paths in a workspace that are named like secrets now, relative to it."""
+    return frozenset(path.relative_to(root).as_posix() for path in secret_scan(root).paths())
+
+
+async def untracked_secrets(top: Path, environ: Mapping[str, str]) -> Sequence[Path]:
+    """Return the files and folders at any depth of a checkout that are named like secrets and not tracked by git.
+
+    `top` is the checkout, or a folder outside any repository. What git tracks is no secret of the user.
+    """
+    found = secret_scan(top).paths()
+    tracked: set[str] = set()
+    for start in range(0, len(found), PATHS_AT_ONCE):
+        names = [f":(literal){path.relative_to(top).as_posix()}" for path in found[start : start + PATHS_AT_ONCE]]
+        with contextlib.suppress(GitError):  # not a repository: nothing is tracked
+            tracked.update((await Git(top, environ=environ)("ls-files", "-z", "--", *names)).records)
+    folders = {parent.as_posix() for path in tracked for parent in Path(path).parents}
+    return _few([path for path in found if path.relative_to(top).as_posix() not in tracked | folders], top)
+
+
+def _few(found: Sequence[Path], root: Path) -> list[Path]:
+    """Return the paths, or if they are too many for a sandbox, instead of most of them the folders they are in."""
+    paths = list(targets(found, within=(root, Path.home())))
+    while len(paths) > MAX_HIDDEN:
+        counts = Counter(path.relative_to(root).parts[0] for path in paths if path.is_relative_to(root))
+        folder = root / counts.most_common(1)[0][0]
+        kept = [path for path in paths if not path.is_relative_to(folder)]
+        if len(paths) - len(kept) <= 1:
+            break
+        paths = [*kept, folder]
+    return paths
+
+
+def own_programs(root: Path, places: Sequence[str] = (sys.prefix, sys.base_prefix)) -> Iterator[Path]:
+    """Yield what Scaffold itself runs from inside the workspace: its virtual environment may be that of the project.
+
+    Its interpreter, its packages and its bubblewrap run outside of any sandbox.
+    """
+    for place in map(Path, dict.fromkeys(places)):
+        # the path as it is spelled, too: a link to the environment could be replaced
+        for path in dict.fromkeys((place, place.parent.resolve() / place.name, place.resolve())):
+            if path == root:
+                yield from (path / name for name in ENVIRONMENT_PARTS)
+            elif path.is_relative_to(root):
+                yield path
+
+
+def _home_settings(home: Path, temporary: Path) -> Iterator[Path]:
+    """Yield the settings and programs of a home: `LOGIN_FILES` and all dot files.
+
+    Of a folder that contains `temporary`, yield its other entries instead.
+    """
+    yield from (home / name for name in LOGIN_FILES)
+    for entry in _entries(home):
+        if entry.name.startswith("."):
+            yield from _siblings(home / entry.name, temporary)
+
+
+def _siblings(path: Path, excluded: Path) -> Iterator[Path]:
+    """Yield `path`, or if it contains `excluded`, everything in it but `excluded` and its parents."""
+    if not excluded.is_relative_to(path):
+        yield path
+    elif excluded != path:
+        for entry in _entries(path):
+            yield from _siblings(path / entry.name, excluded)
+
+
+def _found(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield the existing paths below `folder` with these path segments, ignoring case; a segment may end in `*`."""
+    prefix = names[0].rstrip("*")
+    for entry in _entries(folder):
+        name = entry.name.casefold()
+        if name == prefix or (names[0].endswith("*") and name.startswith(prefix)):
+            path = folder / entry.name
+            if len(names) == 1:
+                yield path
+            else:
+                yield from _found(path, names[1:])
+
+
+def _hooks(root: Path) -> Iterator[Path]:
+    """Yield the folder that `core.hooksPath` names, if it is inside the workspace."""
+    try:
+        registration = gitdir_target(root)
+        text = ((common_dir(registration) if registration else root / ".git") / "config").read_bytes()
+    except OSError:
+        return
+    for line in text.decode(errors="replace").splitlines():
+        name, _, value = line.partition("=")
+        folder = value.strip().strip('"')
+        if name.strip().casefold() == HOOKS_PATH and not folder.startswith("~"):
+            path = Path(os.path.normpath(root / folder))
+            if path.is_relative_to(root) and path != root:
+                yield path
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder; empty if it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+async def build_sandbox_spec(
+    settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
+) -> SandboxSpec | None:
+    """Return the sandbox for commands in `inputs.root`; None without one. Raise TrustError if one is required.
+
+    The detected level of this machine is cached in the file `cache`.
+    """
+    if settings.mode == "off":
+        return None
+    detected = await probe_level(inputs.root, environ, cache=cache)
+    require_sandbox(settings, detected)
+    if detected.level == "none":
+        return None
+    secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
+    profile = await asyncio.to_thread(workspace_profile, inputs, environ, secrets)
+    zone = msgspec.structs.replace(
+        profile,
+        network=settings.network,
+        hosts=settings.hosts,
+        limits=ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE)),
+    )
+    if not inputs.disposable:
+        obeyed = await git_config_files(zone.writable[0], environ)
+        zone = msgspec.structs.replace(zone, protected=tuple(dict.fromkeys((*zone.protected, *obeyed))))
+    if inputs.disposable and detected.level == "landlock":
+        # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it
+        zone = msgspec.structs.replace(zone, protected=())
+    return SandboxSpec(detected.level, zone, program=detected.program)
+
+
+async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) -> DetectedLevel:
+    """Return the sandbox level that is possible for `root`; the machine's level is cached in `cache`."""
+    resolved = root.resolve()  # noqa: ASYNC240 - as fast as the other disk reads here
+    return ROOT_WORKSPACE if _is_system(resolved) else await detect_level(environ, cache=cache)
+
+
+@asynccontextmanager
+async def with_egress(spec: SandboxSpec | None) -> AsyncIterator[SandboxSpec | None]:
+    """Yield the sandbox, with a proxy to the allowed hosts running during the block if its network is `hosts`.
+
+    No proxy at the level `landlock`, which cannot restrict the network to a proxy.
+    """
+    if spec is None or spec.confinement.network != "hosts" or spec.level == "landlock":
+        yield spec
+        return
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:  # socket paths must be short
+        async with serve_proxy(Path(folder), spec.confinement.hosts, is_public=is_public) as proxy:
+            yield msgspec.structs.replace(spec, proxy=proxy)
+
+
+def require_sandbox(sandbox: SandboxSettings, detected: DetectedLevel) -> None:
+    """Raise TrustError if a sandbox is required and none is available."""
+    if sandbox.mode == "require" and detected.level == "none":
+        raise TrustError(
+            f"a sandbox is required, but none is available: {detected.problem}",
+            f"To get one, {detected.fix}. Without `--sandbox require`, commands ask for your approval instead.",
+        )
+
+
+def _is_system(root: Path) -> bool:
+    return root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in KERNEL_PATHS)

@@ -1,0 +1,125 @@
+"""The environment of commands: the user's own, without secrets and without what would mislead a command."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from scaffold.host.environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, path_without_ours
+from scaffold.host.files import write_atomic
+from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
+from scaffold.policy.secret.sources import (
+    CREDENTIAL_LOCATIONS,
+    KEPT,
+    PROVIDED,
+    is_secret_setting,
+    provided_names,
+    secret_values,
+)
+
+AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKPASS", "SUDO_ASKPASS")
+"""Variables that lead to programs that use the user's keys for any caller."""
+TOLD_VARIABLES = "left-out.txt"
+"""The file in the cache that lists the variables of the latest notice to the user."""
+GIT_IDENTITY = frozenset(f"GIT_{role}_{field}" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL"))
+"""Who commits. Git's other variables could make a command work on another repository."""
+SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
+OUR_PREFIXES = ("SCAFFOLD_", "RALPH_")
+
+
+def provided_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what to add to the environment of our processes, so that commands get these variables as they are.
+
+    Their values count as secrets, whatever they look like.
+    """
+    return {**kept_for_commands(variables), PROVIDED: ",".join(variables)}
+
+
+def command_environment(
+    environ: Mapping[str, str], extra: Mapping[str, str] | None = None, *, names: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return the environment of a command: the user's without secrets, overridden by `extra`.
+
+    `names` are those that the user wants to pass although they look like secrets.
+    """
+    environ = _with_kept(environ)
+    left_out = set(secret_variables(environ, names))
+    kept = {name: value for name, value in environ.items() if name not in left_out and not _is_misleading(name, value)}
+    return kept | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
+
+
+def kept_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of one of our own processes that starts commands with these variables.
+
+    What would make it load code, perhaps an agent's, has another name there, and the old one for its commands.
+    """
+    return {f"{KEPT}{name}" if _changes_our_code(name) else name: value for name, value in variables.items()}
+
+
+def _with_kept(environ: Mapping[str, str]) -> Mapping[str, str]:
+    kept = {name.removeprefix(KEPT): value for name, value in environ.items() if name.startswith(KEPT)}
+    return {**environ, **kept} if kept else environ
+
+
+def _changes_our_code(name: str) -> bool:
+    return loads_code(name) or (name.startswith("PYTHON") and name not in FIXED_VARIABLES)
+
+
+def secret_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the sorted names of the variables that commands do not get because they hold or lead to secrets."""
+    wanted = {name for name in (*names, *provided_names(environ)) if not is_never_inherited(name)}
+    return tuple(
+        sorted(
+            name
+            for name, value in environ.items()
+            if value and name not in wanted and not _is_misleading(name, value) and _is_secret(name, value)
+        )
+    )
+
+
+def left_out_notice(environ: Mapping[str, str], names: Iterable[str] = (), *, told: Path) -> str | None:
+    """Return one line about the variables that commands do not get; None if they get all, or if it was said before.
+
+    The file `told` remembers the names that were said last.
+    """
+    left_out = ", ".join(secret_variables(environ, names))
+    try:
+        before = told.read_text("utf-8") if told.exists() else ""
+        if left_out != before:
+            write_atomic(told, left_out.encode(errors="replace"))
+    except OSError:
+        before = ""
+    if not left_out or left_out == before:
+        return None
+    return f"commands do not get {left_out}; `scaffold config environment NAME,...` passes variables on"
+
+
+def relocated(variables: Mapping[str, str], top: Path, checkout: Path, *, fixed: Collection[str]) -> dict[str, str]:
+    """Return the variables with paths in the user's checkout `top` replaced by those that exist in `checkout`.
+
+    Those named in `fixed` stay.
+    """
+    inside = re.compile(rf"(?<![^:;,=\s]){re.escape(str(top))}(?P<rest>/[^:;,\s]*|(?=[:;,\s]|$))")
+
+    def moved(found: re.Match[str]) -> str:
+        there = f"{checkout}{found['rest']}"
+        return there if os.path.lexists(there) else found[0]
+
+    return {name: value if name in fixed else inside.sub(moved, value) for name, value in variables.items()}
+
+
+def _is_misleading(name: str, value: str) -> bool:
+    """Return True for what belongs to the user's shell or to us, or makes a command work on something else."""
+    if name in SHELL_STATE or name.startswith(OUR_PREFIXES) or (is_never_inherited(name) and name not in GIT_IDENTITY):
+        return True
+    return name == "VIRTUAL_ENV" and not os.path.lexists(Path(value, "bin"))
+
+
+def _is_secret(name: str, value: str) -> bool:
+    if name in AGENT_VARIABLES or name in CREDENTIAL_LOCATIONS or is_secret_setting(name, value):
+        return True
+    if name.casefold() in PROXIES:
+        return False
+    return bool(secret_values({name: value})) or any(
+        shape.literal in value and next(shape.found_in(value), None) for shape in SECRET_PATTERNS
+    )
