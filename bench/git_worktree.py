@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from row import Row, medians, row, seconds
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.checkouts.worktree_pool import WorktreePool
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository, checkout_status, open_repository
-from scaffold.git.worktree_pool import WorktreePool
 
 FOLDERS = 50
 GOAL = 0.6

@@ -19,7 +19,7 @@ from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.run_settings import GateSettings, ModelSettings, RunIdentity, RunSettings, Signature
 from scaffold.core.states import Active, Landing, Running, Verifying
 from scaffold.git import commits, refs
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.cores import usable_cores

@@ -15,8 +15,9 @@ from row import Row, medians, row
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
-from scaffold.git import commits, worktree
-from scaffold.git.command import Git
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_line import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
@@ -24,15 +25,15 @@ from scaffold.host.environment import child_environment
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
 from scaffold.verify.proof import proof_key, prove_candidate
-from scaffold.verify.regression.affected_tests import analyze_impact
-from scaffold.verify.regression.baseline import BaselineInputs, BaselineResult, capture_baseline
-from scaffold.verify.regression.stability import unstable_result
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.baseline_capture import BaselineInputs, BaselineResult, capture_baseline
+from scaffold.verify.regression.flakiness.stability import unstable_result
+from scaffold.verify.regression.selection.affected_tests import analyze_impact
 
 PACKAGES = 50
 IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")

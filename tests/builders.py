@@ -37,7 +37,7 @@ from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, 
 from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying
 from scaffold.git import commits, refs
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity

@@ -13,7 +13,7 @@ from msgspec.json import encode
 
 from merges_replay.replay import Replayed, replay
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 
 UNIONS = frozenset({"CHANGES", "CHANGES.rst", "CHANGELOG", "CHANGELOG.md", "CHANGELOG.rst", "AUTHORS", "HISTORY.md"})
 """The files that are declared to be unions here, as a project's `landing.union` would."""

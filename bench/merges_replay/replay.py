@@ -8,10 +8,10 @@ from msgspec import Struct, structs
 from merges_replay.comparison import lost_lines, meaning_of, out_of_order, parts_of
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
-from scaffold.git.merge import Conflicted, merge_commits
-from scaffold.git.private_index import private_index
+from scaffold.git.trees.merge import Conflicted, merge_commits
+from scaffold.git.trees.private_index import private_index
 from scaffold.landing.conflicts.merge_ladder import Integration, TreeMerged, merge_candidate
 from scaffold.landing.conflicts.resolution import resolve_files
 

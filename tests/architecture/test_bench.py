@@ -15,7 +15,7 @@ HEAVY = {
     "rich.console",
     "psycopg",
     "importlib.metadata",
-    "scaffold.git.command",
+    "scaffold.git.client.command_line",
     "scaffold.agent",
 }
 LOADED = """

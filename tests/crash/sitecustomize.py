@@ -65,7 +65,7 @@ def _victim() -> int:
 
 def install(counts=lambda: True) -> None:
     """Put a point around every commit and every changing git command, while `counts` is true."""
-    from scaffold.git.command import Git
+    from scaffold.git.client.command_line import Git
     from scaffold.store.driver.connection import Connection
 
     transaction, call = Connection.transaction, Git.__call__

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
-from scaffold.git.answers import Answers, GitResult
+from scaffold.git.client.answer_cache import Answers, GitResult
 from scaffold.git.commits import READ_COMMIT
 from simulator.faults import FaultInjector
 from simulator.processes import Process

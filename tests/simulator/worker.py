@@ -12,7 +12,8 @@ from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, Scaffold
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.core.spending import Spender
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.plan.budget import spending_limits
 from scaffold.run.assignment import Assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt

@@ -17,7 +17,7 @@ from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.ports import Model
 from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Paused, Planning, status_of
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scaffold.core.printable_text import utf8_safe
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.folder_tree import is_folder
 from scaffold.host.startup import lazy_import
 from scaffold.tools.workspace import printable_name

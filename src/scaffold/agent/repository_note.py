@@ -11,8 +11,8 @@ from scaffold.agent.instructions import FILE_NAMES
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, printable, utf8_safe
-from scaffold.git.command import Git
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
+from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.detection import detect_at_commit
 
 TIME_LIMIT_S = 3.0

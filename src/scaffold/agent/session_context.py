@@ -8,7 +8,7 @@ from scaffold.agent.modes import CurrentMode, mode_instructions
 from scaffold.agent.todo_reminder import todo_reminder
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import utf8_safe
-from scaffold.git.worktree_metadata import current_branch
+from scaffold.git.checkouts.worktree_metadata import current_branch
 from scaffold.tools.todos import Todos
 from scaffold.tools.workspace import printable_name
 

@@ -15,7 +15,7 @@ import click
 
 from scaffold.cli.global_options import LOG_VARIABLE
 from scaffold.core.printable_text import printable
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.leftovers import temporary_prefix
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for

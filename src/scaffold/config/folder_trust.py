@@ -8,7 +8,7 @@ from pathlib import Path
 from scaffold.agent.prompts import Notice, ignore_notice
 from scaffold.config.extension_files import HOOK_SETTINGS, extension_files, named_script_files
 from scaffold.core.errors import StoreError, UsageError
-from scaffold.git.worktree_metadata import locate_checkout
+from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.user_dirs import user_dirs

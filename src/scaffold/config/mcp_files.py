@@ -7,7 +7,7 @@ from pathlib import Path
 from scaffold.agent.mcp.access import PROJECT_FILE, SERVERS_FILE, ServersFile
 from scaffold.config.folder_trust import folder_trust
 from scaffold.core.errors import UsageError
-from scaffold.git.worktree_metadata import locate_checkout
+from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import MAX_BYTES
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
 
 _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")

@@ -12,10 +12,7 @@ from msgspec import Struct, convert, structs
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
-from scaffold.git.answers import GitResult
-from scaffold.git.command import Git
-from scaffold.git.errors import objects_collected
-from scaffold.git.submodule import (
+from scaffold.git.checkouts.submodule import (
     GITLINK_MODE,
     Gitlink,
     checked_out_submodule,
@@ -26,10 +23,13 @@ from scaffold.git.submodule import (
     missing_gitlinks,
     submodule_repositories,
 )
-from scaffold.git.tree_listing import TreeListing
-from scaffold.git.untouched_files import FormerFile, unstage_untouched
-from scaffold.git.worktree import remove_locks
-from scaffold.git.worktree_metadata import detached_commit
+from scaffold.git.checkouts.untouched_files import FormerFile, unstage_untouched
+from scaffold.git.checkouts.worktree import remove_locks
+from scaffold.git.checkouts.worktree_metadata import detached_commit
+from scaffold.git.client.answer_cache import GitResult
+from scaffold.git.client.command_errors import objects_collected
+from scaffold.git.client.command_line import Git
+from scaffold.git.client.tree_listing import TreeListing
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""

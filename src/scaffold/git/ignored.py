@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 
 GITIGNORE = ".gitignore"
 

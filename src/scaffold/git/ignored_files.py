@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 
 NONE_FOUND = 1
 """Exit code of `git check-ignore` if none of the paths is ignored."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from scaffold.core.ids import AttemptId, Commit
-from scaffold.git.command import Git
-from scaffold.git.errors import objects_collected
+from scaffold.git.client.command_errors import objects_collected
+from scaffold.git.client.command_line import Git
 
 REF_PREFIX = "refs/scaffold/"
 WORK_PREFIX = f"{REF_PREFIX}work/"

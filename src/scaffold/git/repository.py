@@ -11,8 +11,8 @@ from msgspec import Struct
 from scaffold.core.errors import RepositoryError
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
-from scaffold.git.answers import GitResult
-from scaffold.git.command import Git
+from scaffold.git.client.answer_cache import GitResult
+from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import not_in_repository
 from scaffold.git.refs import resolve
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.git.command import Git
-from scaffold.git.disabled_programs import FileStamp, file_stamp, is_unchanged
+from scaffold.git.client.command_line import Git
+from scaffold.git.client.disabled_programs import FileStamp, file_stamp, is_unchanged
 
 MAX_MODULES = 1_000
 EMBEDDED = "embedded."

@@ -18,10 +18,10 @@ from scaffold.run.activities import ActivityRecorder
 from scaffold.run.candidate_environment import environment_at
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import with_marks_of
-from scaffold.verify.contract.checks import During
+from scaffold.verify.contract.check_runs import During
 from scaffold.verify.proof import GateProof, prove_gates
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.gate_results import judge_gates
-from scaffold.verify.request import ProofRequest
 
 BATCH_GATES, FINAL_GATES = "landing", "final"
 """What the owner does for the run as a whole: prove what lands together | run all gates at the end."""

@@ -19,9 +19,9 @@ from scaffold.landing.staleness import ProvenFacts
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
 from scaffold.run.task_list import own_changed_paths
-from scaffold.verify.contract.checks import During
+from scaffold.verify.contract.check_runs import During
 from scaffold.verify.proof import proof_key, prove_candidate
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 CHECKING = Activity(label="checks what would land", is_whole=False, surrounds=True)
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(

@@ -11,10 +11,10 @@ import msgspec
 from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Run
-from scaffold.git import worktree
-from scaffold.git.command import Git
-from scaffold.git.submodule import check_out_submodules
-from scaffold.git.worktree import recycle_worktree
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.submodule import check_out_submodules
+from scaffold.git.checkouts.worktree import recycle_worktree
+from scaffold.git.client.command_line import Git
 from scaffold.host.environment import agent_variables
 from scaffold.run.attempt_resources import held_resources
 from scaffold.run.context import RunContext
@@ -27,7 +27,7 @@ from scaffold.run.sandbox import (
     remove_temporary_folder,
     stop_leftover_services,
 )
-from scaffold.verify.contract.checks import During, Tree, unseen
+from scaffold.verify.contract.check_runs import During, Tree, unseen
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision
 

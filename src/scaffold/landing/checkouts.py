@@ -9,7 +9,7 @@ from scaffold.core.model import Run
 from scaffold.landing.checkout import LANDING, Checkout
 from scaffold.run.context import RunContext
 from scaffold.run.sandbox import stop_leftover_services
-from scaffold.verify.contract.checks import During, Tree
+from scaffold.verify.contract.check_runs import During, Tree
 
 
 class Checkouts:

@@ -11,9 +11,9 @@ from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Evidence, InboxItem
 from scaffold.plan.compliance.verdicts import AUDIT, audit_of
-from scaffold.verify.contract.audit import audit_text
-from scaffold.verify.contract.checks import STEP_CHECK
-from scaffold.verify.contract.review import REVIEW, review_in, review_text
+from scaffold.verify.contract.audit_verdict import audit_text
+from scaffold.verify.contract.check_runs import STEP_CHECK
+from scaffold.verify.contract.review_verdict import REVIEW, review_in, review_text
 from scaffold.verify.gates.refusals import describe_refused
 
 CHANGE_CHECK = "change"

@@ -27,7 +27,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.lease import owner_transaction
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
-from scaffold.verify.contract.checks import CheckRunner, During, run_check, run_checks, unseen
+from scaffold.verify.contract.check_runs import CheckRunner, During, run_check, run_checks, unseen
 
 RECHECKING = "recheck"
 """What the owner does for the run as a whole: recheck facts."""

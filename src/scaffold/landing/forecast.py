@@ -10,10 +10,10 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt
 from scaffold.core.run_settings import WriteBack
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import is_contained
-from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
-from scaffold.git.private_index import private_index
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
+from scaffold.git.trees.private_index import private_index
 from scaffold.landing.arrangement import Conflicts
 from scaffold.landing.conflicts.resolution import IsUnion, read_versions, resolve_versions
 from scaffold.run.task_list import own_changed_paths

@@ -11,7 +11,7 @@ from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text, headline
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
-from scaffold.git.merge import on_base
+from scaffold.git.trees.merge import on_base
 from scaffold.landing.conflicts.merge_ladder import (
     AskAgent,
     Helper,

@@ -10,9 +10,9 @@ from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.states import WORKER_PHASES
-from scaffold.git import worktree
 from scaffold.git.added_lines import added_lines_of
-from scaffold.git.command import Git
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_line import Git
 from scaffold.run.context import RunContext
 from scaffold.run.senders import MERGE_QUEUE
 from scaffold.run.task_list import own_changed_paths

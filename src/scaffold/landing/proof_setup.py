@@ -17,10 +17,10 @@ from scaffold.run.contracts import contract_with_timings
 from scaffold.run.declaration import read_declaration
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_fingerprint
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit
 from scaffold.verify.proof import may_run
-from scaffold.verify.request import ProofRequest, with_environment
+from scaffold.verify.proof_request import ProofRequest, with_environment
 
 
 class ProofSetup:

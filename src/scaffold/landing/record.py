@@ -26,7 +26,7 @@ from scaffold.run.landed_memories import confirm_memories
 from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
-from scaffold.verify.contract.review import is_audit, reviews
+from scaffold.verify.contract.review_verdict import is_audit, reviews
 
 IntentResolution = Literal["recorded", "redone", "lost"]
 

@@ -2,7 +2,8 @@
 
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.landing.fact_refresh import FactRefresher
 from scaffold.landing.queue_steps import BranchHeld
 from scaffold.landing.record import last_landed, require_landed_on_branch, session_tip

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Fact
-from scaffold.verify.contract.review import is_review
+from scaffold.verify.contract.review_verdict import is_review
 
 Recheck = Literal["contract", "review", "nothing"]
 """How a fact can be re-proven: run its checks again, have it reviewed again, or not at all."""

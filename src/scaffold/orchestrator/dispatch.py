@@ -11,7 +11,7 @@ from scaffold.core.plan import WorkKind
 from scaffold.core.printable_text import join_limited
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
 from scaffold.git import commits, refs
-from scaffold.git.merge import Conflicted, merge_commits, on_base
+from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.orchestrator.forecasts import forecast_conflicts
@@ -25,7 +25,7 @@ from scaffold.run.lease import owner_transaction
 from scaffold.run.telling_failure import failure_kind, most_telling
 from scaffold.run.worker_deaths import is_about_deaths
 from scaffold.store.database import Store
-from scaffold.verify.contract.review import work_kind
+from scaffold.verify.contract.review_verdict import work_kind
 
 DIFF_BYTES = 4_500
 """Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""

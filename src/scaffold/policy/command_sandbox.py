@@ -16,9 +16,9 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError, TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
-from scaffold.git.command import Git
+from scaffold.git.checkouts.worktree_metadata import gitdir_target
+from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import common_dir
-from scaffold.git.worktree_metadata import gitdir_target
 from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level

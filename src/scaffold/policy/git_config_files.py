@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from scaffold.core.errors import GitError
-from scaffold.git.command import LIST_CONFIG, Git
-from scaffold.git.disabled_programs import ConfigEntry, config_entries, expanded, included_files
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
+from scaffold.git.client.command_line import LIST_CONFIG, Git
+from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, expanded, included_files
 from scaffold.policy.shell.reading.readonly_git import any_program_setting
 from scaffold.policy.shell.wrappers import module_files, runs_script
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.model import Attempt
 from scaffold.core.ports import Clock
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.redaction import Redactor

@@ -8,7 +8,7 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
 from scaffold.policy.secret.command_environment import command_environment, relocated
 from scaffold.run.context import RunContext
-from scaffold.verify.contract.checks import HookPlace
+from scaffold.verify.contract.check_runs import HookPlace
 from scaffold.verify.environment.provisioning import provision_checkout
 
 FIXED = ("PATH", "HOME")

@@ -17,9 +17,9 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.git.command import Git
-from scaffold.git.submodule import checked_out_submodules
-from scaffold.git.worktree import find_worktree
+from scaffold.git.checkouts.submodule import checked_out_submodules
+from scaffold.git.checkouts.worktree import find_worktree
+from scaffold.git.client.command_line import Git
 from scaffold.host.files import delete_path, read_untrusted, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process

@@ -9,10 +9,10 @@ from msgspec import Struct
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import WriteBack
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import changed_paths, commit_tree, patch_fingerprint, tree_of
-from scaffold.git.merge import HELPER
-from scaffold.git.tree_file import read_file, tree_with, write_blob
+from scaffold.git.trees.merge import HELPER
+from scaffold.git.trees.tree_file import read_file, tree_with, write_blob
 from scaffold.plan.source.task_marks import done_ids, same_but_for_marks, with_marked
 
 MESSAGE = "A commit with the tasks marked that land on it\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git.worktree_metadata import find_checkout, required_folders
+from scaffold.git.checkouts.worktree_metadata import find_checkout, required_folders
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, probe_level

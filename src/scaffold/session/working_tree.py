@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.git.command import Git
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
+from scaffold.git.client.command_line import Git
 from scaffold.policy.path.containment import Refusal
 from scaffold.session.file_history import ChangedFile, FileHistory, TurnChanges
 from scaffold.tools.content.line_diff import format_line, line_diff

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.verify.locate_tests import files_with_tests
 from scaffold.verify.paths.check_inputs import BaseLayout, launched_commands, satisfiable_targets, sourced_files
 from scaffold.verify.paths.loaded_files import (
@@ -15,7 +15,7 @@ from scaffold.verify.paths.loaded_files import (
     is_configuration,
     reached_commands,
 )
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 MAX_TASK_FILES = 20
 """Most task files (Makefile, package.json, ...) read for the scripts that they run."""

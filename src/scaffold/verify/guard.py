@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
+from scaffold.git.checkouts.submodule import missing_gitlinks
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.ignored import newly_ignored
-from scaffold.git.submodule import missing_gitlinks
 from scaffold.host.files import read_untrusted
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of
-from scaffold.verify.contract.checks import Tree, check_constraints, check_read_only_paths
+from scaffold.verify.contract.check_runs import Tree, check_constraints, check_read_only_paths
 from scaffold.verify.paths.attributes import ATTRIBUTES_FILE, changed_export_settings, is_attributes_file
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
@@ -39,7 +39,7 @@ from scaffold.verify.paths.exclusions import (
 )
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.weakened_gates import weakened_gates
 
 PROTECTED_FILES_CHECK = "protected files"

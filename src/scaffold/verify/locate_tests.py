@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from scaffold.core.gates import Gate, GateRun
-from scaffold.verify.gates.jest import TITLE_SEPARATOR
+from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
 
 RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest", "mocha"})
 """The runners whose test names contain the file, and that keep tests in separate files."""

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange
 from scaffold.policy.path.globs import matches
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of
-from scaffold.verify.contract.checks import check_read_only_paths
+from scaffold.verify.contract.check_runs import check_read_only_paths
 from scaffold.verify.paths.attributes import is_attributes_file
 from scaffold.verify.paths.check_inputs import BaseLayout, autorun_reason, check_input_reason, imported_before, is_inert
 from scaffold.verify.paths.conventions import is_test
@@ -29,7 +29,7 @@ from scaffold.verify.paths.declared_paths import (
 )
 from scaffold.verify.paths.manifest import is_manifest
 from scaffold.verify.paths.shadow import Shadow, find_shadows
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 EntryClass = Literal["declared", "free", "judges", "forbidden"]
 """Declared already | granted by rule | a reviewer or a human has to agree | always refused."""

@@ -13,7 +13,7 @@ from scaffold.core.contract import Doubt
 from scaffold.core.gates import Gate
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git.commits import PathChange
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates
 from scaffold.verify.gates.fitted_gates import TEST_FLAGS, TEST_PROGRAMS, TEST_VALUES, TOOLS, is_named
 from scaffold.verify.gates.projects.project_files import ProjectFiles, decides_gates, files_at_commit
@@ -21,7 +21,7 @@ from scaffold.verify.gates.runner_detection import PYTHON_PROGRAM
 from scaffold.verify.paths.check_inputs import is_config_file
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_specifically
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 MAX_NAMED = 3
 WIDENING = frozenset({*TEST_FLAGS, "--strict"})

@@ -13,7 +13,7 @@ from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activities import ActivityRecorder
@@ -24,7 +24,7 @@ from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources import AttemptResources
 from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
-from scaffold.verify.contract.checks import Tree, run_checks
+from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.activity import ActivityClock
 from scaffold.worker.asked_edits import AskedEdits

@@ -14,13 +14,14 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.ports import Model
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.run.assignment import TESTING_ROLE
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.run.failures.fingerprint import AGENT_SAID
 from scaffold.run.notices import inform
-from scaffold.verify.contract.checks import unchanged_result
+from scaffold.verify.contract.check_runs import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady

@@ -10,7 +10,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, refs
-from scaffold.git.merge import Conflicted, merge_commits, on_base
+from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.run.notices import inform
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.shared_folder import SHARED

@@ -10,7 +10,7 @@ from scaffold.core.tool import ToolOutput
 from scaffold.plan.text.file_format import bad_glob
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.contracts import contract_in_force
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.requested_paths import RequestedEntry, classify_requested
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.declaration_review import DeclarationAnswer, DeclarationQuestion

@@ -7,10 +7,11 @@ from msgspec import Struct, structs
 from scaffold.core.gates import GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import count_of
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.run.notices import inform
 from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks
-from scaffold.verify.regression.baseline import hooks_apply
+from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.gate_results import gate_timeout_s
 from scaffold.verify.regression.hook_results import hook_key
 from scaffold.worker.attempt_context import AttemptContext

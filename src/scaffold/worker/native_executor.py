@@ -35,7 +35,7 @@ from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.request_files import request_files
 from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
-from scaffold.verify.contract.review import is_audit, is_review
+from scaffold.verify.contract.review_verdict import is_audit, is_review
 from scaffold.worker.activity import WaitAwareBudget
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.extensions.roles import worker_role

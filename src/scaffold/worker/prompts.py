@@ -10,7 +10,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.run.assignment import TESTING_ROLE, Assignment
 from scaffold.run.declaration import Declaration
 from scaffold.run.failure_summary import clip, summarize_failures
-from scaffold.verify.contract.review import is_review
+from scaffold.verify.contract.review_verdict import is_review
 
 GOAL_CHARS = 600
 GOAL_SENTENCES = 2

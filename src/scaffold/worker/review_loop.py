@@ -7,12 +7,13 @@ from msgspec import Struct
 from scaffold.core.contract import Verification
 from scaffold.core.conversation import WaitingTurn
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import describe_failed_checks
 from scaffold.run.notices import inform
-from scaffold.verify.contract.audit import asked_in, audit_verification, judged_at, parse_audit
-from scaffold.verify.contract.review import (
+from scaffold.verify.contract.audit_verdict import asked_in, audit_verification, judged_at, parse_audit
+from scaffold.verify.contract.review_verdict import (
     approval_verification,
     is_audit,
     parse_review,

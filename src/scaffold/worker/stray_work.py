@@ -10,9 +10,10 @@ from pathlib import Path
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt, Run
-from scaffold.git import commits, refs, worktree
-from scaffold.git.command import Git
-from scaffold.git.worktree_metadata import commits_of_head
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.worktree_metadata import commits_of_head
+from scaffold.git.client.command_line import Git
 from scaffold.run.context import RunContext
 
 NAMES = ("-z", "--name-only", "--no-renames", "--ignore-submodules=all")

@@ -12,9 +12,10 @@ from scaffold.core.errors import BudgetExceeded
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.ports import Model
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.commits import PathChange
-from scaffold.git.submodule import check_out_submodules
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.assignment import TESTING_ROLE
@@ -22,7 +23,7 @@ from scaffold.run.candidate_environment import environment_at
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
-from scaffold.verify.contract.checks import PASSES_WITHOUT_WORK, Tree, required_names
+from scaffold.verify.contract.check_runs import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.contract.point_of_contract import PointOfContract, check_point
@@ -34,11 +35,11 @@ from scaffold.verify.observation.changed_code import changed_code
 from scaffold.verify.observation.observer import CheckObserver
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import may_run, proof_key, prove_candidate
+from scaffold.verify.proof_request import ProofRequest, with_environment
 from scaffold.verify.regression.base_check_files import doubts_about_check_files
-from scaffold.verify.regression.newly_flaky import doubts_about_flaky_tests
+from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_tests
+from scaffold.verify.regression.flakiness.stability import unstable_result
 from scaffold.verify.regression.shared_checks import changed_tests_runner
-from scaffold.verify.regression.stability import unstable_result
-from scaffold.verify.request import ProofRequest, with_environment
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace import pinned_meanwhile

@@ -17,8 +17,8 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.git.command import Git
-from scaffold.git.submodule import checked_out_submodule, gitlinks
+from scaffold.git.checkouts.submodule import checked_out_submodule, gitlinks
+from scaffold.git.client.command_line import Git
 from scaffold.host.random_ids import new_id
 from scaffold.worker.activity import ActivityClock
 

@@ -9,7 +9,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.task_list import own_changed_paths
-from scaffold.verify.contract.checks import STEP_CHECK
+from scaffold.verify.contract.check_runs import STEP_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.stray_work import pin_staged

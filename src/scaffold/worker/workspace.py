@@ -14,10 +14,11 @@ from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import AttemptPhase
-from scaffold.git import commits, refs, submodule, worktree
-from scaffold.git.command import Git
-from scaffold.git.untouched_files import unstage_untouched
-from scaffold.git.worktree_pool import WorktreePool
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import submodule, worktree
+from scaffold.git.checkouts.untouched_files import unstage_untouched
+from scaffold.git.checkouts.worktree_pool import WorktreePool
+from scaffold.git.client.command_line import Git
 from scaffold.host.process.child import kill_orphan
 from scaffold.run.attempt_end import require_attempt
 from scaffold.run.context import RunContext

@@ -6,7 +6,7 @@ from builders import HEAD, THEN, a_turn, begin, fail, land, make_run, submit, wo
 from scaffold.cli.render.goals_tasks_agents import evidence_line
 from scaffold.core.model import Evidence
 from scaffold.core.states import PAUSED_BY_USER, Completed, Failed, Paused, Pending, Running
-from scaffold.verify.contract.checks import NO_CONTRACT
+from scaffold.verify.contract.check_runs import NO_CONTRACT
 
 NESTED = """\
 version: 1

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from scaffold.git.worktree_metadata import current_branch
+from scaffold.git.checkouts.worktree_metadata import current_branch
 
 
 @pytest.fixture

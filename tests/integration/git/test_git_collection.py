@@ -6,9 +6,10 @@ import shutil
 import pytest
 
 from scaffold.core.errors import GitError
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_errors import ObjectsCollected
 from scaffold.git.commits import commit_all, commit_tree, read_commit
-from scaffold.git.errors import ObjectsCollected
 from scaffold.git.repository import open_repository
 
 COLLECTING = """#!/bin/sh

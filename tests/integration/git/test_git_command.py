@@ -7,9 +7,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.errors import GitError
-from scaffold.git.answers import MAX_KEPT
-from scaffold.git.command import Git
-from scaffold.git.errors import git_failure
+from scaffold.git.client.answer_cache import MAX_KEPT
+from scaffold.git.client.command_errors import git_failure
+from scaffold.git.client.command_line import Git
 from scaffold.host.process.command import CommandResult
 
 FLAKY_GIT = """#!/bin/sh

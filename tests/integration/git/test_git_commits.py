@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import (
     batch_contents,
     blob_sizes,

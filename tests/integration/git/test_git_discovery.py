@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from builders import git, make_repository
-from scaffold.git.worktree_metadata import CheckoutLocation, locate_checkout
+from scaffold.git.checkouts.worktree_metadata import CheckoutLocation, locate_checkout
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from scaffold.git import refs
 from scaffold.git.commits import path_changes
-from scaffold.git.links import follow_links, linked_files, resolved_path
+from scaffold.git.trees.links import follow_links, linked_files, resolved_path
 
 LINKS = {"a": "b/c", "b": "d", "up/x": "../a", "out": "../x", "root": "/x", "loop": "loop", "deep/y": "../up/x"}
 

@@ -3,8 +3,8 @@
 import pytest
 
 from scaffold.core.errors import GitError
-from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import resolve
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits
 
 
 @pytest.fixture

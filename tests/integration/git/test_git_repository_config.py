@@ -6,7 +6,7 @@ import pytest
 
 from builders import make_repository
 from scaffold.core.errors import GitError
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository_config import RepositoryConfig
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from scaffold.core.errors import GitError
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.submodule import KEEP_PREFIX, Gitlink, missing_gitlinks
+from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_text, path_changes, submodule_changes
-from scaffold.git.merge import Conflicted, Merged, merge_commits
 from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.git.submodule import KEEP_PREFIX, Gitlink, missing_gitlinks
-from scaffold.git.worktree_pool import WorktreePool
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits
 
 ADD = "git -c protocol.file.allow=always submodule --quiet add"
 

@@ -7,12 +7,12 @@ import pytest
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.commits import changed_paths, commit_all, listed_paths
-from scaffold.git.merge import Merged, merge_commits
 from scaffold.git.refs import move, resolve
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.git.worktree_pool import WorktreePool
+from scaffold.git.trees.merge import Merged, merge_commits
 
 
 @pytest.fixture

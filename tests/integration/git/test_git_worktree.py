@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from scaffold.core.errors import GitError, RepositoryError
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import changed_paths, commit_all
 from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
@@ -17,7 +17,7 @@ from scaffold.host.process.child import start_child
 ADDER = """
 import asyncio, os, pathlib, sys
 from scaffold.git.repository import open_repository, checkout_status
-from scaffold.git.worktree import add
+from scaffold.git.checkouts.worktree import add
 async def main(repository, *places):
     repo = await open_repository(pathlib.Path(repository), environ=os.environ)
     head = (await checkout_status(repo)).head

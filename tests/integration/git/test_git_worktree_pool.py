@@ -7,18 +7,18 @@ import sys
 import pytest
 
 from scaffold.core.errors import GitError
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.worktree_metadata import set_checkout
+from scaffold.git.checkouts.worktree_pool import SPARE_PREFIX, TAKEN_PREFIX, WorktreePool
 from scaffold.git.commits import commit_all
 from scaffold.git.refs import pin, resolve, work_ref
 from scaffold.git.repository import checkout_status
-from scaffold.git.worktree_metadata import set_checkout
-from scaffold.git.worktree_pool import SPARE_PREFIX, TAKEN_PREFIX, WorktreePool
 from scaffold.host.environment import child_environment
 from scaffold.host.process.child import start_child
 
 TAKER = """
 import asyncio, os, pathlib, sys
-from scaffold.git.worktree_pool import WorktreePool
+from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.repository import open_repository, checkout_status
 async def main(repository, folder, who):
     repo = await open_repository(pathlib.Path(repository), environ=os.environ)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
 from scaffold.worker.incoming_messages import IncomingMessages

@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Running, Saved, status_of
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.host.identity import identify
 from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, withdraw_pause
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals

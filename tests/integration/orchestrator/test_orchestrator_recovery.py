@@ -7,7 +7,8 @@ import pytest
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Completed, status_of
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
 from scaffold.landing.merge_queue import MergeQueue

@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import RunBusy
 from scaffold.core.states import Cancelled, Completed, Paused
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity
 from scaffold.orchestrator.owner.control import halt_run

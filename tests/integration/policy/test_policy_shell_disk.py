@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders import make_repository
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository_config import RepositoryConfig
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import invocation_by_name, permission_request

@@ -5,7 +5,7 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.session.file_history import MAX_TURNS, FileHistory
 from scaffold.session.undo import undo_note, undo_text, undo_turn
 from scaffold.session.working_tree import NO_CHANGE, start_of_changes, tool_changes, tree_changes

@@ -16,23 +16,24 @@ from scaffold.core.contract import Contract, Verification
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git import commits, refs, worktree
-from scaffold.git.command import Git
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_line import Git
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
 from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec
-from scaffold.verify.contract.checks import Tree, verify_changes
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import Tree, verify_changes
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.verify.gates.detection import DetectedGates
-from scaffold.verify.gates.run import run_gate
-from scaffold.verify.readiness import NotReady
-from scaffold.verify.regression.baseline import BaselineInputs, capture_baseline
+from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.baseline_capture import BaselineInputs, capture_baseline
 from scaffold.verify.regression.gate_results import judge_gates
-from scaffold.verify.request import ProofRequest
 from support.harness import Harness
 from support.samples import folder_until_exit
 

@@ -4,9 +4,10 @@ from msgspec import structs
 
 from integration.verify.builders import write_files
 from scaffold.core.gates import Gate, GateRun, TaggedTests
-from scaffold.git import refs, worktree
-from scaffold.verify.contract.checks import Tree
-from scaffold.verify.regression.affected_tests import analyze_impact
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
+from scaffold.verify.contract.check_runs import Tree
+from scaffold.verify.regression.selection.affected_tests import analyze_impact
 
 GO = Gate(kind="test", command="go test ./...", runner="go", folder="api")
 PYTEST = Gate(kind="test", command="pytest", runner="pytest")

@@ -6,8 +6,8 @@ from inline_snapshot import snapshot
 from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.gates import Gate, GateResult
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_check_files import doubts_about_check_files
-from scaffold.verify.request import ProofRequest
 
 FIND = "for rule in $(cat .flake8 setup.list); do grep -Hns $rule *.py; done | sed 's/:[^:]*$/:1: E100 bad/'"
 LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")

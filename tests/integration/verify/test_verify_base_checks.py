@@ -5,7 +5,8 @@ import pytest
 
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
-from scaffold.git import commits, refs, worktree
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.base_checks import (
     BaseCheckResults,
     CheckResultCache,
@@ -13,9 +14,9 @@ from scaffold.verify.contract.base_checks import (
     run_on_base,
     with_timeouts,
 )
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.proof import prove_candidate
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 COUNTED = "echo x >> {count}; grep -q four list"
 

@@ -8,8 +8,8 @@ from inline_snapshot import snapshot
 from scaffold.core.audit import Audit
 from scaffold.core.review import Citation, Review
 from scaffold.git import refs
-from scaffold.verify.contract.audit import judged_at, parse_audit
-from scaffold.verify.contract.review import unresolved_citations
+from scaffold.verify.contract.audit_verdict import judged_at, parse_audit
+from scaffold.verify.contract.review_verdict import unresolved_citations
 
 
 def cites(*places):

@@ -6,9 +6,10 @@ from inline_snapshot import snapshot
 
 from integration.verify.builders import verify_contract
 from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 
 CHECKED = ("commands", "must_exist", "must_not_exist", "must_not_change")
 

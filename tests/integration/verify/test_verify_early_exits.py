@@ -11,7 +11,7 @@ from integration.verify.builders import CALC, PYTEST, TEST_CALC, CandidateReposi
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Gate
 from scaffold.git import commits
-from scaffold.verify.contract.checks import run_check
+from scaffold.verify.contract.check_runs import run_check
 from scaffold.verify.contract.point_of_contract import check_point
 from scaffold.verify.observation.observer import CheckObserver
 

@@ -10,7 +10,7 @@ from integration.verify.builders import PYTEST_OUTCOMES, run_gate_once, tree_in,
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import detect_level
-from scaffold.verify.gates.run import run_gate
+from scaffold.verify.gates.observed_run import run_gate
 
 PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")
 ADDS = "def add(a, b):\n    return 0\n"

@@ -6,10 +6,10 @@ from msgspec import structs
 from integration.verify.builders import CALC, TEST, TEST_CALC
 from scaffold.core.gates import Gate, Regression
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.proof import prove_candidate
-from scaffold.verify.readiness import NotReady
-from scaffold.verify.regression.baseline import BaselineResult
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.baseline_capture import BaselineResult
 
 FLAKY = """\
 import pathlib

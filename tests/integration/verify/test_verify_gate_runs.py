@@ -10,8 +10,8 @@ from integration.verify.builders import UNITTEST_OUTCOMES, run_gate_once, tree_i
 from scaffold.core.contract import Check
 from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.verify.contract.checks import run_check
-from scaffold.verify.gates.run import run_gate
+from scaffold.verify.contract.check_runs import run_check
+from scaffold.verify.gates.observed_run import run_gate
 from scaffold.verify.regression.comparison import compare_gate_runs
 
 UNITTEST = Gate(kind="test", command="python -m unittest", runner="unittest")

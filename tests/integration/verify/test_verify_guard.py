@@ -8,13 +8,14 @@ from inline_snapshot import snapshot
 
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.guard import check_changed_paths, declared_protected_paths
 from scaffold.verify.proof import prove_candidate
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 PROJECT = """mkdir -p tests calc
 echo 'def test_add(): pass' > tests/test_add.py

@@ -13,13 +13,14 @@ from msgspec import structs
 from builders import sandbox_or_skip
 from integration.verify.builders import EnvironmentSetup, check_output
 from scaffold.core.run_settings import Signature
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.git.ignored_files import pattern_lines
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.golden import RECORD
 from scaffold.verify.environment.included_files import MAX_FILES
 from scaffold.verify.environment.preparation import PreparedEnvironment
 from scaffold.verify.environment.provisioning import reprovision
-from scaffold.verify.readiness import NotReady
 
 IGNORED = ".env*\n*.local.json\n*.db\n*.key\n/data/\nnode_modules\n"
 

@@ -6,9 +6,9 @@ from inline_snapshot import snapshot
 from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output
 from scaffold.core.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports
-from scaffold.verify.readiness import NotReady
 
 CODE = {"src/calc/__init__.py": "WHO = 'repository'\n", ".gitignore": ".venv\nnode_modules\n"}
 WHO = "python -c 'import calc; print(calc.__file__)'"

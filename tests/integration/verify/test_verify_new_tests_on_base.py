@@ -3,8 +3,9 @@
 import pytest
 
 from scaffold.core.contract import Check, Contract
-from scaffold.git import commits, refs, worktree
-from scaffold.verify.contract.checks import Tree
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from support.harness import AUTHOR, COMMITTER
 

@@ -14,10 +14,10 @@ from scaffold.core.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.landing.evidence import describe_gate
+from scaffold.verify.gates.observed_run import run_gate
 from scaffold.verify.gates.refusals import describe_refused, refusal_reason
-from scaffold.verify.gates.run import run_gate
-from scaffold.verify.gates.runner_result import OsFailure
-from scaffold.verify.regression.baseline import gate_summary, unready_reason
+from scaffold.verify.gates.reports.runner_result import OsFailure
+from scaffold.verify.regression.baseline_capture import gate_summary, unready_reason
 from scaffold.verify.regression.comparison import compare_gate_runs
 
 PYTEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")

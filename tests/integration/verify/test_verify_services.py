@@ -16,11 +16,11 @@ from builders import bubblewrap_or_skip
 from integration.verify.builders import EnvironmentSetup, verify_contract
 from scaffold.core.contract import Check, Contract
 from scaffold.core.gates import CheckEnvironment, Gate
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.host.environment import child_environment
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.verify.gates.run import run_gate
-from scaffold.verify.readiness import NotReady
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.gates.observed_run import run_gate
 from scaffold.verify.services.compose import ComposeContext
 from scaffold.verify.services.lifecycle import (
     Services,

@@ -8,7 +8,7 @@ from scaffold.core.contract import Check, Contract, ExitCode
 from scaffold.core.gates import CopiedFile, Gate
 from scaffold.verify.environment.clean_checkout import clean_again, is_clean
 from scaffold.verify.proof import proof_key, prove_candidate
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 
 PASSING = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
 

@@ -6,9 +6,9 @@ from inline_snapshot import snapshot
 from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
-from scaffold.verify.regression.newly_flaky import doubts_about_flaky_tests
-from scaffold.verify.regression.stability import unstable_result
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_tests
+from scaffold.verify.regression.flakiness.stability import unstable_result
 
 SEED_TEST = "import os\n\n\ndef test_seed():\n    assert os.environ.get('PYTHONHASHSEED') == '0'\n"
 STEADY_TEST = "def test_steady():\n    pass\n"

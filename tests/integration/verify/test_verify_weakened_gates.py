@@ -2,7 +2,7 @@
 
 from scaffold.core.gates import Baseline, CheckEnvironment, Gate
 from scaffold.verify.guard import check_changed_paths
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.weakened_gates import weakened_gates
 
 CI = ".github/workflows/ci.yml"

@@ -7,7 +7,8 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
-from scaffold.git import commits, refs, worktree
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.workspace import pinned_meanwhile, rescue_and_remove

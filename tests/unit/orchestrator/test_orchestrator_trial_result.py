@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.orchestrator.trial.result import judged
-from scaffold.verify.regression.baseline import UNINFORMATIVE
+from scaffold.verify.regression.baseline_capture import UNINFORMATIVE
 
 COMMIT = Commit("a" * 40)
 

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived, open_record
-from scaffold.verify.gates.signed_record import judge_record, read_record
+from scaffold.verify.gates.reports.signed_record import judge_record, read_record
 
 KEY = b"k" * 32
 

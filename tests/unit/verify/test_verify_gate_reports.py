@@ -5,13 +5,13 @@ from pathlib import Path
 
 from inline_snapshot import snapshot
 
-from scaffold.verify.gates.findings import FINDINGS
-from scaffold.verify.gates.go_runner import GO
-from scaffold.verify.gates.jest import JEST, REPORT, VITEST
-from scaffold.verify.gates.libtest import CARGO, MESSAGE_FORMAT_OPTION
-from scaffold.verify.gates.node_runner import NODE
-from scaffold.verify.gates.runner_adapter import RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.runner_result import printable_test_name
+from scaffold.verify.gates.reports.findings import FINDINGS
+from scaffold.verify.gates.reports.go_runner import GO
+from scaffold.verify.gates.reports.jest import JEST, REPORT, VITEST
+from scaffold.verify.gates.reports.libtest import CARGO, MESSAGE_FORMAT_OPTION
+from scaffold.verify.gates.reports.node_runner import NODE
+from scaffold.verify.gates.reports.runner_adapter import RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.reports.runner_result import printable_test_name
 
 NOWHERE = Path("/work/tree")
 

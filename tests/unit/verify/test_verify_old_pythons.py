@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.verify.environment.import_proof import PROBE_SCRIPT
 from scaffold.verify.environment.installed_names import SCRIPT
-from scaffold.verify.gates.recorder import RECORDER_FOLDER
+from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER
 
 OLDEST = (3, 6)
 SOURCES = {path.name: path.read_text() for path in sorted(Path(RECORDER_FOLDER).glob("*.py"))}

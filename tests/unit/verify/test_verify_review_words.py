@@ -9,7 +9,13 @@ from inline_snapshot import snapshot
 from scaffold.core.plan import is_review_role
 from scaffold.core.review import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.verify.contract.review import MAX_CITATIONS, approval_verification, parse_review, review_text, reviews
+from scaffold.verify.contract.review_verdict import (
+    MAX_CITATIONS,
+    approval_verification,
+    parse_review,
+    review_text,
+    reviews,
+)
 
 CITED = [{"file": "./api//store.py", "line": 3, "note": "it keeps things"}]
 FENCE = "```"

@@ -2,8 +2,8 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.verify.regression.mentions import changed_names, go_packages
-from scaffold.verify.regression.selection import PathIndex, select_tests
+from scaffold.verify.regression.selection.mentions import changed_names, go_packages
+from scaffold.verify.regression.selection.test_selection import PathIndex, select_tests
 
 ENOUGH = {"tests/test_b.py": 5}
 

@@ -3,11 +3,10 @@
 from msgspec import structs
 
 from scaffold.core.gates import Gate, GateResult, GateRun
-from scaffold.verify.gates.javascript_errors import unresolved_name
-from scaffold.verify.gates.runner_result import UnresolvedName
+from scaffold.verify.gates.reports.javascript_errors import unresolved_name
+from scaffold.verify.gates.reports.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import name_in_file, occurs_in, title_in_source
-from scaffold.verify.regression.affected_tests import ChangeImpact
-from scaffold.verify.regression.base_tests import (
+from scaffold.verify.regression.base_versions.base_tests import (
     LaidRun,
     bound_names,
     changed_base_tests,
@@ -21,7 +20,8 @@ from scaffold.verify.regression.base_tests import (
     selection,
 )
 from scaffold.verify.regression.comparison import lost_tests
-from scaffold.verify.regression.selection import Selection
+from scaffold.verify.regression.selection.affected_tests import ChangeImpact
+from scaffold.verify.regression.selection.test_selection import Selection
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 

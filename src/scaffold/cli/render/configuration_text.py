@@ -8,7 +8,7 @@ from scaffold.core.gates import Gate, GateKind
 from scaffold.core.printable_text import printable
 from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.verify.gates.detection import DetectedGates
-from scaffold.verify.regression.baseline import ADVISORY
+from scaffold.verify.regression.baseline_capture import ADVISORY
 
 MAX_COMMAND_CHARS = 10_000
 """Columns after which YAML would fold a command."""

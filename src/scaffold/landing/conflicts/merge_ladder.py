@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
-from scaffold.git.command import Git
-from scaffold.git.merge import Conflicted, Merged, merge_commits
-from scaffold.git.private_index import NewFile, PrivateIndex, private_index
+from scaffold.git.client.command_line import Git
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits
+from scaffold.git.trees.private_index import NewFile, PrivateIndex, private_index
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.rebase import certified_rebase, rebased_tree

@@ -3,9 +3,9 @@
 from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.run_settings import Signature
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, tree_of
-from scaffold.git.merge import Conflicted, apply_commit
+from scaffold.git.trees.merge import Conflicted, apply_commit
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.resolution import ReadFile, resolved

@@ -13,7 +13,7 @@ from scaffold.core.ids import AttemptId, Commit, TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
-from scaffold.git.private_index import NewFile
+from scaffold.git.trees.private_index import NewFile
 from scaffold.host.files import read_untrusted, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -32,7 +32,7 @@ from scaffold.landing.conflicts.text_form import read_text
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import clip
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 
 TIMEOUT_S = 120.0
 MAX_CHARS = 300

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.git.repository import Repository, checkout_status
 
 CHECKOUT_TIMEOUT_S = 900.0

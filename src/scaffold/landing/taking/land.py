@@ -21,7 +21,7 @@ from scaffold.core.run_settings import RunIdentity
 from scaffold.core.states import Completed
 from scaffold.git import refs
 from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_of
-from scaffold.git.merge import Conflicted
+from scaffold.git.trees.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_tip
 from scaffold.landing.taking.apply_work import apply_work

@@ -8,7 +8,7 @@ from scaffold.core.ids import ActionId, ActionKey, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Cancelled, Completed, Skipped
 from scaffold.git import refs
-from scaffold.git.merge import Conflicted, merge_commits, on_base
+from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.run.context import RunContext
 
 OpenKind = Literal["candidate", "continued", "pinned", "step"]

@@ -14,7 +14,7 @@ from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Goal, Run
 from scaffold.core.plan import headline
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import is_contained
 from scaffold.landing.taking.land import TakenWork, begin_move, finish_move, settle_moves
 from scaffold.landing.taking.remake import request_line

@@ -19,7 +19,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import Active, Completed
 from scaffold.git import refs
 from scaffold.git.commits import is_ancestor, is_contained, tree_of
-from scaffold.git.merge import Conflicted, Merged, merge_commits, on_base
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import LandedAttempt, record_attempt, session_tip
 from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action

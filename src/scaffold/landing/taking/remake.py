@@ -9,7 +9,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import Signature
-from scaffold.git.merge import HELPER, Conflicted, merge_commits
+from scaffold.git.trees.merge import HELPER, Conflicted, merge_commits
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
 from scaffold.views.changes.session_commits import SessionCommit

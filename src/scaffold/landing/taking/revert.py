@@ -10,9 +10,10 @@ from scaffold.core.events import ActionReverted
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Run
 from scaffold.core.states import Completed, status_of
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import is_ancestor, is_contained, tree_of
-from scaffold.git.merge import Conflicted
+from scaffold.git.trees.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.record import session_ref, session_tip
 from scaffold.landing.stale_facts import affected_facts, dependent_facts, mark_stale, undo_action

@@ -16,8 +16,8 @@ from scaffold.landing.taking.land import TakenWork
 from scaffold.run.context import RunContext
 from scaffold.run.contracts import contract_in_force, contract_with_timings
 from scaffold.run.failure_summary import describe_failed_checks
-from scaffold.verify.contract.checks import During
-from scaffold.verify.contract.review import is_review
+from scaffold.verify.contract.check_runs import During
+from scaffold.verify.contract.review_verdict import is_review
 
 MAX_NAMES = 8
 

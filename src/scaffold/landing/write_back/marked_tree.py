@@ -8,10 +8,10 @@ from msgspec import Struct
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey, Commit, TreeId
 from scaffold.core.run_settings import WriteBack
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import commit_tree, merge_base, tree_of
-from scaffold.git.merge import HELPER
-from scaffold.git.tree_file import tree_with
+from scaffold.git.trees.merge import HELPER
+from scaffold.git.trees.tree_file import tree_with
 from scaffold.landing.write_back.merged_list import merge_lists, without_claims
 from scaffold.plan.source.formats import marked_tasks, with_done
 from scaffold.run.task_list import ListVersion, read_list, with_list

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scaffold.core.errors import NotInRepository, UsageError
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import find_top
 from scaffold.host.folder_tree import walk
 from scaffold.memory.chunking.split import KINDS

@@ -29,7 +29,7 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import keeping_lease, release_run, take_over_run
 from scaffold.run.context import RunContext
-from scaffold.verify.contract.checks import During
+from scaffold.verify.contract.check_runs import During
 
 
 async def revert_action(context: RunContext, run: Run, action: Action) -> Reverted:

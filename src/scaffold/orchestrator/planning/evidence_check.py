@@ -25,7 +25,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
-from scaffold.verify.contract.checks import Tree, run_check
+from scaffold.verify.contract.check_runs import Tree, run_check
 from scaffold.worker.inbox_approval import worker_rules
 
 DETAIL_CHARS = 1_000

@@ -11,7 +11,7 @@ from scaffold.core.gates import EXIT_OUTCOME, GateKind, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.baseline import UNINFORMATIVE, gate_problem, missing_dependency
+from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]

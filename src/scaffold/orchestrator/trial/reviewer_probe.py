@@ -25,9 +25,9 @@ from scaffold.core.reviewer_record import ProbeAnswer
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits, refs
 from scaffold.git.added_lines import added_lines_of
-from scaffold.git.command import Git
-from scaffold.git.scratch_repository import ScratchRepository, scratch_repository
-from scaffold.git.tree_file import read_file
+from scaffold.git.client.command_line import Git
+from scaffold.git.trees.scratch_repository import ScratchRepository, scratch_repository
+from scaffold.git.trees.tree_file import read_file
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.run.context import RunContext

@@ -9,7 +9,7 @@ from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Clock
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.slots import Slots
 from scaffold.orchestrator.trial.result import GateTrial, Trial, judged
@@ -19,7 +19,8 @@ from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.environment import FIXED
 from scaffold.run.gate_logs import write_gate_log
 from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox
-from scaffold.verify.contract.checks import During, HookPlace, Tree, restore_tracked_files, unseen
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import During, HookPlace, Tree, restore_tracked_files, unseen
 from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
 from scaffold.verify.environment.clean_checkout import with_new_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
@@ -27,9 +28,8 @@ from scaffold.verify.environment.preparation import EnvironmentRequest, prepare_
 from scaffold.verify.environment.provisioning import forget_copies, provision_checkout
 from scaffold.verify.gates.detection import DetectedGates, drop_unavailable_gates
 from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.run import run_gate
-from scaffold.verify.readiness import NotReady
-from scaffold.verify.regression.baseline import missing_dependency
+from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.regression.baseline_capture import missing_dependency
 
 LOGS = "scaffold/logs/trial"
 """The folder of the logs of gates that cannot judge, in the git directory."""

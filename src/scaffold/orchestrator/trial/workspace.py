@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
-from scaffold.git.command import Git
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.leftovers import made_by_dead_process, own_mark

@@ -11,7 +11,8 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Attempt, Run
 from scaffold.core.run_settings import KeepSettings
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
-from scaffold.git import refs, worktree
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree
 from scaffold.host.files import delete_path
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_lease import take_over_run

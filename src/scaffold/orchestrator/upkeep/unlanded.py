@@ -9,7 +9,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey, AttemptId, Commit, RunId
 from scaffold.core.model import Attempt
 from scaffold.git import refs
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import changed_paths
 from scaffold.run.ignored_archive import archived_files, archives_folder
 from scaffold.store.database import Store

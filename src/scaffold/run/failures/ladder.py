@@ -21,7 +21,7 @@ from scaffold.run.failures.fingerprint import attempt_fingerprint
 from scaffold.run.learning_stores import LearningStores
 from scaffold.run.telling_failure import failure_kind
 from scaffold.store.database import Store
-from scaffold.verify.contract.review import is_audit
+from scaffold.verify.contract.review_verdict import is_audit
 
 
 def attempts_allowed(run: Run, action: Action, attempt: Attempt | None = None) -> int:

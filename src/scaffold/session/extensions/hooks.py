@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from scaffold.agent.context.conversation import Conversation
 from scaffold.agent.hooks.access import AgentHooks, HookSetup, hook_mode, open_hooks
-from scaffold.git.worktree_metadata import find_checkout
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.session.options import SessionOptions

@@ -11,7 +11,7 @@ from scaffold.core.gates import EXIT_OUTCOME, Baseline, Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.git import commits
 from scaffold.store.database import Store
-from scaffold.verify.contract.checks import (
+from scaffold.verify.contract.check_runs import (
     DEFAULT_TIMEOUT_S,
     TIMEOUT_FACTOR,
     CheckRunner,

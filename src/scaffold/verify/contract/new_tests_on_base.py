@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec import structs
 
 from scaffold.core.contract import Check, Contract
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
-from scaffold.verify.contract.checks import CheckRunner, Tree, required_names, restore_tracked_files, run_check
+from scaffold.verify.contract.check_runs import CheckRunner, Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.paths.conventions import is_test
 
 

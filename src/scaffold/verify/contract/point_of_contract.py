@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 
 from scaffold.core.contract import Check, CheckResult, Contract, Doubt, ExitCode
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
-from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
+from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
 from scaffold.verify.observation.observer import CheckObserver, Observation
 from scaffold.verify.observation.test_runs import ObservedOutcome
 from scaffold.verify.paths.conventions import is_test, is_test_file

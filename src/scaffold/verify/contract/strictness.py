@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from scaffold.core.contract import Check, Contract, ExitCode, Expectation
-from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S
+from scaffold.verify.contract.check_runs import DEFAULT_TIMEOUT_S
 
 GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")
 

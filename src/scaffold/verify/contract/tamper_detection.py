@@ -15,7 +15,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.verify.paths.conventions import is_test, is_test_file
 
 MAX_LISTED = 3

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from scaffold.core.contract import Check, Contract, Doubt, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
-from scaffold.git.links import follow_links
-from scaffold.verify.contract.checks import Tree, required_names, restore_tracked_files, run_check
+from scaffold.git.trees.links import follow_links
+from scaffold.verify.contract.check_runs import Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.contract.emptied_functions import Emptied, empty_changed_functions
 from scaffold.verify.paths.conventions import is_test
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from msgspec import structs
 
 from scaffold.core.gates import CheckEnvironment
-from scaffold.git import worktree
-from scaffold.verify.contract.checks import Tree, restore_tracked_files
+from scaffold.git.checkouts import worktree
+from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.environment.provisioning import provisions_unchanged, reprovision
 
 NOT_TRACKED = ("?? ", "!! ")

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 
 VENV = ".venv"
 NODE_MODULES = "node_modules"

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, dependency_hashes, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, files_at_commit, ini_section
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import ignored_files
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.verify.environment.dependencies import hash_lines, selects_dependencies

@@ -14,20 +14,21 @@ from msgspec import Struct, structs
 from scaffold.core.activity import Activity
 from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.core.ids import Commit
-from scaffold.git import commits, worktree
-from scaffold.git.command import Git
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
 from scaffold.host.files import FileLock, delete_path, try_lock, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
-from scaffold.verify.contract.checks import DETAIL_CHARS, During
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import DETAIL_CHARS, During
 from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PATH, TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
 from scaffold.verify.environment.generated_files import GeneratedFiles, build_inputs, made_by_setup
 from scaffold.verify.environment.provisioning import STAGING_FOLDER
 from scaffold.verify.output_excerpt import deciding_line
-from scaffold.verify.readiness import NotReady
 
 SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0

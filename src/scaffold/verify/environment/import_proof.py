@@ -15,10 +15,10 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.printable_text import join_limited
 from scaffold.git import commits
 from scaffold.host.process.command import Containment, run_command
-from scaffold.verify.contract.checks import DETAIL_CHARS, Tree
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import DETAIL_CHARS, Tree
 from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
 from scaffold.verify.environment.dependencies import NODE_MODULES
-from scaffold.verify.readiness import NotReady
 
 TIMEOUT_S = 60.0
 PROBE_SCRIPT = """\

@@ -11,12 +11,13 @@ from msgspec import Struct
 
 from scaffold.core.gates import CopiedFile
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.files import FileLock, delete_path
 from scaffold.host.tree_copy import copy_tree
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.trust_decision import INCLUDE_FILE
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.dependencies import hash_lines
 from scaffold.verify.environment.golden import (
     ENVIRONMENTS,
@@ -26,7 +27,6 @@ from scaffold.verify.environment.golden import (
     load_record,
     write_record,
 )
-from scaffold.verify.readiness import NotReady
 
 OWN_FOLDER = ".scaffold"
 SNAPSHOT = "included-"

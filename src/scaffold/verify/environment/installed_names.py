@@ -9,7 +9,7 @@ from msgspec import structs
 from scaffold.core.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.host.process.command import Containment, run_command
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.environment.import_proof import NOT_IMPORTABLE, interpreters
 
 TIMEOUT_S = 60.0

@@ -8,7 +8,7 @@ from msgspec import structs
 from scaffold.core.gates import CheckEnvironment, CopiedFile
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange
 from scaffold.verify.environment.check_env import PYTHON_PATH, TOP_PLACEHOLDER
 from scaffold.verify.environment.generated_files import build_inputs

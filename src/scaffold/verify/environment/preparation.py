@@ -11,7 +11,8 @@ from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.repository import Repository
-from scaffold.verify.contract.checks import During, unseen
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import During, unseen
 from scaffold.verify.environment.dependencies import (
     NODE_MODULES,
     VENV,
@@ -33,7 +34,6 @@ from scaffold.verify.environment.golden import (
 )
 from scaffold.verify.environment.included_files import OWN_FOLDER, find_included, snapshot_files
 from scaffold.verify.gates.projects.project_files import files_at_commit
-from scaffold.verify.readiness import NotReady
 
 KEPT_FILES = "packages and generated files"
 """Part of the key of environments: those of earlier versions have no generated files."""

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
 from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from scaffold.core.activity import Activity
 from scaffold.host.slots import Slots
-from scaffold.verify.contract.checks import During
+from scaffold.verify.contract.check_runs import During
 
 WAIT = Activity(label="waits for another gate on this machine to end", is_whole=False)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scaffold.core.printable_text import count_of, join_limited, printable, utf8_safe
 from scaffold.host.sandbox.confinement import Confinement
-from scaffold.verify.gates.runner_result import OsFailure
+from scaffold.verify.gates.reports.runner_result import OsFailure
 
 DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})

@@ -19,10 +19,10 @@ from scaffold.core.errors import GitError
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.host.files import delete_folder_if_possible, write_atomic
 from scaffold.host.process.command import CommandResult
-from scaffold.verify.contract.checks import (
+from scaffold.verify.contract.check_runs import (
     COMMAND_NOT_EXECUTABLE,
     COMMAND_NOT_FOUND,
     HookPlace,
@@ -32,7 +32,7 @@ from scaffold.verify.contract.checks import (
 )
 from scaffold.verify.gates.hook_reports import merged_results, read_hooks
 from scaffold.verify.gates.hook_tools import HookTool, is_hook_file, tools_in
-from scaffold.verify.gates.runner_result import RunnerResult, unusable_result
+from scaffold.verify.gates.reports.runner_result import RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
 BINARIES = "node_modules/.bin"

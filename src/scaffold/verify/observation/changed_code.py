@@ -10,9 +10,9 @@ from msgspec import Struct
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.added_lines import added_lines
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import path_changes
-from scaffold.git.links import follow_links, linked_files
+from scaffold.git.trees.links import follow_links, linked_files
 from scaffold.host.files import read_untrusted
 from scaffold.verify.observation.node_coverage import SUFFIXES, SourceLines, code_lines
 from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines, executable_lines

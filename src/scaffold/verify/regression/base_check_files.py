@@ -12,13 +12,14 @@ from scaffold.core.contract import Check, Doubt, Verification
 from scaffold.core.gates import EXIT_OUTCOME, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
 from scaffold.verify.base_layout import base_layout_of
-from scaffold.verify.contract.checks import Tree, restore_tracked_files, run_check
+from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
 from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.run import run_gate
+from scaffold.verify.gates.observed_run import run_gate
 from scaffold.verify.paths.check_inputs import (
     PACKAGE_MANAGERS,
     BaseLayout,
@@ -27,12 +28,12 @@ from scaffold.verify.paths.check_inputs import (
 )
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test, is_test_file
 from scaffold.verify.paths.manifest import LOCAL_PART, SCRIPTS_KEY, changed_check_settings, has_settings
-from scaffold.verify.regression.base_tests import UNCACHED, for_each
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.base_versions.base_tests import UNCACHED, for_each
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, new_failures
 from scaffold.verify.regression.executed_files import executing
 from scaffold.verify.regression.gate_results import gate_timeout_s
-from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 MAX_NAMED = 3
 TEST_ROUNDS = 2

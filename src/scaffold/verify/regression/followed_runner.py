@@ -8,8 +8,8 @@ from msgspec import structs
 from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
-from scaffold.verify.contract.checks import Tree
+from scaffold.git.client.command_line import Git
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import detect_at_commit
 
 

@@ -7,19 +7,19 @@ from msgspec import structs
 from scaffold.core.gates import Baseline, Gate, GateResult, GateRun, Regression, TestFate, TestVerdict
 from scaffold.git import commits
 from scaffold.verify.base_layout import base_layout_of
-from scaffold.verify.contract.checks import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
+from scaffold.verify.contract.check_runs import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.clean_checkout import clean_again, with_new_temporary_folder
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.run import ObservedRun, observe_gate
-from scaffold.verify.gates.runner_adapter import StandInsOrder
-from scaffold.verify.gates.runner_result import UnresolvedName
+from scaffold.verify.gates.observed_run import ObservedRun, observe_gate
+from scaffold.verify.gates.reports.runner_adapter import StandInsOrder
+from scaffold.verify.gates.reports.runner_result import UnresolvedName
 from scaffold.verify.gates.unreported_failures import unnoticed_only, without_names
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
-from scaffold.verify.regression.affected_tests import ChangeImpact, analyze_impact
-from scaffold.verify.regression.base_tests import (
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.base_versions.base_tests import (
     LaidRun,
     changed_base_tests,
     checks_gone_with_sources,
@@ -35,8 +35,16 @@ from scaffold.verify.regression.base_tests import (
     selection,
     stand_ins_order,
 )
-from scaffold.verify.regression.baseline import hooks_apply
-from scaffold.verify.regression.changed_settings import lay_base_code, with_findings_of
+from scaffold.verify.regression.base_versions.changed_settings import lay_base_code, with_findings_of
+from scaffold.verify.regression.base_versions.unchanged_tests import (
+    CASE,
+    fates_without_support,
+    new_support_files,
+    replaced_cases,
+    test_of,
+    tests_with_varying_cases,
+)
+from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
     MAX_TESTS,
@@ -47,22 +55,14 @@ from scaffold.verify.regression.comparison import (
     vanished_failures,
     with_renamed_files,
 )
-from scaffold.verify.regression.flaky_retry import retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.flakiness.flaky_retry import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.followed_runner import followed
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
 from scaffold.verify.regression.hook_results import HookJudge
 from scaffold.verify.regression.original_runner import replaced_functions, with_original_runner
 from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
-from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
-from scaffold.verify.regression.unchanged_tests import (
-    CASE,
-    fates_without_support,
-    new_support_files,
-    replaced_cases,
-    test_of,
-    tests_with_varying_cases,
-)
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.regression.selection.affected_tests import ChangeImpact, analyze_impact
+from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""

@@ -8,8 +8,8 @@ from msgspec.json import encode
 
 from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import TreeId
-from scaffold.verify.contract.checks import Tree
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.contract.check_runs import Tree
+from scaffold.verify.proof_request import ProofRequest
 
 NONE_SHARED: Mapping[str, GateRun] = {}
 

@@ -11,9 +11,9 @@ from msgspec.json import encode
 from scaffold.core.gates import Gate, GateResult, GateRun
 from scaffold.core.ids import TreeId
 from scaffold.git import commits
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks
-from scaffold.verify.regression.baseline import hooks_apply
+from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, compare_gate_runs, with_renamed_files
 from scaffold.verify.regression.gate_run_memory import GateRunMemory
 

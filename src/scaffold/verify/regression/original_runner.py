@@ -10,7 +10,7 @@ from msgspec import structs
 from scaffold.core.contract import Doubt
 from scaffold.core.gates import GateResult, GateRun
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.verify.gates.signed_record import LYING_RUNNER
+from scaffold.verify.gates.reports.signed_record import LYING_RUNNER
 
 MAX_NAMED = 3
 RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "unittest", "assert"})

@@ -8,7 +8,7 @@ from msgspec import structs
 from scaffold.core.gates import GateResult, GateRun, Regression, TestVerdict
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
-from scaffold.verify.contract.checks import Tree
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.locate_tests import path_from_top, path_of_test
 
 MAX_REGRESSIONS = 20

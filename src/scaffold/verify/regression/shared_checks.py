@@ -7,7 +7,7 @@ from msgspec import structs
 from scaffold.core.contract import Check, CheckResult, ExitCode
 from scaffold.core.gates import Baseline, Gate, GateRun
 from scaffold.host.slots import Slots
-from scaffold.verify.contract.checks import (
+from scaffold.verify.contract.check_runs import (
     DEFAULT_TIMEOUT_S,
     CheckRunner,
     Tree,
@@ -19,15 +19,15 @@ from scaffold.verify.contract.checks import (
 )
 from scaffold.verify.environment.clean_checkout import is_clean
 from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.run import ObservedRun, observe_gate, run_gate
+from scaffold.verify.gates.observed_run import ObservedRun, observe_gate, run_gate
 from scaffold.verify.gates.unreported_failures import with_observed_failures
 from scaffold.verify.observation.observer import MARKER
 from scaffold.verify.paths.conventions import is_test_file
-from scaffold.verify.regression.affected_tests import SELECTABLE_RUNNERS
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 from scaffold.verify.regression.original_runner import with_original_runner
-from scaffold.verify.regression.selection import LANGUAGE_FAMILIES
-from scaffold.verify.request import ProofRequest
+from scaffold.verify.regression.selection.affected_tests import SELECTABLE_RUNNERS
+from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 
 def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots: Slots | None) -> CheckRunner:

@@ -17,8 +17,8 @@ from scaffold.core.gates import Gate, GateKind, GateResult
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
-from scaffold.git.links import follow_links
-from scaffold.verify.contract.checks import Tree
+from scaffold.git.trees.links import follow_links
+from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.check_inputs import TASK_RUNNER_FILES
 from scaffold.verify.paths.loaded_files import is_configuration

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.git.repository import Repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.command import CommandResult, run_command
-from scaffold.verify.readiness import NotReady
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.services.specs import ComposeSpec
 
 PROGRAMS = (("docker", "compose"), ("docker-compose",), ("podman", "compose"))

@@ -16,7 +16,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.port_forward import forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
 from scaffold.host.slots import Slots
-from scaffold.verify.readiness import NotReady
+from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.services import compose
 from scaffold.verify.services.compose import ComposeContext, ComposeProject
 from scaffold.verify.services.specs import (

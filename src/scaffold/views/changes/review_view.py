@@ -8,7 +8,7 @@ from msgspec import Struct
 from scaffold.core.contract import ExecutedLines
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Fact, Run
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import (
     DIFF_OPTIONS,
     NUMSTAT_TABS,

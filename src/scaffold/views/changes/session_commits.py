@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion, Commit
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 

@@ -14,7 +14,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.states import Completed
 from scaffold.git import refs
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import contained, is_contained
 from scaffold.host.process.async_runner import run_async
 from scaffold.store.database import Store

@@ -10,7 +10,7 @@ from scaffold.git import commits
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import inform, warn
 from scaffold.verify.contract.base_checks import BaseCheckResults, CheckResultCache, run_on_base
-from scaffold.verify.contract.checks import required_names
+from scaffold.verify.contract.check_runs import required_names
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.drafter import ContractDrafter, NoContract
 from scaffold.worker.contract.projections import write_contract_files

@@ -6,9 +6,9 @@ from scaffold.core.contract import Verification
 from scaffold.core.gates import Gate, TestFate
 from scaffold.core.ids import Commit
 from scaffold.git import commits
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.verify.locate_tests import occurs_in, path_of_test
-from scaffold.verify.regression.base_tests import shown_name
+from scaffold.verify.regression.base_versions.base_tests import shown_name
 from scaffold.worker.second_review.prompts import BaseTest
 
 MAX_SOURCES = 40

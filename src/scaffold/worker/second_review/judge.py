@@ -8,7 +8,8 @@ from scaffold.core.contract import ChangeReview, Contract, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.reviewer_record import GivenVerdict
 from scaffold.core.run_settings import ReviewerSettings
-from scaffold.git import commits, worktree
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.notices import warn

@@ -15,10 +15,10 @@ from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.core.review import Review
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.llm.transport.ports import Patience
 from scaffold.run.notices import warn
-from scaffold.verify.contract.review import parse_review, unresolved_citations
+from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.native_executor import reading_tools
 from scaffold.worker.second_review.prompts import unusable_prompt

@@ -8,7 +8,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.review import Citation
 from scaffold.plan.story.criteria_review import CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import JUDGING_STEPS, MAX_CRITERIA
-from scaffold.verify.contract.review import citation_problem, line_counts
+from scaffold.verify.contract.review_verdict import citation_problem, line_counts
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.story.prompt import is_step_of_story
 

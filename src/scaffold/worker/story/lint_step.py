@@ -4,11 +4,11 @@ from msgspec import structs
 
 from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.gates import GateKind
-from scaffold.git import worktree
+from scaffold.git.checkouts import worktree
 from scaffold.run.failure_summary import describe_failed_checks
-from scaffold.verify.contract.checks import STEP_CHECK
+from scaffold.verify.contract.check_runs import STEP_CHECK
+from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.gate_results import judge_gates
-from scaffold.verify.request import ProofRequest
 from scaffold.worker.attempt_context import AttemptContext
 
 LINT_STEP = "linting"

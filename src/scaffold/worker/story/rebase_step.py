@@ -8,7 +8,7 @@ from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, refs
-from scaffold.git.merge import Conflicted, merge_commits
+from scaffold.git.trees.merge import Conflicted, merge_commits
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.work_commit import WorkCommit
 

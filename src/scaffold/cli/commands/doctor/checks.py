@@ -19,9 +19,9 @@ from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import refs
-from scaffold.git.command import Git
+from scaffold.git.checkouts.worktree import Worktree, list_worktrees, remove
+from scaffold.git.client.command_line import Git
 from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
-from scaffold.git.worktree import Worktree, list_worktrees, remove
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS

@@ -21,7 +21,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.states import Failed, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
-from scaffold.verify.regression.baseline import ADVISORY, gate_summary, uninformative_reason
+from scaffold.verify.regression.baseline_capture import ADVISORY, gate_summary, uninformative_reason
 from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import fill, pad
 

@@ -22,10 +22,10 @@ from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.run.gate_logs import shown_path
-from scaffold.verify.contract.review import is_audit, is_review, review_text
+from scaffold.verify.contract.review_verdict import is_audit, is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.base_tests import shown_name
-from scaffold.verify.regression.baseline import ADVISORY, UNINFORMATIVE
+from scaffold.verify.regression.base_versions.base_tests import shown_name
+from scaffold.verify.regression.baseline_capture import ADVISORY, UNINFORMATIVE
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
 

@@ -15,7 +15,7 @@ from scaffold.cli.execution.foreground import run_in_foreground
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import ModelSettings, PermissionSettings, RunIdentity, RunSettings, Signature
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.open_run import RunInput, start_run
 from scaffold.plan.text.file_format import read_plan

@@ -14,7 +14,7 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.printable_text import count_of
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock

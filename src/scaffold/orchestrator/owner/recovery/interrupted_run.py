@@ -8,8 +8,9 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import ORPHANED_BY_CRASH, WORKER_PHASES, AttemptOutcome
-from scaffold.git import refs, worktree, worktree_pool
-from scaffold.git.worktree_metadata import unfinished_registrations
+from scaffold.git import refs
+from scaffold.git.checkouts import worktree, worktree_pool
+from scaffold.git.checkouts.worktree_metadata import unfinished_registrations
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
 from scaffold.landing.record import (

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import Run
-from scaffold.git.worktree_metadata import deleted_registrations, submodule_git_dirs
+from scaffold.git.checkouts.worktree_metadata import deleted_registrations, submodule_git_dirs
 from scaffold.host.files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes

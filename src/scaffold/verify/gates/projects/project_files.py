@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from scaffold.core.ids import Commit
-from scaffold.git.command import Git
+from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
 from scaffold.host.folder_tree import walk
 

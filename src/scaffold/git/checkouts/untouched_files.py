@@ -1,0 +1,54 @@
+"""Files that `git add` would change although their bytes on disk have not changed.
+
+A file whose stored content breaks its own attributes, such as one with CRLF line ends below `*.txt text`, is modified
+for git as soon as it is checked out, and adding it stores another content.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.git.client.command_line import Git
+
+_SHA1_LENGTH = 40
+
+
+class FormerFile(Struct, frozen=True):
+    """A regular file that is to be committed with another content than it had."""
+
+    path: str
+    mode: str
+    """Its new mode, in octal as git writes it."""
+    former_id: str
+    """The id of the content that it had, in hex."""
+
+
+async def unstage_untouched(
+    git: Git, changed: Collection[FormerFile], *, env: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """Give those of the files their former content in the index that are on disk what was stored; return their paths.
+
+    `changed` are the files in which the index differs from the commit that was checked out.
+    """
+    untouched = await asyncio.to_thread(_untouched, git.cwd, changed)
+    if untouched:
+        entries = [f"{each.mode} {each.former_id}\t{each.path}\0" for each in untouched]
+        await git("update-index", "-z", "--index-info", stdin=os.fsencode("".join(entries)), env=env)
+    return tuple(each.path for each in untouched)
+
+
+def _untouched(folder: Path, changed: Collection[FormerFile]) -> tuple[FormerFile, ...]:
+    return tuple(each for each in changed if _has_former_content(folder / each.path, each.former_id))
+
+
+def _has_former_content(file: Path, former_id: str) -> bool:
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return False
+    digest = hashlib.sha1 if len(former_id) == _SHA1_LENGTH else hashlib.sha256
+    return digest(b"blob %d\0" % len(content) + content).hexdigest() == former_id

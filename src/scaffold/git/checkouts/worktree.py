@@ -1,0 +1,380 @@
+"""Create, reset, clean and remove worktrees: the detached checkouts that attempts work in."""
+
+import asyncio
+import os
+import re
+import stat
+import struct
+from pathlib import Path
+
+from msgspec import Struct
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.git.checkouts.submodule import check_out_submodules, empty_submodules, forget_submodules, gitlinks
+from scaffold.git.checkouts.worktree_metadata import (
+    branches_of_operations,
+    checkout_of,
+    delete_registration,
+    find_registration,
+    gitdir_target,
+    is_registration,
+    registrations_under,
+    restore_pointer,
+    set_checkout,
+    unfinished_registrations,
+)
+from scaffold.git.client.command_line import Git
+from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
+from scaffold.host.files import FileLock, delete_path
+from scaffold.host.folder_tree import walk
+
+STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
+"""Lists all that differs from the commit that is checked out, ignored files included, but not empty folders."""
+LOCK_TIMEOUT_S = 300.0
+CHECKOUT_TIMEOUT_S = 900.0
+LOCKS = ("index.lock", "HEAD.lock")
+INDEX_HEADER = struct.Struct(">4sII")
+"""The head of the index file: signature, version, number of entries."""
+STAT_BYTES = 40
+"""Size of the times, device, inode, mode, owner and file size that precede an entry's hash."""
+ASSUME_UNCHANGED, EXTENDED = 0x8000, 0x4000
+SKIP_WORKTREE = 0x4000
+"""A bit of the extended flags."""
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    """A worktree that git lists, including the user's own checkout."""
+
+    path: Path
+    """Absolute, symbolic links resolved by git."""
+    head: Commit | None
+    """None before the first commit, and for a bare repository."""
+    branch: str | None
+    """Short name; None for a detached HEAD."""
+    locked: bool
+
+
+async def add(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Check `commit` out at `path`, detached, and return git there; leftovers of an earlier attempt are replaced.
+
+    Only the registration takes a lock; files are written concurrently. Submodules whose objects are available are
+    checked out too. Raises GitError if `path` exists and is not a worktree of this repository.
+    """
+    git = await add_without_submodules(repo, path, commit)
+    await check_out_submodules(git)
+    return git
+
+
+async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Do the same as `add`, but leave the folders of submodules empty."""
+    async with _lock(repo):
+        await _clear(repo, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            git = await _register(repo, path, commit)
+        except GitError:
+            await _clear(repo, path)
+            git = await _register(repo, path, commit)
+    await git("reset", "--hard", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
+    return git
+
+
+def find_worktree(repo: Repository, path: Path) -> Git | None:
+    """Return git in our worktree at `path`, whatever `.git` in it says; None if none is registered there."""
+    registration = find_registration(repo.common_dir, path)
+    return None if registration is None or not path.is_dir() else repo.git.at(path, git_dir=registration)
+
+
+async def remove(repo: Repository, path: Path) -> None:
+    """Remove the worktree at `path` and its files; do nothing if there is none.
+
+    Its work must have landed or be pinned. Raises GitError if `path` exists and is not a worktree of this repository.
+    """
+    if is_occupied(repo, path):
+        async with _lock(repo):
+            await _clear(repo, path)
+
+
+def is_occupied(repo: Repository, path: Path) -> bool:
+    """Return whether `path` exists, or a worktree is registered at or below it, if only in part."""
+    known = registrations_under(repo.common_dir, path)
+    return os.path.lexists(path) or any(known) or bool(_unfinished(repo, path))
+
+
+async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
+    """Return all worktrees, the main one first."""
+    answer = await repo.git("worktree", "list", "--porcelain", "-z")
+    return tuple(_parse(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
+
+
+async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
+    """Return the worktrees that have `branch` (short name) checked out; runs git only if one may have it.
+
+    Also those in the middle of a rebase or bisect of it, whose HEAD is detached: git moves it, or goes back to it, at
+    the end, and refuses to move it itself meanwhile.
+    """
+    busy = tuple(each for each in _git_dirs(repo.common_dir) if branch in branches_of_operations(each))
+    if not busy and not _may_be_on_branch(repo.common_dir, branch):
+        return ()
+    main, *linked = await list_worktrees(repo)
+    within = {None if each == repo.common_dir else checkout_of(each) for each in busy}
+    found = [main] if main.branch == branch or None in within else []
+    places = {path.resolve() for path in within if path is not None}
+    return (*found, *(each for each in linked if each.branch == branch or each.path.resolve() in places))
+
+
+async def restore(git: Git, commit: Commit) -> None:
+    """Reset the worktree to `commit`, detached; ignored files stay, nested repositories are deleted."""
+    _forget_work(git, commit)
+    await _check_out(git, commit)
+    # With a single -f git would keep nested repositories.
+    await git("clean", "-ffdq")
+    await check_out_submodules(git)
+
+
+async def reset_and_clean(git: Git, commit: Commit) -> None:
+    """Reset the worktree to a fresh checkout of `commit`; ignored files are deleted too."""
+    await clean_without_submodules(git, commit)
+    await check_out_submodules(git)
+
+
+async def clean_without_submodules(git: Git, commit: Commit) -> None:
+    """Do the same as `reset_and_clean`, but leave the folders of submodules empty.
+
+    Cleans before the checkout, so that no untracked path blocks a tracked file.
+    """
+    links = await gitlinks(git)
+    await asyncio.to_thread(empty_submodules, git, links)
+    _forget_work(git, commit)
+    if not links and await _is_unchanged(git, commit):
+        return
+    await git("clean", "-ffdxq")
+    await _check_out(git, commit)
+
+
+async def drop_submodules(git: Git) -> None:
+    """Delete the checkouts of submodules; their commits stay in their repositories."""
+    await asyncio.to_thread(empty_submodules, git, await gitlinks(git))
+
+
+async def _is_unchanged(git: Git, commit: Commit) -> bool:
+    """Return whether the worktree is a clean checkout of `commit` already, detached, with no ignored files.
+
+    Checks often leave it so, and then one git is enough instead of two. Only without submodules: theirs are not seen.
+    """
+    if not _head_has(git.registration / "HEAD", commit) or (await git(*STATUS)).out:
+        return False
+    return not await asyncio.to_thread(_has_empty_folder, git.cwd)
+
+
+def _has_empty_folder(top: Path) -> bool:
+    """Return whether there is a folder without anything in it, of which git says nothing."""
+    return any(not folders and not others for _, folders, others in walk(top))
+
+
+async def remove_locks(git: Git) -> None:
+    """Remove the locks that a killed git left in one of our worktrees; no process may be using it."""
+    _drop(git, LOCKS)
+
+
+def _forget_work(git: Git, commit: Commit) -> None:
+    """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file.
+
+    Commands of agents and checks find the repository by `.git`, so it is restored, too.
+    """
+    restore_pointer(git.registration, git.cwd)
+    _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
+    # A SHA-256 repository has longer ids, and its index longer entries.
+    if not shows_all_changes(git.registration / "index", hash_bytes=len(commit) // 2):
+        _drop(git, ("index",))
+
+
+async def _check_out(git: Git, commit: Commit) -> None:
+    """Check `commit` out, detached; a reset would move a branch that an agent checked out here."""
+    await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
+
+
+def _drop(git: Git, names: tuple[str, ...]) -> None:
+    for name in names:
+        delete_path(git.registration / name)
+
+
+def _may_be_on_branch(common: Path, branch: str) -> bool:
+    """Return whether some HEAD may be on `branch`; True with the reftable backend, which we cannot read."""
+    heads = (git_dir / "HEAD" for git_dir in _git_dirs(common))
+    return (common / "reftable").is_dir() or any(_head_has(head, f"ref: refs/heads/{branch}") for head in heads)
+
+
+def _git_dirs(common: Path) -> tuple[Path, ...]:
+    """Return the git directory itself, which is that of the main worktree, and those of linked worktrees."""
+    return (common, *sorted(common.glob("worktrees/*")))
+
+
+def _head_has(head: Path, content: str) -> bool:
+    try:
+        return os.fsdecode(head.read_bytes()).rstrip("\n") == content
+    except FileNotFoundError:
+        return False  # its worktree was removed meanwhile
+
+
+def _lock(repo: Repository) -> FileLock:
+    return FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S)
+
+
+async def _register(repo: Repository, path: Path, commit: Commit) -> Git:
+    """Create an empty worktree, delete the sparse-checkout config that git copies into it, and return git there."""
+    await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
+    git = repo.git.at(path, git_dir=find_registration(repo.common_dir, path))
+    for copied in ("config.worktree", "info"):
+        delete_path(git.registration / copied)
+    return git
+
+
+async def _clear(repo: Repository, path: Path) -> None:
+    """Delete the files at `path` and its worktree registration, as far as they exist."""
+    target = gitdir_target(path)
+    # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
+    if target and is_registration(target, repo.common_dir) and _was_here(target, path):
+        set_checkout(target, path)
+    # The main worktree, the user's own checkout, has no registration and is never deleted.
+    registered = [each for each in registrations_under(repo.common_dir, path) if _is_at(each, path)]
+    if not registered and not _is_replaceable(repo, path):
+        raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
+    await asyncio.to_thread(delete_path, path)
+    forget_submodules(repo.common_dir, path)
+    # Not by git, which cannot go on after it was killed in the middle: it would not list the rest.
+    for each in (*registered, *_unfinished(repo, path)):
+        await asyncio.to_thread(delete_registration, each)
+
+
+def _is_at(registration: Path, path: Path) -> bool:
+    checkout = checkout_of(registration)
+    return checkout is not None and checkout.resolve() == path.resolve()
+
+
+def _unfinished(repo: Repository, path: Path) -> list[Path]:
+    """Return what was left when git was killed while it added or removed the worktree at `path`.
+
+    Git names a registration after the folder, with a number if that name is taken.
+    """
+    named = re.compile(rf"{re.escape(path.name)}\d*")
+    return [each for each in unfinished_registrations(repo.common_dir) if named.fullmatch(each.name)]
+
+
+def _was_here(registration: Path, path: Path) -> bool:
+    """Return whether `registration` is of a worktree that was renamed to `path` within its run's folder.
+
+    Not any registration that `.git` names: an agent could name one of the user whose disk is not mounted.
+    """
+    checkout = checkout_of(registration)
+    if checkout is None or checkout.parent.parts[-2:] != path.resolve().parent.parts[-2:]:
+        return False
+    return checkout.resolve() == path.resolve() or gitdir_target(checkout) != registration
+
+
+def _is_replaceable(repo: Repository, path: Path) -> bool:
+    """Return whether `path` is missing, an empty folder, or points to a registration (maybe deleted) of `repo`."""
+    if not path.is_dir():
+        return not os.path.lexists(path)
+    if (path / ".git").is_file():
+        target = gitdir_target(path)
+        return target is not None and is_registration(target, repo.common_dir)
+    return not any(path.iterdir())
+
+
+def _parse(block: str) -> Worktree:
+    fields = dict(line.partition(" ")[::2] for line in block.split("\0"))
+    head = fields.get("HEAD", "")
+    return Worktree(
+        path=Path(fields["worktree"]),
+        head=Commit(head) if head.strip("0") else None,
+        branch=fields["branch"].removeprefix("refs/heads/") if "branch" in fields else None,
+        locked="locked" in fields,
+    )
+
+
+def shows_all_changes(index: Path, *, hash_bytes: int) -> bool:
+    """Return whether git sees the changes of every file with this index; a missing index hides nothing.
+
+    False also for an unreadable index and for a split index.
+    """
+    if any(index.parent.glob("sharedindex.*")):
+        return False
+    try:
+        return not _hides_changes(index.read_bytes(), hash_bytes)
+    except FileNotFoundError:
+        return True
+    except (struct.error, IndexError, ValueError):
+        return False
+
+
+def _hides_changes(data: bytes, hash_bytes: int) -> bool:
+    signature, version, count = INDEX_HEADER.unpack_from(data)
+    if signature != b"DIRC" or version not in {2, 3, 4}:
+        raise ValueError(version)
+    at = INDEX_HEADER.size
+    for _ in range(count):
+        name = at + STAT_BYTES + hash_bytes + 2
+        flags = int.from_bytes(data[name - 2 : name], "big")
+        if flags & EXTENDED:
+            name += 2
+            if int.from_bytes(data[name - 2 : name], "big") & SKIP_WORKTREE:
+                return True
+        if flags & ASSUME_UNCHANGED:
+            return True
+        at = _entry_end(data, at, name, version)
+    return False
+
+
+def _entry_end(data: bytes, at: int, name: int, version: int) -> int:
+    """Return the offset after the entry that starts at `at` and whose name starts at `name`."""
+    if version == 4:
+        while data[name] & 0x80:  # a varint: how many bytes of the previous name to drop
+            name += 1
+        return data.index(0, name + 1) + 1
+    length = data.index(0, name) - at
+    # Before version 4 an entry is padded with one to eight NULs to a multiple of eight bytes.
+    return at + (length + 8) // 8 * 8
+
+
+async def recycle_worktree(git: Git, commit: Commit) -> bool:
+    """Reset a used worktree to a fresh checkout of `commit` with empty submodule folders; return whether that worked.
+
+    False if git failed or something remains that a fresh worktree would not have; the caller then removes it.
+    """
+    try:
+        await clean_without_submodules(git, commit)
+    except GitError:
+        return False
+    return _looks_fresh(git)
+
+
+def _looks_fresh(git: Git) -> bool:
+    """Return whether all modes are those of new files and folders, with no hard links and no nested repository."""
+    # Git wrote this file under the same umask as the files of a fresh checkout.
+    file_mode = stat.S_IMODE((git.registration / "commondir").lstat().st_mode)
+    # Who may read a folder may also enter it: each read bit, moved to the place of the execute bit.
+    folder_mode = file_mode | (file_mode & 0o444) >> 2
+    return _fresh_folder(git.cwd, folder_mode, frozenset({file_mode, folder_mode}), top=True)
+
+
+def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top: bool = False) -> bool:
+    if stat.S_IMODE(folder.stat().st_mode) != folder_mode:
+        return False
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name == ".git":
+                if not top:
+                    return False
+            elif entry.is_dir(follow_symlinks=False):
+                if not _fresh_folder(Path(entry.path), folder_mode, modes):
+                    return False
+            elif not entry.is_symlink() and not _fresh_file(entry.stat(follow_symlinks=False), modes):
+                return False
+    return True
+
+
+def _fresh_file(found: os.stat_result, modes: frozenset[int]) -> bool:
+    # Git says nothing of sockets and pipes.
+    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes

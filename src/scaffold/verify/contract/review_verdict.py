@@ -1,0 +1,183 @@
+"""Parse a reviewer's verdict and check that the lines it cites exist."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import msgspec
+
+from scaffold.core.contract import CheckResult, Verification
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action
+from scaffold.core.plan import WorkKind, is_review_role
+from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.review import Citation, Review
+from scaffold.git.client.command_line import Git
+from scaffold.policy.secret.redaction import Redactor
+
+REVIEW = "review"
+"""The name of the result in a verification that holds a review."""
+MAX_CITATIONS = 100
+MAX_PATH_CHARS = 4_096
+FILES_AT_ONCE = 100
+"""Of so many the names fit into one command."""
+CODE_FENCE = "```"
+VERDICT_FORMAT = (
+    '{"verdict": "approve" or "reject", "citations": [{"file": PATH, "line": NUMBER, "note": TEXT}], "summary": TEXT}'
+)
+
+_COUNTED = re.compile(rb"([^\0]+)\0(\d+)\n")
+
+
+def is_audit(action: Action) -> bool:
+    """Return whether attempts at the action give a verdict on each of some requirements."""
+    return action.method == "audit"
+
+
+def is_review(action: Action) -> bool:
+    """Return whether attempts at the action only read and give a verdict; a step in its parent's worktree may write."""
+    return action.workspace == "own" and (is_audit(action) or is_review_role(action.role))
+
+
+def work_kind(action: Action, parent: Action | None) -> WorkKind:
+    """Return what an attempt at the action hands in; `parent` is its compound.
+
+    In its parent's worktree, only the action that gives the parent one of its effects lands: the work of all.
+    """
+    if action.workspace == "parent" and parent is not None:
+        return "step" if set(parent.effects).isdisjoint(action.effects) else "change"
+    return "review" if is_review(action) else "change"
+
+
+def parse_review(text: str) -> Review | str:
+    """Return the verdict at the end of a reviewer's message, or a message to the reviewer that says what is wrong.
+
+    The JSON block must be the last thing in the text: an earlier block may be a quotation.
+    """
+    block = last_block(text)
+    if block is None:
+        return f"Your message does not end with a fenced JSON block: {VERDICT_FORMAT}."
+    try:
+        review = msgspec.json.decode(block.encode(), type=Review)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        return (
+            f"The JSON block at the end of your message is not a valid verdict ({error}). It must be: {VERDICT_FORMAT}."
+        )
+    return _review_problem(review) or msgspec.structs.replace(
+        review, citations=tuple(map(tidy_citation, review.citations))
+    )
+
+
+def review_text(review: Review) -> str:
+    """Return the review as readable text: its summary, then a line per citation."""
+    return "\n".join([review.summary.strip(), *_citation_lines(review.citations)]).strip()
+
+
+async def unresolved_citations(
+    review: Review, git: Git, commit: Commit, *, base: Commit | None = None
+) -> tuple[str, ...]:
+    """Return a message for each citation whose file or line does not exist in `commit`, in order.
+
+    Lines from before the change are looked up in `base`; None if no change is reviewed, so that there are none.
+    """
+    now = await line_counts(git, commit, _cited_files(review.citations, before=False))
+    then = await line_counts(git, base, _cited_files(review.citations, before=True)) if base else {}
+    return tuple(_citation_problems(review.citations, now, then))
+
+
+def approval_verification(
+    review: Review, commit: Commit, redactor: Redactor, checks: Sequence[CheckResult] = ()
+) -> Verification:
+    """Return a verification of the reviewed commit from an approval and the `checks` of the action's contract."""
+    encoded = msgspec.json.encode(redactor.clean_all(msgspec.to_builtins(review))).decode()
+    return Verification(commit=commit, results=(*checks, CheckResult(name=REVIEW, verdict="pass", detail=encoded)))
+
+
+def review_in(result: CheckResult) -> Review:
+    """Return the review in a result named `REVIEW`; msgspec.DecodeError if there is none."""
+    return msgspec.json.decode(result.detail.encode(), type=Review)
+
+
+def reviews(verification: Verification) -> tuple[Review, ...]:
+    """Return all reviews in a verification."""
+    return tuple(review_in(result) for result in verification.results if result.name == REVIEW)
+
+
+def last_block(text: str) -> str | None:
+    """Return the content of the fenced block that `text` ends with; None if it does not end with one."""
+    lines = text.rstrip().split("\n")
+    if lines[-1].strip() != CODE_FENCE:
+        return None
+    begin = next((at for at in range(len(lines) - 2, -1, -1) if lines[at].strip().startswith(CODE_FENCE)), None)
+    if begin is None or lines[begin].strip().removeprefix(CODE_FENCE).strip().casefold() not in {"", "json"}:
+        return None
+    return "\n".join(lines[begin + 1 : -1])
+
+
+def tidy_citation(citation: Citation) -> Citation:
+    """Return the citation with its path as git writes it: `./a//b` is `a/b`."""
+    return msgspec.structs.replace(citation, file=str(PurePosixPath(citation.file)))
+
+
+def _review_problem(review: Review) -> str | None:
+    """Return why a well-formed verdict is not acceptable; None if it is."""
+    if not review.summary.strip():
+        return "`summary` is empty: give the reason in one or two sentences."
+    if review.verdict == "approve" and not review.citations:
+        return "An approval must cite at least one file and line that shows the requested change."
+    if len(review.citations) > MAX_CITATIONS:
+        return f"There are {len(review.citations)} citations; give only the {MAX_CITATIONS} most important ones."
+    return None
+
+
+def _citation_lines(citations: Sequence[Citation]) -> Iterator[str]:
+    for citation in citations:
+        note = f": {citation.note.strip()}" if citation.note.strip() else ""
+        yield utf8_safe(f"- {_position(citation)}{note}")
+
+
+def _position(citation: Citation) -> str:
+    return f"{citation.file}:{citation.line}{' (before the change)' if citation.before else ''}"
+
+
+def _cited_files(citations: Sequence[Citation], *, before: bool) -> list[str]:
+    """Return the paths that are cited as they were before the change, or as they are now."""
+    return sorted({each.file for each in citations if each.before == before})
+
+
+def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], then: Mapping[str, int]) -> Iterator[str]:
+    for citation in citations:
+        problem = citation_problem(citation, then if citation.before else now)
+        if problem is not None:
+            yield f"{_position(citation)}: {problem}."
+
+
+def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None:
+    """Return why the cited line does not exist, given how many lines each file has that has any; None if it does."""
+    if citation.file not in lines:
+        return "the file is empty or not in the commit; paths are relative to the root of the worktree"
+    if citation.line > lines[citation.file]:
+        return f"the file has {count_of(lines[citation.file], 'line')}"
+    return None
+
+
+def _is_valid_path(file: str) -> bool:
+    """Return True if the path is one that git can look up."""
+    path = PurePosixPath(file)
+    invalid = "\0" in file or file != utf8_safe(file) or len(file) > MAX_PATH_CHARS
+    return bool(path.parts) and not (invalid or path.is_absolute() or ".." in path.parts)
+
+
+async def line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mapping[str, int]:
+    """Return the number of lines of each of `files` in `commit`; missing, empty and impossible ones are left out."""
+    paths = [f":(literal,top){file}" for file in files if _is_valid_path(file)]
+    # One process counts the lines of many files: the empty pattern matches each line.
+    options = ("--count", "--text", "--null", "--full-name", "--no-recurse-submodules", "-e", "")
+    found: dict[str, int] = {}
+    for first in range(0, len(paths), FILES_AT_ONCE):
+        some = paths[first : first + FILES_AT_ONCE]
+        result = await git("grep", *options, commit, "--", *some, ok=frozenset({0, 1}))
+        counted = _COUNTED.findall(result.out)
+        found |= {os.fsdecode(name).removeprefix(f"{commit}:"): int(count) for name, count in counted}
+    return found

@@ -1,0 +1,239 @@
+"""Run a gate's command once in the checkout, in the sandbox, and read its runner's report."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from scaffold.core.activity import Activity
+from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
+from scaffold.core.printable_text import utf8_safe
+from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.leftovers import new_temporary_folder
+from scaffold.host.process.command import CommandResult, OutputCapture
+from scaffold.verify.contract.check_runs import (
+    COMMAND_NOT_EXECUTABLE,
+    COMMAND_NOT_FOUND,
+    Tree,
+    kept_log,
+    restore_tracked_files,
+    result_detail,
+)
+from scaffold.verify.contract.tamper_detection import snapshot_files, tamper_message
+from scaffold.verify.gates.refusals import sandbox_refusals
+from scaffold.verify.gates.reports.findings import FINDINGS
+from scaffold.verify.gates.reports.go_runner import GO
+from scaffold.verify.gates.reports.jest import JEST, TITLE_SEPARATOR, VITEST
+from scaffold.verify.gates.reports.libtest import CARGO
+from scaffold.verify.gates.reports.mocha import MOCHA
+from scaffold.verify.gates.reports.node_runner import NODE
+from scaffold.verify.gates.reports.recorder import PYTEST, UNITTEST_ADAPTER
+from scaffold.verify.gates.reports.runner_adapter import (
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
+    StandInsOrder,
+)
+from scaffold.verify.gates.reports.runner_result import MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
+from scaffold.verify.gates.repository_hooks import run_on_all_files
+from scaffold.verify.gates.unreported_failures import with_observed_failures
+from scaffold.verify.observation.observer import FOLDER_VARIABLE, MARKER, CheckObserver, Observation
+from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
+
+OUTPUT_LIMIT_BYTES = 1_000_000
+PROBLEM_LINES = 30
+"""Lines at the end of the output that are shown of a run that could not judge."""
+LINE_CHARS = 400
+SIGNAL_EXIT_BASE = 128
+"""A shell exits with this plus the number of the signal that killed its command."""
+
+
+def _by_exit_code(ended: RunnerExit) -> RunnerResult:
+    return RunnerResult(outcomes={EXIT_OUTCOME: "passed" if ended.exit_code == 0 else "failed"})
+
+
+ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
+    "pytest": PYTEST,
+    "unittest": UNITTEST_ADAPTER,
+    "go": GO,
+    "jest": JEST,
+    "vitest": VITEST,
+    "mocha": MOCHA,
+    "node": NODE,
+    "cargo": CARGO,
+    "findings": FINDINGS,
+    "exit": RunnerAdapter(build_command=lambda command, _: RunnerCommand(command=command), read_report=_by_exit_code),
+}
+"""How each runner is called and read; those of commit hooks have their own repository: `repository_hooks`."""
+
+
+class ObservedRun(Struct, frozen=True):
+    """A run of a gate, what else the runner told of tests of an older version, and how its command ended."""
+
+    run: GateRun
+    unresolved: Mapping[str, UnresolvedName]
+    finished: CommandResult
+
+
+async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
+    """Run a gate once and return its result; `only` limits it to tests (names, or files relative to the gate's folder).
+
+    Leaves the checkout dirty. Commit hooks run on all files.
+    """
+    if gate.runner == "hooks":
+        return await run_on_all_files(gate, tree, environment=environment, timeout_s=timeout_s)
+    return (await observe_gate(gate, tree, only=only, environment=environment, timeout_s=timeout_s)).run
+
+
+async def observe_gate(
+    gate: Gate,
+    tree: Tree,
+    *,
+    only: Sequence[str] = (),
+    environment: str,
+    timeout_s: float,
+    stand_ins: StandInsOrder | None = None,
+) -> ObservedRun:
+    """Run a gate once, as `run_gate` does; with `stand_ins`, its tests are of an older version than the code."""
+    adapter = ADAPTERS[gate.runner]
+    with _runner_env(gate, tree, only, stand_ins) as env:
+        order = adapter.build_command(gate.command, env)
+        tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
+        command = ShellCommand(
+            text=order.command,
+            cwd=env.cwd,
+            environ={**tree.environ, **order.variables},
+            timeout_s=timeout_s,
+            output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
+        )
+        async with tree.during(_work(gate, is_whole=env.whole and stand_ins is None)):
+            finished, seen = await _finished(gate, command, tree)
+        result = _result(adapter, env, order, finished)
+        result = result if adapter.selects_exactly else _selected_only(result, env)
+        if tests is not None and result.problem is None and (written := await tests.touched()):
+            result = unusable_result("error", tamper_message(written), result.outcomes)
+    printed = tree.clean(_printed(result, finished))
+    run = GateRun(
+        gate=gate,
+        commit=tree.commit,
+        environment=environment,
+        exit_code=finished.exit_code,
+        problem=result.problem,
+        outcomes=result.outcomes,
+        counts=result.counts,
+        messages=result.messages,
+        lines=result.lines,
+        refused=_refused(result, tree, env),
+        replaced=result.replaced,
+        detail=_detail(result, printed),
+        log=kept_log(gate.name, gate.command, tree, printed) if _is_worth_keeping(gate, result, env) else "",
+        duration_s=round(finished.duration_s, 3),
+        output_hash=finished.stdout_sha256,
+    )
+    return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
+
+
+def _work(gate: Gate, *, is_whole: bool) -> Activity:
+    label = gate.name if is_whole else f"a part of {gate.name}"
+    return Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
+
+
+async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
+    """Run the command; of a test gate that is judged by its exit code, also return what was seen of its tests."""
+    if gate.runner == "exit" and gate.kind == "test" and FOLDER_VARIABLE not in command.environ:
+        observer, parent = CheckObserver(), tree.sandbox.confinement.temporary if tree.sandbox else None
+        async with observer.watch(gate.command, tree.git.cwd, command.environ, parent) as variables:
+            watched = structs.replace(command, environ={**command.environ, **variables})
+            finished = await run_with_services(watched, tree.services, tree.sandbox, top=tree.git.cwd)
+        # The program may have stumbled over our observation.
+        if finished.exit_code == 0 or MARKER not in finished.stdout + finished.stderr:
+            return finished, observer.observations[gate.command]
+        await restore_tracked_files(tree)
+    return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd), None
+
+
+def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
+    """Return the failed tests whose cause is what the sandbox forbids."""
+    if tree.sandbox is None:
+        return {}
+    failed = [name for name, outcome in result.outcomes.items() if outcome in {"failed", "error"}]
+    return sandbox_refusals(result.errors, tree.sandbox.confinement, env.cwd, failed=failed)
+
+
+@contextlib.contextmanager
+def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandInsOrder | None) -> Iterator[RunnerEnv]:
+    """Yield the runner's environment, with an empty temporary folder that is deleted afterwards."""
+    # The runner must be able to write its report, and in a sandbox this is the
+    # only folder outside the checkout where it can.
+    parent = tree.sandbox.confinement.temporary if tree.sandbox else None
+    folder = new_temporary_folder("gate", parent)
+    cwd = tree.git.cwd / gate.folder
+    try:
+        yield RunnerEnv(folder=folder, cwd=cwd.resolve(), environ=tree.environ, only=tuple(only), stand_ins=stand_ins)
+    finally:
+        delete_folder_if_possible(folder)
+
+
+def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:
+    """Return the result of the run, or its problem."""
+    ended = RunnerExit(
+        env=env, command=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
+    )
+    code, number = finished.exit_code or 0, finished.signal
+    if finished.timed_out:
+        running = ", ".join(adapter.unfinished_tests(ended)[:3])
+        return unusable_result("timeout", f"It timed out{f' while running {running}' if running else ''}.")
+    if finished.too_many_processes:
+        return unusable_result("error", "It was stopped because it started too many processes.")
+    if number is not None or code > SIGNAL_EXIT_BASE:
+        running = ", ".join(adapter.unfinished_tests(ended)[:3])
+        return unusable_result(
+            "error", f"Signal {number or code - SIGNAL_EXIT_BASE} killed it{f' in {running}' if running else ''}."
+        )
+    if code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+        return unusable_result("error", f"The command could not be run (exit code {code}).")
+    if adapter.reports_on_output and finished.truncated:
+        return unusable_result("error", f"It printed more than {MAX_BYTES} bytes.")
+    return adapter.read_report(ended)
+
+
+def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
+    """Return the result limited to the selected tests, for a runner that can only select whole files or packages."""
+    if env.whole or result.problem:
+        return result
+    selected = frozenset(env.only)
+    outcomes: dict[str, TestOutcome] = {
+        name: outcome for name, outcome in result.outcomes.items() if name in selected or _file(name) in selected
+    }
+    return structs.replace(result, outcomes=outcomes) if outcomes else result
+
+
+def _file(name: str) -> str:
+    """Return the file that a test's name begins with."""
+    return name.partition("::")[0].partition(TITLE_SEPARATOR)[0]
+
+
+def _detail(result: RunnerResult, printed: str) -> str:
+    if result.problem is None:
+        return result_detail(result.why, printed)
+    last = [line[:LINE_CHARS] for line in printed.splitlines()[-PROBLEM_LINES:]]
+    return utf8_safe("\n".join([result.why, *last]).strip())
+
+
+def _cannot_judge(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
+    """Return True if the run has a problem, or if it runs all tests and none of them passes."""
+    if result.problem or not (gate.kind == "test" and env.whole):
+        return result.problem is not None
+    return PASSING_OUTCOMES.isdisjoint(result.outcomes.values())
+
+
+def _is_worth_keeping(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
+    """Return True if the run cannot judge, or if something failed in it."""
+    return _cannot_judge(gate, result, env) or not {"failed", "error"}.isdisjoint(result.outcomes.values())
+
+
+def _printed(result: RunnerResult, finished: CommandResult) -> str:
+    if result.shown_output is not None:
+        return f"{result.shown_output}{finished.stderr.decode(errors='replace')}".strip()
+    return (finished.stdout + finished.stderr).decode(errors="replace").strip()

@@ -1,0 +1,183 @@
+"""Run `go test -json` and read its output: one event per line, each test with its package."""
+
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.gates import TestOutcome
+from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.reports.runner_result import (
+    MAX_MESSAGES,
+    RunnerResult,
+    UnresolvedName,
+    failure_message,
+    load_failure,
+    match_exit_code,
+    printable_test_name,
+    unusable_result,
+    worst_outcomes,
+)
+
+_COMMAND = re.compile(r"\bgo\s+test\b(?!.*\s-json\b)")
+_EVERYTHING = re.compile(r"(?<!\S)\./\.\.\.(?!\S)")
+_BUILD_FAILED = re.compile(rb"^FAIL\s+(\S+) \[(?:build|setup) failed\]", re.MULTILINE)
+"""Go's own line between the events; before Go 1.20 it is the only sign of a failed build."""
+_UNDEFINED = re.compile(r"_test\.go:\d+:\d+: (?:undefined: (?:\w+\.)?(\w+)|\S+\.(\w+) undefined \()")
+"""The compiler's message about a name that a test file uses and nothing defines."""
+_FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/|$)")
+"""The function of a test or subtest."""
+OUTCOME_BY_ACTION: dict[str, TestOutcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+
+
+class GoTestEvent(Struct, frozen=True, rename="pascal"):
+    """One line; an event about a package has no `test`, one about a build only an import path."""
+
+    action: str
+    package: str = ""
+    test: str = ""
+    output: str = ""
+    import_path: str = ""
+    failed_build: str = ""
+
+
+def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
+    """Return the command with a JSON report.
+
+    Selected files run with their whole packages; selected functions run in every package that has one of that name.
+    """
+    functions = [_FUNCTION.search(name) for name in env.only]
+    names = sorted({found[1] for found in functions if found})
+    some = f" -run '^({'|'.join(names)})$'" if names and all(functions) else ""
+    every = _EVERYTHING.sub(lambda _: shlex.join(_packages(env.only)) or "./...", command, count=1)
+    return RunnerCommand(command=_COMMAND.sub(f"go test -json{some}", every, count=1))
+
+
+def can_select_packages(command: str) -> bool:
+    """Return True if a command runs all packages, so that it can be limited to some."""
+    return _EVERYTHING.search(command) is not None
+
+
+def _packages(only: Sequence[str]) -> list[str]:
+    """Return the packages of the files, relative to the working directory; none unless all names are Go files."""
+    if not all(name.endswith(".go") for name in only):
+        return []
+    return sorted({f"./{name.rpartition('/')[0]}" for name in only})
+
+
+def read_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that was not killed."""
+    events = tuple(_events(ended.stdout))
+    broken = _build_failures(events) | {
+        printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
+    }
+    if broken and ended.env.stand_ins is not None:
+        return _older_result(events, ended, broken)
+    if broken:
+        failure = load_failure("The build failed", sorted(broken))
+        return msgspec.structs.replace(failure, shown_output=_output(events))
+    if not events:
+        return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
+    return msgspec.structs.replace(
+        _result(events, ended.exit_code, whole=ended.env.whole), shown_output=_output(events)
+    )
+
+
+def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
+    """Return the result of tests of an older version, of which whole packages may be unable to compile."""
+    outcomes = worst_outcomes(
+        (_name(event), OUTCOME_BY_ACTION[event.action])
+        for event in events
+        if event.test and event.action in OUTCOME_BY_ACTION
+    )
+    packages = {name.partition(" ")[0]: name for name in broken}
+    said = f"{_output(events)}\n{ended.output.decode(errors='replace')}"
+    unresolved = {
+        package: UnresolvedName(found[1] or found[2])
+        for package in packages
+        for found in [_UNDEFINED.search(said)]
+        if found and len(packages) == 1
+    }
+    return RunnerResult(outcomes={**outcomes, **dict.fromkeys(packages, "error")}, unresolved=unresolved)
+
+
+def unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:
+    """Return the tests that started and did not finish."""
+    events = tuple(_events(ended.stdout))
+    finished = {_name(event) for event in events if event.action in OUTCOME_BY_ACTION}
+    started = [_name(event) for event in events if event.action == "run"]
+    return tuple(dict.fromkeys(name for name in started if name not in finished))
+
+
+def _result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool) -> RunnerResult:
+    outcomes = worst_outcomes(
+        (_name(event), OUTCOME_BY_ACTION[event.action])
+        for event in events
+        if event.test and event.action in OUTCOME_BY_ACTION
+    )
+    # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
+    unfinished = {_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
+    outcomes |= dict.fromkeys(sorted(unfinished), "failed")
+    outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
+    result = match_exit_code(outcomes, exit_code, whole=whole)
+    return msgspec.structs.replace(result, messages=_messages(events, outcomes))
+
+
+def _messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
+    """Return what each failed test printed, without the lines of the runner itself."""
+    printed = defaultdict[str, list[str]](list)
+    for event in events:
+        if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
+            printed[_name(event)].append(event.output)
+    failed = [name for name in printed if outcomes.get(name) == "failed"]
+    return {name: (failure_message("".join(printed[name])),) for name in failed[:MAX_MESSAGES]}
+
+
+def _events(output: bytes) -> Iterator[GoTestEvent]:
+    """Yield the events; other lines, which the tools print too, are skipped."""
+    for line in output.split(b"\n"):
+        if line.startswith(b"{"):
+            try:
+                yield msgspec.json.decode(line, type=GoTestEvent)
+            # A test may print a line that starts with a brace.
+            except (msgspec.DecodeError, RecursionError):
+                continue
+
+
+def _output(events: Iterable[GoTestEvent]) -> str:
+    return "".join(event.output for event in events)
+
+
+def _build_failures(events: Iterable[GoTestEvent]) -> set[str]:
+    """Return the packages that failed to build, from the events of newer Go versions."""
+    return {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)}
+
+
+def _is_final(event: GoTestEvent) -> bool:
+    printed = event.action == "output" and not event.test and re.search(r"\[(build|setup) failed\]", event.output)
+    return event.action == "build-fail" or bool(event.failed_build) or bool(printed)
+
+
+def _failed_packages(events: Iterable[GoTestEvent], outcomes: dict[str, TestOutcome]) -> Iterator[str]:
+    """Yield the packages that failed although none of their tests did: a panic, an exit, a race."""
+    for event in events:
+        if event.action == "fail" and not event.test:
+            own_outcomes = (
+                outcome
+                for name, outcome in outcomes.items()
+                if name.startswith(f"{printable_test_name(event.package)}.")
+            )
+            if "failed" not in own_outcomes:
+                yield printable_test_name(event.package)
+
+
+def _name(event: GoTestEvent) -> str:
+    return printable_test_name(f"{event.package}.{event.test}")
+
+
+GO = RunnerAdapter(
+    build_command=build_command, read_report=read_report, unfinished_tests=unfinished_tests, reports_on_output=True
+)

@@ -1,0 +1,197 @@
+"""Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it.
+
+By the same variable each of its processes loads our script, which tells which assertions were replaced.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from scaffold.core.gates import TestOutcome
+from scaffold.host.files import read_untrusted
+from scaffold.verify.gates.reports.javascript_errors import unresolved_name
+from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
+from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER as INJECTED
+from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
+from scaffold.verify.gates.reports.runner_result import (
+    MAX_BYTES,
+    MAX_MESSAGES,
+    OUTCOME_RANK,
+    RunnerResult,
+    UnresolvedName,
+    failure_message,
+    match_exit_code,
+    printable_test_name,
+    unusable_result,
+)
+
+REPORT = "report.tap"
+ORIGINALS = "scaffold_originals.cjs"
+REPLACED = "replaced-*"
+MAX_PROCESSES = 1_000
+"""Most processes of a run whose replaced functions are read."""
+INDENT = 4
+"""Spaces per nesting level of subtests."""
+MAX_SAID = 4_000
+MAX_DETAILS = 200
+"""Lines kept of the YAML block of a test."""
+ANY_FILE = ""
+"""The name of a file that could not be loaded, whichever it is."""
+
+
+class TestPoint(Struct, frozen=True):
+    """One result line of the report."""
+
+    name: str
+    outcome: TestOutcome
+    printed: str
+    """What was printed before its line."""
+    details: tuple[str, ...] = ()
+    """The lines of its YAML block, without their indentation."""
+    is_file: bool = False
+    """Whether it is a file as a whole, which has a result of its own if it has no tests, or if its process fails."""
+
+    @property
+    def said(self) -> str:
+        """The error of a failed test, and what was printed before its line."""
+        return f"{self.printed}{_yaml_text(self.details, 'error')}"
+
+    def message(self, top: Path) -> str:
+        """Return its error, and where it is defined; of a file that could not be loaded, what Node printed."""
+        at = _yaml_text(self.details, "location").removeprefix(f"{top}/")
+        error = self.said if self.is_file else _yaml_text(self.details, "error")
+        return "\n".join(filter(None, (failure_message(error), at and f"at {at}")))
+
+
+_POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
+_BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
+_PLAN = re.compile(r"1\.\.\d+")
+
+
+def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
+    """Return the command with a report in our folder; it always runs all tests."""
+    report = f"--test-reporter=tap {_quoted(f'--test-reporter-destination={env.folder / REPORT}')}"
+    return RunnerCommand(command=command, variables={"NODE_OPTIONS": f"{report} {load_originals(env.folder)}"})
+
+
+def load_originals(folder: Path) -> str:
+    """Return the option by which each process of Node tells in our folder which assertions were replaced in it."""
+    # A copy in our folder, because the script writes next to itself.
+    script = folder / ORIGINALS
+    script.write_bytes((INJECTED / ORIGINALS).read_bytes())
+    return f"--require {_quoted(str(script))}"
+
+
+def read_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that was not killed."""
+    data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
+    if isinstance(data, str):
+        return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
+    text = data.decode(errors="replace")
+    return structs.replace(_read(text, ended), shown_output=text)
+
+
+def _read(text: str, ended: RunnerExit) -> RunnerResult:
+    # The plan comes last, so a report without one was cut off.
+    if _PLAN.search(text) is None:
+        return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
+    points = tuple(_points(text, ended.env.cwd))
+    replaced = replaced_assertions(ended.env.folder)
+    numbered = tuple(_numbered(points))
+    outcomes = {point.name: point.outcome for point in numbered}
+    said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
+    messages = {name: text for name, text in said[:MAX_MESSAGES] if any(text)}
+    if ended.env.stand_ins is not None:
+        unresolved = dict(_unresolved(points))
+        return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=replaced, messages=messages)
+    result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
+    return structs.replace(result, replaced=replaced, messages=messages)
+
+
+def _quoted(option: str) -> str:
+    """Return an option as NODE_OPTIONS wants it."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def replaced_assertions(folder: Path) -> tuple[str, ...]:
+    """Return the assertions that any process of the run replaced; what cannot be read counts as one, too."""
+    names: set[str] = set()
+    for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:
+        data = read_untrusted(path, MAX_BYTES)
+        names.update([path.name] if isinstance(data, str) else data.decode(errors="replace").split())
+    return tuple(sorted(map(printable_test_name, names)))
+
+
+def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:
+    """Yield the names that failed tests of an older version could not resolve.
+
+    A file that could not be loaded has the name ANY_FILE: the report does not say which tests are in it.
+    """
+    for point in points:
+        name = unresolved_name(point.said) if point.outcome == "failed" else None
+        if name:
+            yield ANY_FILE if point.is_file else point.name, UnresolvedName(name)
+
+
+def _points(report: str, top: Path) -> Iterator[TestPoint]:
+    """Yield every test with its outcome and what was said of it, subtests first.
+
+    Node names files by absolute paths, which differ between checkouts; they become relative to `top`.
+    """
+    parents: list[str] = []
+    found: TestPoint | None = None
+    yaml_indent = printed = ""
+    for line in report.splitlines():
+        if yaml_indent:
+            indent, yaml_indent = yaml_indent, "" if line == f"{yaml_indent}..." else yaml_indent
+            if found and len(found.details) < MAX_DETAILS:
+                found = structs.replace(found, details=(*found.details, line.removeprefix(indent)))
+        # Details of failures may contain lines that look like results.
+        elif line.strip() == "---":
+            yaml_indent = line.removesuffix("---")
+        elif begins := _BEGINS.fullmatch(line):
+            depth = len(begins["indent"]) // INDENT
+            parents[depth:] = [begins["name"]]
+        elif point := _POINT.fullmatch(line):
+            depth = len(point["indent"]) // INDENT
+            name = TITLE_SEPARATOR.join((*parents[:depth], point["name"]))
+            if found:
+                yield found
+            outcome: TestOutcome = "skipped" if point["mark"] else "failed" if point["bad"] else "passed"
+            shown = printable_test_name(name.removeprefix(f"{top}/"))
+            found, printed = TestPoint(shown, outcome, printed, is_file=name.startswith("/")), ""
+        # What a file printed before it failed to load; tests print there, too.
+        elif line.startswith("# "):
+            printed = f"{printed}{line[2:]}\n"[-MAX_SAID:]
+    if found:
+        yield found
+
+
+def _yaml_text(lines: Sequence[str], key: str) -> str:
+    """Return the text of a key at the top of a YAML block: quoted, or the indented lines below it; empty if none."""
+    for index, line in enumerate(lines):
+        if line.startswith(f"{key}: "):
+            value = line.removeprefix(f"{key}: ")
+            if not value.startswith("|"):
+                return value.strip("'\"")
+            below = itertools.takewhile(lambda each: not each.strip() or each.startswith("  "), lines[index + 1 :])
+            return "\n".join(each.removeprefix("  ") for each in below)
+    return ""
+
+
+def _numbered(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
+    """Yield the tests with equal names numbered, because the report does not contain the files.
+
+    Failed ones come first: by the order of the report, a new test of that name would take the number of an old one.
+    """
+    seen: dict[str, int] = {}
+    for point in sorted(points, key=lambda each: -OUTCOME_RANK[each.outcome]):
+        seen[point.name] = number = seen.get(point.name, 0) + 1
+        yield point if number == 1 else structs.replace(point, name=f"{point.name} ({number})")
+
+
+NODE = RunnerAdapter(build_command=build_command, read_report=read_report)

@@ -1,0 +1,78 @@
+"""Tests that the work did not change and that nevertheless say less than before: what they read or run is another."""
+
+from collections.abc import Sequence
+
+from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
+from scaffold.verify.locate_tests import path_from_gate, path_of_test
+from scaffold.verify.regression.base_versions.base_tests import LaidRun
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests
+from scaffold.verify.regression.selection.affected_tests import ChangeImpact
+
+PACKAGE_FILE = "__init__.py"
+CASE = "["
+"""What separates the name of a test from that of its case."""
+
+
+def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
+    """Return the new files that existing tests may load or read although they are no tests: conftest.py, data.
+
+    The guard knows what a new `__init__.py` may contain.
+    """
+    return tuple(
+        path
+        for path in sorted(change.added)
+        if change.is_test(path)
+        and not change.is_test_file(path)
+        and path.rpartition("/")[2] != PACKAGE_FILE
+        and path_from_gate(gate, path) is not None
+    )
+
+
+def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: ChangeImpact) -> dict[str, TestFate]:
+    """Return the tests that passed before, pass now or gave way to other cases, and fail with the base's files.
+
+    These are the files for tests on the base, with the work's code: its helpers, data and conftest.py.
+    """
+    lost, kept = lost_tests(before, now), {test_of(name) for name in now.outcomes}
+
+    def stands(name: str) -> bool:
+        gave_way = CASE in name and name not in now.outcomes and test_of(name) in kept
+        return name not in lost and (gave_way or now.outcomes.get(name) in PASSING_OUTCOMES)
+
+    passed = (name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and stands(name))
+    return {name: "changed" for name in passed if laid.outcome(before.gate, name, change.listed) in FAILING_OUTCOMES}
+
+
+def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[str, TestFate]:
+    """Return the cases of parametrised tests that are gone from unchanged files, and had others take their place.
+
+    Such cases come from the code, so the change took them away. A test of which no case is known any more has other
+    names in each run. Work that landed earlier may have taken away cases, too; then nothing is said.
+    """
+    helpers = (path for path in change.changed if change.is_test(path) and not change.is_test_file(path))
+    if change.changed_earlier or any(path not in change.added for path in helpers):
+        return {}
+    kept = {test_of(name) for name in now.outcomes if name in before.outcomes}
+    gone = {
+        name
+        for name, outcome in before.outcomes.items()
+        if outcome in PASSING_OUTCOMES and CASE in name and name not in now.outcomes and test_of(name) in kept
+    }
+    return {
+        name: "removed"
+        for name in sorted(gone - lost_tests(before, now))
+        if path_of_test(before.gate, name, change.listed) not in change.changed
+    }
+
+
+def tests_with_varying_cases(runs: Sequence[GateRun]) -> frozenset[str]:
+    """Return the parametrised tests whose cases do not have the same names in all runs; none if a run has no result."""
+    if any(run.problem for run in runs):
+        return frozenset()
+    names = [frozenset(name for name in run.outcomes if CASE in name) for run in runs]
+    return frozenset(test_of(name) for name in frozenset.union(*names) - frozenset.intersection(*names))
+
+
+def test_of(name: str) -> str:
+    """Return the name of a test without its case."""
+    return name.partition(CASE)[0]

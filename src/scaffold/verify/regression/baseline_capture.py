@@ -1,0 +1,303 @@
+"""Capture a run's baseline: the result of each gate at the base, before any work. Stored results are reused.
+
+A gate that cannot judge anything at the base is explained from its output.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from msgspec import Struct, json, structs
+
+from scaffold.core.events import BaselineCaptured
+from scaffold.core.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.ids import RunId
+from scaffold.git import commits
+from scaffold.host.slots import Slots
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
+from scaffold.verify.gates.detection import DetectedGates
+from scaffold.verify.gates.gate_slot import gate_slot
+from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.gates.refusals import describe_refused
+from scaffold.verify.proof_request import GateRunLookup
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES
+from scaffold.verify.regression.flakiness.flaky_retry import retry_new_failures
+
+ADVISORY = "no check of the project's own set-up runs it"
+UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
+MAX_FAILURES = 3
+"""Failed tests whose messages tell why no test passes."""
+NETWORK = "it needs the network: it asks for {}"
+MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
+    (re.compile(pattern, re.MULTILINE), words)
+    for pattern, words in (
+        (r"No module named '?([\w.]+)'?", "the Python module `{}` is not installed"),
+        (r"cannot import name '(\w+)'", "the Python name `{}` cannot be imported"),
+        (r"Cannot find module '(\.{0,2}/[^']+)'", "the file {} is missing"),
+        (r"Cannot find (?:module|package) '([^']+)'", "the Node module `{}` is not installed"),
+        (r"pnpm add pnpm@([\d.]+)", "pnpm {}, which package.json asks for, is not installed"),
+        (r"missing go\.sum entry for module providing package (\S+?)[;:\s]", "go.sum has no entry for `{}`"),
+        (r"no required module provides package (\S+?)[;:\s]", "the Go package `{}` is missing"),
+        (r"no matching package named `([^`]+)`", "the Rust package `{}` is missing"),
+        (r"unresolved import `([^`]+)`", "the Rust import `{}` cannot be resolved"),
+        (r"ECONNREFUSED (\S+:\d+)", "no service answers at {}"),
+        (r"[Cc]onnection (?:to \S+ )?refused[^\n]*?(\w[\w.-]*:\d+)", "no service answers at {}"),
+        (r'connection to server at "([^"\s]+)"[^\n]* failed', "no service answers at {}"),
+        (r"(\w[\w.-]*:\d+)[^\n]*[Cc]onnection refused", "no service answers at {}"),
+        (r"[Cc]onnection (refused)", "a required service does not answer (connection {})"),
+        (r"(?:Could not resolve host: |lookup |getaddrinfo (?:EAI_AGAIN|ENOTFOUND) )([\w-]+(?:\.[\w-]+)+)", NETWORK),
+        (r"[Ff]ailed to resolve '([^']+)'", NETWORK),
+        (r"(Temporary failure in name resolution|Name or service not known)", "it needs the network ({})"),
+        (r"[Nn]o such file or directory: '([^']+)'", "the file {} is missing"),
+        (r"ENOENT: no such file or directory, \w+ '([^']+)'", "the file {} is missing"),
+        (r"(?:^|: )([\w./+-]+): (?:command )?not found$", "the program `{}` was not found"),
+        (r"command not found: ([\w./+-]+)", "the program `{}` was not found"),
+        (r"rustup could not choose a version of (\w+) to run", "rustup has no default toolchain, so there is no `{}`"),
+        (r"can't open file '([^']+)'", "the file {} is missing"),
+    )
+)
+"""Patterns in output that name something missing, the most informative first; the first match counts."""
+_SERVICE = re.compile(
+    r"^The (service `.+` (?:was not started: |ended with exit code |did not listen ).+)\.$", re.MULTILINE
+)
+"""The line printed instead of a check whose service did not start; the service's own output follows it."""
+
+
+class BaselineInputs(Struct, frozen=True, kw_only=True):
+    """The collaborators and options for capturing a baseline."""
+
+    find_gate_run: GateRunLookup
+    slots: Slots
+    on_gate_run: Callable[[GateRun, bool], None]
+    """Called with each run as soon as it is known, and whether it was reused. The callee stores it, so that an
+    interrupted capture can resume."""
+    timeout_s: float = 600.0
+    """The timeout of a gate that does not set one."""
+
+
+class BaselineResult(Struct, frozen=True, kw_only=True):
+    """A baseline, and notes for the user."""
+
+    baseline: Baseline
+    notes: tuple[str, ...] = ()
+    """The gates that are not checked, each with its reason."""
+    warnings: tuple[str, ...] = ()
+    """Why commit hooks that the repository has, or those of one tool, are not applicable."""
+
+
+async def capture_baseline(
+    detection: DetectedGates,
+    tree: Tree,
+    environment: CheckEnvironment,
+    inputs: BaselineInputs,
+    *,
+    left_out: Sequence[str] = (),
+) -> BaselineResult | NotReady:
+    """Return the results of the gates at the commit of `tree`, a checkout of the base; NotReady if one cannot judge.
+
+    `left_out` are the set-up commands that were skipped because the folder is not trusted; they are named as a
+    possible cause. A detected gate that is no test gate and cannot run stays in the baseline with its problem and is
+    not run again later. Tracked files are restored between runs, untracked files stay. Gates run one after another.
+    """
+    runs = []
+    tree_id = await commits.tree_of(tree.git, tree.commit)
+    for gate in detection.gates:
+        stored = inputs.find_gate_run(gate, tree_id, environment.fingerprint)
+        # A problem may be solved by now, and a tool of hooks may be installed.
+        known = stored if stored is not None and stored.problem is None and not stored.absent else None
+        # The stored one may be of another commit with the same tree, which need not exist any more.
+        run = structs.replace(
+            known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
+        )
+        problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
+        # Not stored: a problem of the environment may be over at the next try.
+        if problem:
+            return problem
+        inputs.on_gate_run(run, known is not None)
+        runs.append(run)
+    unavailable = (_unavailable_gate_note(run) for run in runs if run.problem and run.gate.runner != "hooks")
+    notes = (
+        *detection.notes,
+        *unavailable,
+        *(_advisory_note(run.gate) for run in runs if run.gate.advisory and not run.problem),
+        *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
+        *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
+    )
+    warnings = tuple(each for run in runs if run.gate.runner == "hooks" for each in _inapplicable_hooks(run))
+    return BaselineResult(baseline=Baseline(environment=environment, runs=tuple(runs)), notes=notes, warnings=warnings)
+
+
+def hooks_apply(run: GateRun) -> bool:
+    """Return True if hooks can judge changes, by their run at the base; there may have been no file to look at."""
+    return run.problem in {None, "vacuous"}
+
+
+def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
+    """Return the event for a gate's result at the base."""
+    failed = sum(outcome in FAILING_OUTCOMES for outcome in run.outcomes.values())
+    passed = sum(outcome in PASSING_OUTCOMES for outcome in run.outcomes.values())
+    return BaselineCaptured(run.gate.name, run.commit, passed=passed, failed=failed, reused=reused)
+
+
+def uninformative_reason(run: GateRun) -> str:
+    """Return why a gate can never reject any work, and what to do; empty if it can."""
+    if run.problem or run.gate.runner != "exit" or not FAILING_OUTCOMES.intersection(run.outcomes.values()):
+        return ""
+    return f"`{run.gate.command}` {UNINFORMATIVE}; fix it, or set another command in `quality_gates.{run.gate.kind}`"
+
+
+def encode_baseline(baseline: Baseline, run_id: RunId) -> bytes:
+    """Return the baseline of a run as indented JSON."""
+    summary = {
+        "run": run_id,
+        "environment": baseline.environment.fingerprint,
+        "gates": [gate_summary(run) for run in baseline.runs],
+    }
+    return json.format(json.encode(summary), indent=2) + b"\n"
+
+
+def gate_summary(run: GateRun) -> dict[str, object]:
+    """Return a gate run as JSON values: the number of tests by outcome, and the tests that did not pass by name."""
+    outcomes = tuple(run.outcomes.values())
+    return {
+        "gate": run.gate.name,
+        "command": run.gate.command,
+        "runner": run.gate.runner,
+        "advisory": run.gate.advisory,
+        "commit": run.commit,
+        "exit_code": run.exit_code,
+        "trouble": run.problem,  # the name that `baseline --json` prints
+        "log": run.log or None,
+        "counts": {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))},
+        "not_checkable": dict(sorted(run.refused.items())),
+        "not_passed": {name: outcome for name, outcome in sorted(run.outcomes.items()) if outcome != "passed"},
+        "duration_s": run.duration_s,
+    }
+
+
+async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: BaselineInputs) -> GateRun:
+    """Run a gate, and its failed tests again; each run takes a slot and starts with the tracked files as committed."""
+    timeout_s = gate.timeout_s or inputs.timeout_s
+
+    async def rerun(names: Sequence[str]) -> GateRun:
+        await restore_tracked_files(tree)
+        async with gate_slot(inputs.slots, tree.during):
+            return await run_gate(gate, tree, only=names, environment=environment, timeout_s=timeout_s)
+
+    run = await rerun(())
+    failed = sorted(name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES)
+    # Only tests have names to be repeated by, and a run with a problem has no result to correct.
+    if gate.kind != "test" or run.problem:
+        return run
+    return await retry_new_failures(run, failed, rerun)
+
+
+def _unavailable_gate_note(run: GateRun) -> str:
+    why = run.detail.partition("\n")[0].rstrip(".")
+    log = f"; its log: {run.log}" if run.log else ""
+    return f"{run.gate.name} is not checked: `{run.gate.command}` cannot be run on the base commit ({why}){log}"
+
+
+def _inapplicable_hooks(run: GateRun) -> Iterator[str]:
+    """Yield a warning if no hook can judge changes, else one for each tool whose hooks cannot."""
+    if not hooks_apply(run):
+        why = run.detail.partition("\n")[0].rstrip(".")
+        log = f"; their log: {run.log}" if run.log else ""
+        yield f"The commit hooks are not applicable: {why}{log}."
+        return
+    for tool, why in run.absent.items():
+        yield f"The commit hooks of {tool} are not applicable: {why.rstrip('.')}."
+
+
+def _advisory_note(gate: Gate) -> str:
+    return f"{gate.name} only warns: {ADVISORY}; `quality_gates.{gate.kind}: {gate.command}` makes it count"
+
+
+def missing_dependency(output: str) -> str | None:
+    """Return what the output says is missing; None if it names nothing."""
+    for pattern, words in MISSING_PATTERNS:
+        found = pattern.search(output)
+        if found:
+            return words.format(found[1])
+    return None
+
+
+def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> NotReady | None:
+    """Return why a gate's run at the base is unusable as a baseline; None if it is usable.
+
+    `given` is True if the user configured the gate; `setup` are commands that were skipped and may be needed. A
+    detected gate that is no test gate never stops the run: it is left out instead.
+    """
+    if run.gate.kind != "test" and not given:
+        return None
+    problem = gate_problem(run)
+    if problem is None:
+        return None
+    return NotReady(
+        what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {problem}",
+        fix=_fix(run, setup),
+        detail=f"{_failures(run)}{run.detail}",
+        log=run.log,
+    )
+
+
+def _failures(run: GateRun) -> str:
+    """Return what the runner said of the first failed tests, unless the run's detail already contains it."""
+    said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
+    return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
+
+
+def gate_problem(run: GateRun) -> str | None:
+    """Return why the run says nothing about work, after the words "it cannot judge:"; None if it can."""
+    # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
+    missing = _missing_service(run) or missing_dependency(f"{_failures(run)}{run.detail}")
+    match run.problem:
+        case "timeout":
+            return f"it timed out after {run.duration_s:.0f} s"
+        case "vacuous":
+            return "it ran no tests although tests exist" if run.gate.kind == "test" else "it judged nothing"
+        case "error":
+            return missing or _run_error(run)
+        case None:
+            return _no_passing_test(run, missing)
+
+
+def _missing_service(run: GateRun) -> str | None:
+    """Return which service was not ready and, if its output says so, what it lacked; None if none failed."""
+    found = _SERVICE.search(run.detail) if run.problem == "error" else None
+    if found is None:
+        return None
+    cause = missing_dependency(run.detail[found.end() :])
+    return f"the {found[1]}" + (f", because {cause}" if cause else "")
+
+
+def _run_error(run: GateRun) -> str:
+    if run.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+        return f"its command could not be run (exit code {run.exit_code})"
+    first = run.detail.strip().partition("\n")[0].rstrip(".")
+    return first[:1].lower() + first[1:] if first else f"it exited with code {run.exit_code}"
+
+
+def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
+    """Return the problem of a valid run in which no test passes: it cannot tell good work from bad."""
+    if run.gate.kind != "test":
+        return None
+    if run.gate.runner == "exit":
+        # An unnamed failure may be one that the work is to fix; only a missing dependency makes the gate useless.
+        return missing if run.exit_code != 0 else None
+    if not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
+        return None
+    refused = f"; {describe_refused(run.refused)}" if run.refused else ""
+    return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"
+
+
+def _fix(run: GateRun, setup: Sequence[str]) -> str:
+    alternative = f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
+    if run.problem == "timeout":
+        return f"Increase `quality_gates.timeout_s`; or {alternative}."
+    if _missing_service(run):
+        return f"Fix it in `services`; or {alternative}."
+    if setup:
+        return f"Run `scaffold trust` so that `{' && '.join(setup)}` may run; or {alternative}."
+    return f"Make `{run.gate.command}` work in a clean checkout, or add what it needs to `setup`; or {alternative}."

@@ -1,0 +1,250 @@
+"""Repeat the contract's checks and the tests that came with the work, with other hash seeds.
+
+Checks run with one fixed seed, so that their results are reproducible. Work that passes only with that seed, or only
+most of the time, is not done. What was as unstable before the work does not count against it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+
+from msgspec import Struct, structs
+
+from scaffold.core.contract import Check, CheckResult, ExitCode, Verification
+from scaffold.core.gates import EXIT_OUTCOME, Gate, GateRun
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits
+from scaffold.git.checkouts import worktree
+from scaffold.git.commits import PathChange
+from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
+from scaffold.verify.contract.new_tests_on_base import changed_tests
+from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.gates.runner_detection import detect_runner
+from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_of_test
+from scaffold.verify.paths.conventions import is_test_file
+from scaffold.verify.proof_request import ProofRequest
+
+STABILITY = "stability"
+"""The name of the result that blocks."""
+HASH_SEED = "PYTHONHASHSEED"
+SEEDS: tuple[str | None, ...] = (None, "1", "2", "3")
+"""One repetition each; None leaves the variable unset, as it is for users."""
+BASE_RUNS = 8
+"""How often what failed is tried on the base, where it must have been stable to count."""
+MIN_S = 1.0
+MAX_S = 60.0
+SHARE = 3.0
+"""The time for repetitions: three times what the checks took beyond a second; at least a second, at most a minute."""
+MAX_NAMED = 5
+FAILED = frozenset({"failed", "error"})
+NAMING_RUNNERS = frozenset({"pytest", "unittest"})
+"""The runners that run exactly the tests they are asked for, so that tests can be tried one by one."""
+
+
+class _Repeated(Struct, frozen=True, kw_only=True):
+    """What is repeated: all commands of the contract in their order, or the work's test files of one gate."""
+
+    checks: tuple[Check, ...] = ()
+    gate: Gate | None = None
+    files: tuple[str, ...] = ()
+    known: Collection[str] = frozenset()
+    """Tests that failed or were flaky before the work."""
+    duration_s: float
+    """How long it took the first time, for test files with all others that ran."""
+
+
+class _Failure(Struct, frozen=True, kw_only=True):
+    """A repetition that failed."""
+
+    seed: str | None = None
+    detail: str
+    before: tuple[Check, ...] = ()
+    """The commands of the contract before the one that failed, which may need what they leave."""
+    check: Check | None = None
+    """The command that failed; None for the work's tests."""
+    gate: Gate | None = None
+    """What runs the tests that failed; None if they have no names."""
+    files: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    """The tests that failed, as far as the runner names them."""
+
+
+CleanTree = Callable[[Commit], Awaitable[Tree]]
+"""Checks a commit out without anything that earlier checks left behind, and returns the tree."""
+
+
+async def unstable_result(
+    request: ProofRequest, passed: Verification, tree: Tree, clean_tree: CleanTree
+) -> CheckResult | None:
+    """Return the blocking result for work that passed and fails when it is repeated; None if it passes again.
+
+    Afterwards the work is checked out in `tree`, with nothing else but ignored files.
+    """
+    changes = await commits.path_changes(tree.git, tree.base, tree.commit)
+    repeated = [*_contract(request, passed), *_new_tests(request, passed, changes)]
+    if not repeated:
+        return None
+    try:
+        failure = await _first_failure(repeated, passed.commit, clean_tree)
+        new = changed_tests(change for change in changes if change.kind == "A")
+        if failure is None or await _unstable_before(failure, tree.base, new, passed, clean_tree):
+            return None
+    finally:
+        await worktree.restore(tree.git, tree.commit)
+    return CheckResult(name=STABILITY, verdict="fail", detail=_explain(failure))
+
+
+def _contract(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
+    """Yield the commands of the contract, if there are any."""
+    checks = request.contract.commands if request.contract else ()
+    names = {check.command for check in checks}
+    if any(check.required for check in checks):
+        known = frozenset(name for run in request.baseline_runs for name in _unstable(run))
+        took = sum(result.duration_s for result in passed.results if result.name in names)
+        yield _Repeated(checks=checks, known=known, duration_s=took)
+
+
+def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[PathChange]) -> Iterator[_Repeated]:
+    """Yield the test files that the work added or changed, by the gate that runs them."""
+    known = {run.gate.name: _unstable(run) for run in request.baseline_runs}
+    found = files_with_tests(request.baseline_runs, [change.path for change in changes])
+    changed = [path for path in changed_tests(changes, found) if is_test_file(path) or path in found]
+    for result in passed.gates:
+        files = tuple(inside for path in changed if (inside := path_from_gate(result.gate, path)))
+        if files and result.gate.runner in NAMING_RUNNERS and result.verdict != "not_applicable":
+            unstable = known.get(result.gate.name, frozenset())
+            yield _Repeated(gate=result.gate, files=files, known=unstable, duration_s=result.duration_s)
+
+
+async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree: CleanTree) -> _Failure | None:
+    """Repeat everything once with each seed, as long as there is time; return the first failure."""
+    clock = asyncio.get_running_loop()
+    allowed_s = min(MAX_S, max(MIN_S, SHARE * (sum(each.duration_s for each in repeated) - MIN_S)))
+    # How long single files take is known only once they have run alone.
+    took = [0.0 if each.gate else each.duration_s for each in repeated]
+    spent_s = 0.0
+    for seed in SEEDS:
+        for at, each in enumerate(repeated):
+            if spent_s + took[at] > allowed_s:
+                continue
+            began = clock.time()
+            failure = await _repeat(each, seed, _seeded(await clean_tree(work), seed))
+            took[at] = clock.time() - began
+            spent_s += took[at]
+            if failure is not None:
+                return failure
+    return None
+
+
+async def _repeat(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure | None:
+    """Return the failure of one repetition in a clean tree; None if it passed, or says nothing about the work."""
+    if repeated.gate is not None:
+        run = await _run_tests(repeated.gate, tree, repeated.files)
+        tests = tuple(name for name in _failed(run) if name not in repeated.known)
+        broken = _Failure(seed=seed, detail=run.detail, gate=repeated.gate, files=repeated.files, tests=tests)
+        return broken if tests else None
+    for at, check in enumerate(repeated.checks):
+        if at:
+            await restore_tracked_files(tree)
+        failure = await _repeat_check(check, tree, repeated.known)
+        if failure is not None and check.required:
+            return structs.replace(failure, seed=seed, before=repeated.checks[:at])
+    return None
+
+
+async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Failure | None:
+    """Return how a command failed, with the tests that failed if its runner names them; None if it did not."""
+    gate = _naming_gate(check)
+    if gate is not None:
+        run = await _run_tests(gate, tree, ())
+        tests = tuple(name for name in _failed(run) if name not in known)
+        if tests:
+            return _Failure(detail=run.detail, check=check, gate=gate, tests=tests)
+        if not run.problem and EXIT_OUTCOME not in run.outcomes:
+            return None
+        await restore_tracked_files(tree)
+    result = await run_check(check, tree)
+    # A timeout says more about the machine than about the work, which has passed within it.
+    unstable = result.verdict in {"fail", "error", "vacuous"}
+    return _Failure(detail=result.detail, check=check) if unstable else None
+
+
+async def _unstable_before(
+    failure: _Failure, base: Commit, new: Sequence[str], passed: Verification, clean_tree: CleanTree
+) -> bool:
+    """Return True if what failed also fails in one of a few runs on the base, with the `new` test files of the work."""
+    left = set(failure.tests)
+    if failure.gate and any(_is_in(new, failure.gate, name) for name in left):
+        return False
+    # A check that fails without the work anyway cannot show that it was unstable, unless its tests have names.
+    if not left and (failure.check is None or failure.check.command in passed.failed_on_base):
+        return False
+    for number in range(BASE_RUNS):
+        tree = await _base_with(base, new, passed.commit, clean_tree)
+        tree = _seeded(tree, failure.seed if number == 0 else SEEDS[number % len(SEEDS)])
+        for check in failure.before:
+            await run_check(check, tree)
+        if left and failure.gate:
+            # A test that is not there does not fail.
+            left -= {*_failed(await _run_tests(failure.gate, tree, sorted(left)))}
+            if not left:
+                return True
+        elif failure.check and (await run_check(failure.check, tree)).verdict != "pass":
+            return True
+    return False
+
+
+async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree: CleanTree) -> Tree:
+    """Check the base out with the new test files, which the command may name, and return its tree."""
+    tree = await clean_tree(base)
+    if new:
+        await tree.git("checkout", work, "--", *(f":(top,literal){path}" for path in new))
+    return tree
+
+
+def _is_in(files: Collection[str], gate: Gate, name: str) -> bool:
+    """Return True if a test is in one of the files, wherever its runner was started."""
+    path = path_of_test(gate, name, files)
+    return path is not None and any(each == path or each.endswith(f"/{path}") for each in files)
+
+
+async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:
+    return await run_gate(gate, tree, only=only, environment="", timeout_s=MAX_S)
+
+
+def _naming_gate(check: Check) -> Gate | None:
+    """Return the check as a gate whose runner names the tests that fail; None if it is no such command."""
+    runner = detect_runner("test", check.command, {})
+    expects_success = check.expect == ExitCode(0)
+    return (
+        Gate(kind="test", command=check.command, runner=runner)
+        if expects_success and runner in NAMING_RUNNERS
+        else None
+    )
+
+
+def _seeded(tree: Tree, seed: str | None) -> Tree:
+    others = {name: value for name, value in tree.environ.items() if name != HASH_SEED}
+    return structs.replace(tree, environ=others if seed is None else {**others, HASH_SEED: seed})
+
+
+def _failed(run: GateRun) -> tuple[str, ...]:
+    """Return the tests that failed, sorted; empty if the run says nothing about tests."""
+    failed = (name for name, outcome in run.outcomes.items() if outcome in FAILED and name != EXIT_OUTCOME)
+    return () if run.problem else tuple(sorted(failed))
+
+
+def _unstable(run: GateRun) -> frozenset[str]:
+    """Return the tests that did not pass at once before the work."""
+    return frozenset(name for name, outcome in run.outcomes.items() if outcome in {*FAILED, "flaky"})
+
+
+def _explain(failure: _Failure) -> str:
+    what = f"`{failure.check.command}`" if failure.check else f"The tests in {join_limited(failure.files, MAX_NAMED)}"
+    how = f"with {HASH_SEED}={failure.seed}" if failure.seed is not None else f"without {HASH_SEED}, as users run it"
+    named = f": {join_limited(failure.tests, MAX_NAMED)}" if failure.tests else ""
+    why = (
+        f"{what} passed, and failed when repeated {how}{named}. The work must pass every time: it must not depend on "
+        "the order of a set, on chance or on time."
+    )
+    return utf8_safe(f"{why}\n{failure.detail}")
