@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from row import Row, row
-from scaffold.core.extensions import Extensions, Hook
+from scaffold.core.extension_set import Extensions, Hook
 from scaffold.extensions.hooks.runner import HookContext, HookRunner
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command

@@ -18,8 +18,8 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import LiveContext
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.live_context import LiveContext
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore

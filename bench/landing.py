@@ -11,11 +11,11 @@ from time import perf_counter
 from msgspec import Struct
 
 from row import Row, row
-from scaffold.core.contract import Check, CheckResult, Contract, Verification
-from scaffold.core.gates import Gate
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import Attempt, Run, Usage
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.proof.gates import Gate
 from scaffold.core.run_settings import GateSettings, ModelSettings, RunIdentity, RunSettings, Signature
 from scaffold.core.states import Active, Landing, Running, Verifying
 from scaffold.git import commits, refs

@@ -12,9 +12,9 @@ from time import perf_counter
 from msgspec import Struct, structs
 
 from row import Row, medians, row
-from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git

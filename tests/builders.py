@@ -19,7 +19,6 @@ from msgspec import structs
 from scaffold.cli.wiring import open_context
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.settings_file import SettingValue
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import (
     Action,
@@ -33,6 +32,7 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature, Tier
 from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying

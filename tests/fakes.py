@@ -16,7 +16,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_model import (
     Cassette,
     CassetteEntry,
     CassetteFault,

@@ -11,8 +11,8 @@ from model_server.server import Server
 from scaffold.core.conversation import Caller, Delta, Message, Reply, Request, Text, UserMessage
 from scaffold.core.ports import Model
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import Deadlines, LearnedWindows, LiveContext
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.live_context import Deadlines, LearnedWindows, LiveContext
 from scaffold.llm.transport.retry import LocalThrottle
 
 SHORT = Deadlines(connect_s=1.0, idle_s=0.15, total_s=0.6)

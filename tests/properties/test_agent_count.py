@@ -6,7 +6,7 @@ import pytest
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, SEEDS, advise_agent_count
-from scaffold.plan.simulation.simulate import simulate
+from scaffold.plan.simulation.simulator import simulate
 
 PLANS = 200
 

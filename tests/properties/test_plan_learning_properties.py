@@ -9,7 +9,7 @@ from scaffold.core.learning import Learning, LearningUse, Triple
 from scaffold.plan.learning.evidence import GIVEN, decay, score_of, scores_of
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import CHARS_PER_TOKEN, contradict, contradictions, prompt_section, select
-from scaffold.plan.learning.text import read_triple, triple_text
+from scaffold.plan.learning.triples import read_triple, triple_text
 from support.property_examples import up_to
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from properties.sound_goals import sound_goal
 from scaffold.core.plan import ActionSpec, Plan
-from scaffold.plan.analysis.diff import diff_plans
 from scaffold.plan.analysis.lint import lint
+from scaffold.plan.analysis.plan_diff import diff_plans
 from scaffold.plan.edit.repair import repair_plan
 from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
-from scaffold.plan.simulation.sim_random import AttemptTiming
-from scaffold.plan.simulation.simulate import Simulation, simulate
+from scaffold.plan.simulation.random_attempts import AttemptTiming
+from scaffold.plan.simulation.simulator import Simulation, simulate
 from support.property_examples import up_to
 
 plans = st.tuples(sound_goal(), sound_goal("h")).map(lambda goals: Plan(goals=goals))

@@ -6,9 +6,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.plan.text.file_format import bad_glob, bad_key, bad_name, plan_document, read_plan, write_plan
 from support.property_examples import up_to
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.verify.contract.strictness import GLOB_FIELDS, find_weakenings, strengthen
 
 CHECKS = st.builds(

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random  # noqa: TID251 - seeded
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.events import ActionReverted, StoredEvent
 from scaffold.core.ids import RunId
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Fact, Run
 from scaffold.core.states import Cancelled, Completed, Failed, Saved
 from scaffold.orchestrator.owner.run_lease import require_run

@@ -4,9 +4,9 @@ from random import Random  # noqa: TID251 - seeded
 
 from msgspec import structs
 
-from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.proof.contract import Contract
 from scaffold.plan.collisions.layout import SourceLayout
 from simulator.focus import NO_FOCUS
 

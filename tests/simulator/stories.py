@@ -6,10 +6,10 @@ from random import Random  # noqa: TID251 - seeded
 
 from msgspec import structs
 
-from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Action
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.proof.contract import Contract
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.actions import step_actions, story_action

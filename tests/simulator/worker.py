@@ -7,10 +7,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ScaffoldError, StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.spending import Spender
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from builders import machine_sandbox, make_settings
-from scaffold.core.contract import Check, Contract
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, ProcessIdentity, Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.run_settings import Signature
 from scaffold.core.states import Active, Paused, Planning, status_of
 from scaffold.git.client.command_line import Git
@@ -22,7 +22,7 @@ from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command
 from scaffold.landing.record import session_tip
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_model import (
     Cassette,
     CassetteEntry,
     CassetteModel,

@@ -19,7 +19,7 @@ from scaffold.extensions.mcp.config import ClientConfig, ServerConfig
 from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.host.clock import SystemClock
-from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.http_client import Transport
 from scaffold.store.user_store import UserStore
 
 EXAMPLES = {"integer": 5, "number": 3, "string": "text", "boolean": True, "array": [], "object": {}}

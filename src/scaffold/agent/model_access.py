@@ -21,11 +21,11 @@ from scaffold.llm.model_factory import cassette_digest, open_first_available, op
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
-from scaffold.llm.transport.ports import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 
-TRANSPORT = "scaffold.llm.transport.http:Transport"
+TRANSPORT = "scaffold.llm.transport.http_client:Transport"
 LEARNED_WINDOWS = LearnedWindows()
 """The windows that servers reported to this process, so that its next conversation does not ask again."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.host.startup import lazy_import
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.agent.prompts import skills_prompt
-from scaffold.core.extensions import Extensions, Skill
+from scaffold.core.extension_set import Extensions, Skill
 from scaffold.core.printable_text import join_limited, short_line
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.startup import lazy_import

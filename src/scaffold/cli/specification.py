@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.audit import Requirement
 from scaffold.core.errors import UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.specification_audit import Requirement
 from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.compliance.requirements import requirements_of
 from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, problems_of
@@ -19,7 +19,7 @@ from scaffold.plan.source.prompt_loop import PROMPT_FILE
 from scaffold.plan.source.task import FORMAT_TITLES, TaskDocument, with_task_positions
 from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
 from scaffold.plan.story.stories_goal import stories_goal
-from scaffold.plan.text.positioned import invalid_plan
+from scaffold.plan.text.parse_tree import invalid_plan
 
 TASKS_FILE = "tasks.md"
 """The list of tasks in a folder of spec-kit or Kiro."""

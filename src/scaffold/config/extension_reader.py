@@ -13,7 +13,7 @@ from scaffold.agent.prompts import Notice
 from scaffold.config.extension_files import HOOK_SETTINGS, markdown_files, skill_files
 from scaffold.config.settings import Settings
 from scaffold.config.trusted_extensions import CLAUDE_FOLDER, HOOKS_FILE
-from scaffold.core.extensions import Extensions, Hook, HookSandbox
+from scaffold.core.extension_set import Extensions, Hook, HookSandbox
 from scaffold.core.printable_text import count_of, one_line
 from scaffold.extensions.hooks.settings import HookFile, read_hooks
 from scaffold.extensions.prompt_files.parsed import FoundFile, parse_commands, parse_roles, parse_skills

@@ -10,7 +10,7 @@ from scaffold.config.schema.table import SETTINGS, find_setting
 from scaffold.config.schema.tier_settings import FIELDS, is_tier_section
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
-from scaffold.plan.text.positioned import (
+from scaffold.plan.text.parse_tree import (
     ListNode,
     MappingNode,
     PositionedNode,

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from scaffold.agent.prompts import Notice
 from scaffold.config.settings import Settings
-from scaffold.core.extensions import Extensions
+from scaffold.core.extension_set import Extensions
 from scaffold.git.repository import Repository
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.contract import DoubtCode
 from scaffold.core.ids import ActionKey, AttemptId, Commit
 from scaffold.core.model import InboxItem
+from scaffold.core.proof.contract import DoubtCode
 
 
 class ChangeSubject(Struct, frozen=True, kw_only=True):

@@ -5,10 +5,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileMerge
-from scaffold.core.contract import ContractPhase
 from scaffold.core.ids import ActionKey, Assertion, Commit
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import FileGrantor, PlanningEvent, PlanningTurnOutcome
+from scaffold.core.proof.contract import ContractPhase
 from scaffold.core.states import AttemptOutcome, AttemptPhase, FactState
 
 

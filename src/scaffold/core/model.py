@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, Commit, ControlRequestId, GoalId, RunId, TurnId
 from scaffold.core.plan import ActionKind, Method, TaskText, WorkKind, Workspace
+from scaffold.core.proof.contract import Contract, Doubt, Strength, Verification, strength_of
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import (
     ActionState,

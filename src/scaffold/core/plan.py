@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.proof.contract import Contract
 
 ActionKind = Literal["compound", "primitive"]
 Method = Literal["htn", "story", "dag", "single", "audit", "round"]

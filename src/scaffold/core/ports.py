@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal, Protocol
 
-from scaffold.core.conflict import MergeAnswer, MergeQuestion
 from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, ignore_delta
 from scaffold.core.ids import ReservationId, Ticket
+from scaffold.core.landing.conflict import MergeAnswer, MergeQuestion
 from scaffold.core.model import Usage
 
 NO_USAGE = Usage()

@@ -5,9 +5,9 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from scaffold.core.extensions import Extensions
-from scaffold.core.gates import Gate, TaggedTests
+from scaffold.core.extension_set import Extensions
 from scaffold.core.plan import TaskType
+from scaffold.core.proof.gates import Gate, TaggedTests
 from scaffold.core.tool import ToolCategory
 
 SandboxMode = Literal["require", "auto", "off"]

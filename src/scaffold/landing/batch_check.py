@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import GateResult
 from scaffold.landing.candidate_check import Candidate, CandidateResult, with_facts_of_others
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher

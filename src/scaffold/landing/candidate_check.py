@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.activity import Activity
-from scaffold.core.conflict import FileMerge
-from scaffold.core.contract import DoubtCode, Verification
 from scaffold.core.ids import Commit
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Action, Attempt
+from scaffold.core.proof.contract import DoubtCode, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Run
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.checkouts.worktree import recycle_worktree

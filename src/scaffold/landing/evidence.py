@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from scaffold.core.change_approval import approval_of
-from scaffold.core.conflict import FileMerge
-from scaffold.core.contract import ChangeReview, CheckResult, Verification
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Attempt, Evidence, InboxItem
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Verification
+from scaffold.core.proof.gates import GateResult
 from scaffold.plan.compliance.verdicts import AUDIT, audit_of
 from scaffold.verify.contract.audit_verdict import audit_text
 from scaffold.verify.contract.check_runs import STEP_CHECK

@@ -6,10 +6,10 @@ again; a reviewed fact is reviewed again; a fact with neither stays as weak as i
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from scaffold.core.contract import CheckResult, Contract
-from scaffold.core.gates import Baseline
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
+from scaffold.core.proof.contract import CheckResult, Contract
+from scaffold.core.proof.gates import Baseline
 from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.stale_facts import (

@@ -5,8 +5,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text, headline
 from scaffold.core.printable_text import utf8_safe

@@ -8,10 +8,10 @@ from itertools import takewhile
 from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import Merger
+from scaffold.core.proof.gates import GateResult
 from scaffold.host.cores import usable_cores
 from scaffold.landing.arrangement import MAX_LANES
 from scaffold.landing.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch

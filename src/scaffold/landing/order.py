@@ -9,9 +9,9 @@ from msgspec import structs
 
 from scaffold.core.errors import StoreError
 from scaffold.core.ids import ActionKey, AttemptId, Commit
+from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.queue import QueuePlace
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git import refs
 from scaffold.landing.arrangement import (

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, AttemptId
+from scaffold.core.landing.queue_place import PlaceState, QueuePlace
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.queue import PlaceState, QueuePlace
 from scaffold.landing.arrangement import Conflicts
 from scaffold.landing.line import Lane
 

@@ -5,10 +5,10 @@ from functools import partial
 
 import msgspec
 
-from scaffold.core.contract import Verification
-from scaffold.core.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.candidate_environment import environment_at

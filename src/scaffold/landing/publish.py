@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.change_approval import ChangeSubject
-from scaffold.core.contract import Verification
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Intent, Run
+from scaffold.core.proof.contract import Verification
 from scaffold.git import refs
 from scaffold.host.random_ids import new_id
 from scaffold.landing.candidate_check import Candidate

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.states import AttemptOutcome
 
 

@@ -7,13 +7,13 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.core.contract import Verification
 from scaffold.core.errors import RepositoryError
 from scaffold.core.events import ActionLanded, CandidateMerged, NoticeRaised
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Intent, Run
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import GateResult
 from scaffold.core.states import Completed
 from scaffold.git import commits, refs
 from scaffold.landing.evidence import approvals_of, evidence_of

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult, Verification, blocking_results
 from scaffold.core.events import NoticeRaised
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import ActionId, Commit
 from scaffold.core.model import Action, Fact, Run
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import CheckResult, Verification, blocking_results
+from scaffold.core.proof.gates import GateResult
 from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.staleness import ProvenFacts, group_by_action

@@ -7,7 +7,7 @@ from scaffold.core.errors import ModelAccessDenied, ModelUnavailable
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.llm.transport.retry import RetryingModel
 
 MIN_POLL_S, MAX_POLL_S = 1.0, 5.0

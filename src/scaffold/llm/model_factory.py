@@ -5,16 +5,16 @@ from pathlib import Path
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ports import Clock, Model
-from scaffold.llm.cassette.file import load_cassette
-from scaffold.llm.cassette.model import CassetteModel
+from scaffold.llm.cassette_file import load_cassette
+from scaffold.llm.cassette_model import CassetteModel
 from scaffold.llm.fallback import FallbackModel
 from scaffold.llm.live_model import LiveModel
 from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.login import LoginClient
-from scaffold.llm.transport.ports import IMPATIENT, Deadlines, LiveContext, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, Deadlines, LiveContext, Patience
+from scaffold.llm.transport.login_client import LoginClient
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0

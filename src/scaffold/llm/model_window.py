@@ -10,7 +10,7 @@ import msgspec
 from scaffold.core.errors import ModelError
 from scaffold.llm.registry.cards import ModelCard
 from scaffold.llm.transport.endpoint import Endpoint
-from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, LearnedWindows
+from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, LearnedWindows
 
 LOOK_S = 1.0
 """How long a local server may take to report a window; a request never waits longer for it."""

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import Attempt, InboxItem
-from scaffold.core.reviewer_record import Fate, GivenVerdict, HumanWord, ProbeAnswer, VerdictOutcome
+from scaffold.core.proof.reviewer_record import Fate, GivenVerdict, HumanWord, ProbeAnswer, VerdictOutcome
 
 MIN_PLANTED = 4
 """With fewer planted faults, nothing is said about a reviewer."""

@@ -6,10 +6,10 @@ from functools import partial
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.context import RunContext

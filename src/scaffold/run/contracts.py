@@ -1,9 +1,9 @@
 """The contract in force for an action."""
 
-from scaffold.core.contract import Contract
-from scaffold.core.gates import Baseline
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Attempt
+from scaffold.core.proof.contract import Contract
+from scaffold.core.proof.gates import Baseline
 from scaffold.git import commits
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.policy.secret.command_environment import command_environment, relocated
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.check_runs import HookPlace

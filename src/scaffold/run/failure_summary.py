@@ -8,9 +8,9 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import GateKind, GateResult, Regression
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import GateKind, GateResult, Regression
 
 FAILURE_CHARS = 4_000
 """The limit for one refusal."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Run
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.repository import Repository
 from scaffold.host.environment import child_environment, path_outside

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, assert_never
 
-from scaffold.core.contract import Verification
 from scaffold.core.model import Attempt
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import WORKER_PHASES
 
 FailureKind = Literal["named", "refused", "unimproved", "unchanged", "timeout", "error"]

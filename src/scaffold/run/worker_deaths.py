@@ -10,7 +10,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import zoned_time
-from scaffold.plan.worker_deaths import TELL_AFTER, must_ask, pause_s
+from scaffold.plan.failures.worker_deaths import TELL_AFTER, must_ask, pause_s
 from scaffold.store.database import Store
 
 MAX_LOST_IN_A_ROW = 20

@@ -26,7 +26,7 @@ from scaffold.agent.subagents.pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort

@@ -11,7 +11,7 @@ from scaffold.agent.mcp.access import ServersFile
 from scaffold.agent.modes import Mode
 from scaffold.agent.skills import SkillPlace
 from scaffold.agent.subagents.pool import SubagentLimits
-from scaffold.core.extensions import Extensions, Role
+from scaffold.core.extension_set import Extensions, Role
 from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
 

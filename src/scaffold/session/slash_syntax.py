@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from scaffold.core.extensions import PromptCommand
+from scaffold.core.extension_set import PromptCommand
 from scaffold.core.run_settings import Effort
 
 TasksView = Literal["list", "ready", "show"]

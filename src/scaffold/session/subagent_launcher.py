@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.agent.messages.text import escape_controls
 from scaffold.agent.subagents.pool import SubagentSpec
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate
 from scaffold.policy.secret.command_environment import command_environment, kept_for_commands

@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionId, ActionKey, AttemptId, Commit, GoalId, Ru
 from scaffold.core.plan import ActionKind, Method, Workspace
 from scaffold.core.states import WORKER_PHASES
 from scaffold.plan.collisions.layout import SourceLayout
-from scaffold.plan.worker_deaths import ASK_AFTER
+from scaffold.plan.failures.worker_deaths import ASK_AFTER
 from scaffold.store.driver.columns import NAMES, JsonColumn, TimeSource, format_time
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.run.events import Events, RunTableGateway

@@ -8,8 +8,8 @@ import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
-from scaffold.core.contract import CheckResult, Contract
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.git import commits
 from scaffold.git.checkouts.submodule import missing_gitlinks
 from scaffold.git.commits import PathChange

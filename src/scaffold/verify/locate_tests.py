@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
 
 RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest", "mocha"})

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.json import encode
 
-from scaffold.core.contract import Doubt, Verification, blocking_results
-from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.proof.contract import Doubt, Verification, blocking_results
+from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree, unchanged_result, verify_changes

@@ -5,9 +5,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Contract
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateResult, GateRun, TaggedTests
 from scaffold.core.ids import TreeId
+from scaffold.core.proof.contract import Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateResult, GateRun, TaggedTests
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 

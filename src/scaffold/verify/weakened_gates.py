@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import Doubt
-from scaffold.core.gates import Gate
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Doubt
+from scaffold.core.proof.gates import Gate
 from scaffold.git.commits import PathChange
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.audit import AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.core.model import Action, Attempt, Goal, Run
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.plan.compliance.rounds import MAX_ROUNDS, gaps_name
 from scaffold.plan.compliance.verdicts import audit_in

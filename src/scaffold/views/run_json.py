@@ -7,8 +7,8 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.activity import CurrentActivity
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import Assertion
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack

@@ -10,9 +10,10 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.change_approval import subject_of
 from scaffold.core.ids import ActionId, ActionKey, Assertion, AttemptId, GoalId
+from scaffold.core.landing.branch_move import BranchMove
+from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import (
     Action,
     Assumption,
@@ -26,7 +27,6 @@ from scaffold.core.model import (
     Run,
     Usage,
 )
-from scaffold.core.queue import QueuePlace
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
 from scaffold.host.identity import has_exited
 from scaffold.plan.budget import BudgetUse

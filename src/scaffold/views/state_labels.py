@@ -24,7 +24,7 @@ from scaffold.core.states import (
     Verifying,
     reason_of,
 )
-from scaffold.plan.worker_deaths import TELL_AFTER, must_ask
+from scaffold.plan.failures.worker_deaths import TELL_AFTER, must_ask
 from scaffold.views.text_format import local_time
 
 ENDING: Mapping[HaltRequest, str] = {"pause": "pausing", "stop": "stopping", "cancel": "cancelling"}

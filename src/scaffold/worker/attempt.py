@@ -18,9 +18,9 @@ from scaffold.core.errors import (
     StaleFence,
     StoreUnavailable,
 )
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.core.ports import Model
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.plan.failures.recurrence import first_same

@@ -8,10 +8,10 @@ from msgspec import Struct, field
 
 from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
 from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins
-from scaffold.core.contract import CheckResult, Contract
-from scaffold.core.gates import Baseline, CheckEnvironment
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import CheckResult, Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts import worktree
 from scaffold.host.environment import agent_variables

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
 from scaffold.core.events import CritiqueRecorded, VerificationFailed
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, CriticScore
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.collisions.boundary import boundary_of

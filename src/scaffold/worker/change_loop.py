@@ -7,12 +7,12 @@ from typing import assert_never
 from msgspec import Struct, structs
 
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.contract import Contract, Verification
 from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract, Verification
 from scaffold.run.failure_summary import clip
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.critique import (

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import GateRun
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.run.notices import inform

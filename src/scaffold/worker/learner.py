@@ -2,15 +2,15 @@
 
 from contextlib import suppress
 
-from scaffold.core.contract import Verification
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import Verification
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
-from scaffold.plan.learning.text import read_triple
+from scaffold.plan.learning.triples import read_triple
 from scaffold.run.failure_summary import clip, summarize_failures
 from scaffold.run.failures.fingerprint import verification_fingerprint
 from scaffold.run.learning_stores import LearningStores

@@ -1,10 +1,10 @@
 """The learnings from earlier work in the prompts of an attempt: before its agent begins, and after a failed check."""
 
-from scaffold.core.contract import Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.learning import LearningMoment
 from scaffold.core.model import Attempt
 from scaffold.core.plan import full_text
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import COUNTED_FAILURES
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import prompt_section, select

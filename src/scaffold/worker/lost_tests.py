@@ -1,9 +1,9 @@
 """Tests that a change makes fail and leaves no version of: it lands only if a reviewer or a human agrees to that."""
 
-from scaffold.core.contract import Verification
-from scaffold.core.gates import GateResult
 from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import GateResult
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.protected_review import change_hash
 

@@ -7,7 +7,7 @@ from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.identity import own_identity
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.run.assignment import Assignment, read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext

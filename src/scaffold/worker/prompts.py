@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains, Verification
 from scaffold.core.model import Action, Fact, Goal
 from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
 from scaffold.run.assignment import TESTING_ROLE, Assignment
 from scaffold.run.declaration import Declaration
 from scaffold.run.failure_summary import clip, summarize_failures

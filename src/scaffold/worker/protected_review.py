@@ -5,10 +5,10 @@ An attempt whose change waited for the approval is restored instead of started o
 
 import hashlib
 
-from scaffold.core.contract import ChangeReview, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import ChangeReview, Verification
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
 from scaffold.core.conversation import WaitingTurn
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree

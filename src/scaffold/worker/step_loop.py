@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Verification
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.failure_summary import summarize_failures

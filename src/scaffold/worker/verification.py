@@ -7,11 +7,11 @@ from functools import partial
 import msgspec
 
 from scaffold.core.activity import Activity
-from scaffold.core.contract import Contract, Verification
 from scaffold.core.errors import BudgetExceeded
-from scaffold.core.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract, Verification
+from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.submodule import check_out_submodules

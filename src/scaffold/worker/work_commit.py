@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.task_list import own_changed_paths

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ports import Model
 from scaffold.core.run_settings import RunSettings
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.run.assignment import Assignment
 from scaffold.worker.side_agent import SideRole
 

@@ -21,11 +21,11 @@ from scaffold.agent.prompts import (
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.skills import SkillPlace, skill_tools
 from scaffold.core.conversation import Text
-from scaffold.core.extensions import Extensions, Skill
+from scaffold.core.extension_set import Extensions, Skill
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.llm.wire.anthropic import AnthropicCodec
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 from scaffold.llm.wire.responses import ResponsesCodec
 from scaffold.policy.permission.approval_gate import ApprovalGate

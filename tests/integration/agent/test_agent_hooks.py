@@ -14,7 +14,7 @@ from scaffold.agent.hooks.access import HookSetup, open_hooks
 from scaffold.agent.hooks.opened import MOST_BLOCKED_STOPS
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnStopped
-from scaffold.core.extensions import Extensions, Hook
+from scaffold.core.extension_set import Extensions, Hook
 from scaffold.core.model import Usage
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock

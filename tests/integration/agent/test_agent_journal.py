@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from fakes import ECHO, agent, call_entry, cassette_model
 from scaffold.agent.journal import JournalFile, JournalList, approval_logger
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy

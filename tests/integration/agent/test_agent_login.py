@@ -19,9 +19,9 @@ from scaffold.agent.login.state import LoginEnded
 from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.login import LoginClient
-from scaffold.llm.transport.ports import Deadlines, HttpRequest
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.live_context import Deadlines, HttpRequest
+from scaffold.llm.transport.login_client import LoginClient
 from scaffold.store.user_store import UserStore
 from support.login_server import ACCOUNT, CLIENT, USER_CODE, browse, callback_port, serve_logins
 from support.scenario import wait_until

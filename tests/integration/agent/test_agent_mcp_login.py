@@ -21,7 +21,7 @@ from scaffold.extensions.mcp.config import read_servers
 from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.llm.transport.http import Transport
+from scaffold.llm.transport.http_client import Transport
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
 from support.mcp_conformance_client import NoApprovals

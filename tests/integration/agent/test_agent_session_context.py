@@ -15,7 +15,7 @@ from scaffold.agent.todo_reminder import TODO_LIST_CHARS
 from scaffold.core.todo import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.tools.todos import Todos, todo_write
 
 

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import begin, make_run
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.states import Failed
 
 TEST = Gate(kind="test", command="python -m pytest -q", runner="pytest")

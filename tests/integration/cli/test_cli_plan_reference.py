@@ -4,7 +4,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from scaffold.plan.analysis.explain import explain
+from scaffold.plan.analysis.explanation import explain
 from scaffold.plan.analysis.goal_errors import ErrorCode
 from scaffold.plan.analysis.lint import WarningCode, lint
 from scaffold.plan.text.file_format import read_plan

@@ -6,8 +6,8 @@ from inline_snapshot import snapshot
 from builders import land
 from scaffold.cli.render.report import report
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence
+from scaffold.core.proof.contract import Doubt
 from scaffold.views.run_view import read_run_view
 
 

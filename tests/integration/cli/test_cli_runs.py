@@ -5,9 +5,9 @@ import yaml
 from inline_snapshot import snapshot
 
 from builders import begin, make_run, pay, submit
-from scaffold.core.branch_move import BranchMove
+from scaffold.core.landing.branch_move import BranchMove
+from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Usage
-from scaffold.core.queue import QueuePlace
 from scaffold.core.states import Completed, Paused
 from scaffold.orchestrator.owner.run_end import save_run
 

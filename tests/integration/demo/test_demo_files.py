@@ -17,8 +17,8 @@ from scaffold.core.conversation import AssistantMessage, Caller, Request, ToolCa
 from scaffold.core.plan import DEFAULT_ROLE
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import CommandResult, run_command
-from scaffold.llm.cassette.file import load_cassette
-from scaffold.llm.cassette.model import CassetteModel
+from scaffold.llm.cassette_file import load_cassette
+from scaffold.llm.cassette_model import CassetteModel
 
 DEMO = Path(scaffold.cli.__file__).parent / "demo_files"
 CASSETTE = load_cassette(DEMO / "cassette.yaml")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from scaffold.core.events import AttemptEnded
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Cancelled, Pending
 from scaffold.git import commits
 from scaffold.landing.merge_queue import MergeQueue

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.core.conflict import ConflictExplanation, MergedCode
+from scaffold.core.landing.conflict import ConflictExplanation, MergedCode
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
 from support.conflict_race import ScriptedMerger, race, told
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from builders import machine_sandbox
-from scaffold.core.contract import Verification
-from scaffold.core.gates import Gate
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Completed
 from scaffold.landing.batch_check import BatchVerifier, ProvenAlone
 from scaffold.landing.candidate_check import Candidate

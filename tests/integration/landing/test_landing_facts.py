@@ -4,8 +4,8 @@ import pytest
 
 from integration.landing.builders import interrupted_landing
 from integration.landing.test_landing_reviews import approve
-from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.events import FactStateChanged
+from scaffold.core.proof.contract import Check, CheckResult, Contract
 from scaffold.core.states import Active, Completed, Failed, Running, status_of
 from scaffold.git import commits, refs
 from scaffold.landing.checkouts import Checkouts

@@ -5,9 +5,9 @@ import sys
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, ExecutedLines
 from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
+from scaffold.core.proof.contract import Check, Contract, ExecutedLines
 from scaffold.git import refs
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, BranchHeld, CandidateRefused

@@ -7,8 +7,8 @@ import shutil
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.conflict import MergedCode
 from scaffold.core.errors import StaleFence
+from scaffold.core.landing.conflict import MergedCode
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.integration import IntegrationConflict
 from scaffold.landing.merge_queue import MergeQueue

@@ -6,9 +6,9 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.worker.builders import REVIEWED, run_reviewed, verdict
-from scaffold.core.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.core.ids import Commit
-from scaffold.core.review import Citation, Review
+from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.landing.candidate_check import with_agreement
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.merge_queue import MergeQueue

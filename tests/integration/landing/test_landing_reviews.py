@@ -9,7 +9,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.events import ActionLanded as LandedEvent
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle, ReviewRecorded
-from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from support.harness import act, goal
 

@@ -5,8 +5,8 @@ from textwrap import dedent
 import pytest
 
 from scaffold.core.errors import ModelError
-from scaffold.llm.cassette.file import load_cassette
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_file import load_cassette
+from scaffold.llm.cassette_model import (
     CassetteEntry,
     CassetteFault,
     CassettePrices,

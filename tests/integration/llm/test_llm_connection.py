@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from scaffold.core.errors import ModelError
-from scaffold.llm.transport.connection import PIECE_BYTES, clearest_error
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import Deadlines, HttpRequest
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.http_connection import PIECE_BYTES, clearest_error
+from scaffold.llm.transport.live_context import Deadlines, HttpRequest
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfine"
 TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 3\r\n\r\nold"

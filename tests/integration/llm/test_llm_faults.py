@@ -12,7 +12,7 @@ from model_server.server import KEY, serve
 from model_server.turn import Call, Turn, Used
 from scaffold.core.conversation import RetryWait, StreamReset, Text, TextDelta, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
-from scaffold.llm.transport.ports import Deadlines
+from scaffold.llm.transport.live_context import Deadlines
 
 WIRES = ("anthropic", "chat", "responses")
 CALL = Turn(text="Now.", calls=(Call("shell", {"cmd": "rm -r b"}, id="c1"),))

@@ -9,7 +9,7 @@ from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Text, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
-from scaffold.llm.transport.ports import LearnedWindows
+from scaffold.llm.transport.live_context import LearnedWindows
 
 FINE = Turn(text="Fine.", times=9)
 SLOT = json.dumps({"default_generation_settings": {"n_ctx": 8192}})

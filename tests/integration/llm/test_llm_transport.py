@@ -13,8 +13,8 @@ from model_server.server import serve
 from model_server.turn import Turn
 from scaffold.core.conversation import Image, Text, TextDelta, UserMessage
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import Deadlines, HttpRequest
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.live_context import Deadlines, HttpRequest
 from scaffold.llm.transport.proxies import ProxySettings, is_loopback
 
 FINE = Turn(text="here I am")

@@ -14,8 +14,8 @@ from random import Random  # noqa: TID251 - seeded
 import pytest
 
 from scaffold.host.clock import SystemClock
-from scaffold.llm.transport.http import Transport
-from scaffold.llm.transport.ports import LiveContext
+from scaffold.llm.transport.http_client import Transport
+from scaffold.llm.transport.live_context import LiveContext
 from scaffold.llm.transport.retry import LocalThrottle
 
 HERE = Path(__file__).parent

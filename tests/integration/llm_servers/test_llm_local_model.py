@@ -22,7 +22,7 @@ from scaffold.core.errors import ContextOverflow
 from scaffold.core.ports import Model
 from scaffold.host.clock import SystemClock
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.ports import LiveContext
+from scaffold.llm.transport.live_context import LiveContext
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,7 @@ from scaffold.core.ports import Model
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.ports import LiveContext
+from scaffold.llm.transport.live_context import LiveContext
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("wire_name", ["anthropic", "openai", "openai-chat", "local"])]
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from builders import run_ready_tasks
 from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
-from scaffold.core.gates import Baseline, CheckEnvironment
+from scaffold.core.proof.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MAX_LOCKED_S, MIN_FREE_BYTES, MachineWatch

@@ -3,7 +3,7 @@
 import os
 
 from integration.orchestrator.test_orchestrator_recovery import executing as half_done
-from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, CopiedFolder
 from scaffold.git.checkouts import worktree
 from scaffold.host.files import FileLock
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt

@@ -10,7 +10,7 @@ from fakes import Cut, CutClock, ScriptedAgentModel, create_actions, proposed_ac
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import PlanExtended, PlanningTurnEnded
 from scaffold.core.states import Running, Skipped
-from scaffold.llm.cassette.model import CassetteFault
+from scaffold.llm.cassette_model import CassetteFault
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.supervisor_agent import compound_plan_check

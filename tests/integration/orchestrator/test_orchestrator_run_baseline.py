@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded

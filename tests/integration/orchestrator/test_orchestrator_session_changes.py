@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
 from scaffold.git import refs
 from scaffold.landing.merge_queue import BatchLanded, MergeQueue

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from scaffold.core.contract import Check, Contract
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Completed, Failed, Running
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.control import halt_run, retry_action

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.run.sandbox import check_services, stop_leftover_services
 from scaffold.verify.services import compose
 from scaffold.verify.services.compose import ComposeProject

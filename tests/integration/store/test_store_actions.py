@@ -5,9 +5,9 @@ from inline_snapshot import snapshot
 from msgspec.structs import replace
 
 from builders import a_goal, a_run, an_action, events_of, store_run
-from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import IllegalTransition, StaleFence, StoreError
 from scaffold.core.events import ActionStatusChanged
+from scaffold.core.proof.contract import Check, Contract, OutputContains
 from scaffold.core.states import (
     COMPOUND_TRANSITIONS,
     PRIMITIVE_TRANSITIONS,

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from builders import HEAD, OWNER, RIVAL, THEN, an_action, an_attempt, claim, events_of, store_run
 from integration.store.builders import race
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.errors import IllegalTransition, StaleFence
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued
-from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import CriticScore, Usage
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.core.states import COUNTED_FAILURES, PHASES, WORKER_PHASES, AttemptOutcome
 from scaffold.host.clock import FakeClock
 from scaffold.plan.slot_shares import SlotUse

@@ -3,7 +3,7 @@
 import pytest
 
 from builders import a_run
-from scaffold.core.gates import Baseline, CheckEnvironment, CopiedFolder, Gate, GateRun
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, CopiedFolder, Gate, GateRun
 
 TEST = Gate(kind="test", command="pytest -q", runner="pytest", timeout_s=30.0)
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from builders import an_action, store_run
-from scaffold.core.branch_move import BranchMove, MovePurpose, TakenCommit
 from scaffold.core.ids import Commit
+from scaffold.core.landing.branch_move import BranchMove, MovePurpose, TakenCommit
 from scaffold.store.database import Store
 
 RUN = "run-1"

@@ -3,9 +3,9 @@
 import pytest
 
 from builders import BASE, HEAD, a_goal, a_run, an_action, events_of, some_evidence, store_run
-from scaffold.core.contract import Doubt
 from scaffold.core.events import FactStateChanged
 from scaffold.core.model import Fact
+from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Completed, Pending
 from scaffold.store.database import Store
 

@@ -3,8 +3,8 @@
 import msgspec
 
 from builders import HEAD, an_action, an_attempt, store_run
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.knowledge import LEARNINGS
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.learning import Learning, Triple
 from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import HybridSearch

@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from builders import an_action, events_of, store_run
-from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import IllegalTransition, StoreError
 from scaffold.core.events import ContractSealed
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.store.database import Store
 
 DRAFT = Contract(intent="it adds", commands=(Check(command="true"),), must_exist=("a.py",))

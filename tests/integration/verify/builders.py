@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import structs
 
-from scaffold.core.contract import Contract, Verification
-from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.proof.contract import Contract, Verification
+from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from integration.verify.builders import write_files
-from scaffold.core.gates import Gate, GateRun, TaggedTests
+from scaffold.core.proof.gates import Gate, GateRun, TaggedTests
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.check_runs import Tree

@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import TEST, CandidateRepository, cleaned
-from scaffold.core.contract import Check, CheckResult, Contract, Verification
-from scaffold.core.gates import Gate, GateResult
+from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_check_files import doubts_about_check_files
 

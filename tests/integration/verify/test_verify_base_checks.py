@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.base_checks import (

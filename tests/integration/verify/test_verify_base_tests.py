@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from builders import needs
 from integration.verify.builders import CALC, TEST_CALC
-from scaffold.core.gates import Gate, Regression
+from scaffold.core.proof.gates import Gate, Regression
 
 
 @pytest.mark.slow

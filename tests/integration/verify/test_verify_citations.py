@@ -5,8 +5,8 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.audit import Audit
-from scaffold.core.review import Citation, Review
+from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.specification_audit import Audit
 from scaffold.git import refs
 from scaffold.verify.contract.audit_verdict import judged_at, parse_audit
 from scaffold.verify.contract.review_verdict import unresolved_citations

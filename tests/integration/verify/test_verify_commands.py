@@ -5,7 +5,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import verify_contract
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.policy.secret.redaction import Redactor

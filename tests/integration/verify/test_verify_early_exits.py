@@ -8,8 +8,8 @@ from msgspec import structs
 
 from builders import needs
 from integration.verify.builders import CALC, PYTEST, TEST_CALC, CandidateRepository
-from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import Gate
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import Gate
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import run_check
 from scaffold.verify.contract.point_of_contract import check_point

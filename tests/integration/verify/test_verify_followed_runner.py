@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from integration.verify.builders import CALC
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from builders import needs
 from integration.verify.builders import EnvironmentSetup, check_output, run_gate_once, write_files
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.gates.observed_run import run_gate
 

@@ -7,7 +7,7 @@ import pytest
 
 from builders import needs
 from integration.verify.builders import run_gate_once, write_files
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import run_command
 

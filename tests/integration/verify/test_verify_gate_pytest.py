@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.verify.builders import PYTEST_OUTCOMES, run_gate_once, tree_in, write_files
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.level import detect_level
 from scaffold.verify.gates.observed_run import run_gate

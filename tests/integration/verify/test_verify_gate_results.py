@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from integration.verify.builders import CALC, TEST, TEST_CALC
-from scaffold.core.gates import Gate, Regression
+from scaffold.core.proof.gates import Gate, Regression
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.proof import prove_candidate

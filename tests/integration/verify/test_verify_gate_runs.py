@@ -7,8 +7,8 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from integration.verify.builders import UNITTEST_OUTCOMES, run_gate_once, tree_in, write_files
-from scaffold.core.contract import Check
-from scaffold.core.gates import Gate
+from scaffold.core.proof.contract import Check
+from scaffold.core.proof.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.contract.check_runs import run_check
 from scaffold.verify.gates.observed_run import run_gate

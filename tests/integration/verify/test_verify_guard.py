@@ -6,8 +6,8 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange

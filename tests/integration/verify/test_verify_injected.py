@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.host.environment import child_environment
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.check_env import check_environ

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaffold.core.contract import Check, Contract
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.check_runs import Tree

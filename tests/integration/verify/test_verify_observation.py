@@ -7,8 +7,8 @@ from msgspec import structs
 
 from builders import needs
 from integration.verify.builders import PYTEST_OUTCOMES, UNITTEST_OUTCOMES, CandidateRepository, tree_in, write_files
-from scaffold.core.contract import Check, Contract, ExecutedLines
 from scaffold.core.ids import Commit
+from scaffold.core.proof.contract import Check, Contract, ExecutedLines
 from scaffold.verify.contract.check_runs import run_check
 from scaffold.verify.contract.exercised import executed_lines
 from scaffold.verify.observation.changed_code import changed_code

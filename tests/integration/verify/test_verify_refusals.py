@@ -10,7 +10,7 @@ from msgspec import structs
 
 from builders import sandbox_or_skip
 from integration.verify.builders import run_gate_once, tree_in, write_files
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.landing.evidence import describe_gate

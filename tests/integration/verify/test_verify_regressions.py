@@ -3,7 +3,7 @@
 import sys
 
 from integration.verify.builders import CALC, TEST, run_gate_once, write_files
-from scaffold.core.gates import Gate, Regression
+from scaffold.core.proof.gates import Gate, Regression
 from scaffold.verify.gates.reports.runner_result import MESSAGE_LINES
 
 UNITTEST = Gate(kind="test", command=f"{sys.executable} -m unittest -q", runner="unittest")

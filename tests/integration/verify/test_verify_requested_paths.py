@@ -3,8 +3,8 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import refs
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.requested_paths import classify_requested

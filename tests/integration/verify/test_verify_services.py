@@ -14,8 +14,8 @@ from msgspec import structs
 
 from builders import bubblewrap_or_skip
 from integration.verify.builders import EnvironmentSetup, verify_contract
-from scaffold.core.contract import Check, Contract
-from scaffold.core.gates import CheckEnvironment, Gate
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import CheckEnvironment, Gate
 from scaffold.git.checkouts import worktree
 from scaffold.host.environment import child_environment
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec

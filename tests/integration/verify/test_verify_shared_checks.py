@@ -4,8 +4,8 @@ import pytest
 from msgspec import structs
 
 from integration.verify.builders import CALC, PYTEST, TEST
-from scaffold.core.contract import Check, Contract, ExitCode
-from scaffold.core.gates import CopiedFile, Gate
+from scaffold.core.proof.contract import Check, Contract, ExitCode
+from scaffold.core.proof.gates import CopiedFile, Gate
 from scaffold.verify.environment.clean_checkout import clean_again, is_clean
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest

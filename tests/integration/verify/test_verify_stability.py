@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import TEST, CandidateRepository, cleaned
-from scaffold.core.contract import Check, CheckResult, Contract, Verification
-from scaffold.core.gates import Baseline, CheckEnvironment, GateResult, GateRun
+from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateResult, GateRun
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_tests
 from scaffold.verify.regression.flakiness.stability import unstable_result

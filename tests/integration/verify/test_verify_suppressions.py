@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.gates import Gate, GateResult
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.git import commits
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 

@@ -4,8 +4,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import run_gate_once, tree_in, write_files
-from scaffold.core.contract import Check
-from scaffold.core.gates import Gate
+from scaffold.core.proof.contract import Check
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.contract.check_runs import run_check
 from scaffold.verify.contract.tamper_detection import runs_tests
 

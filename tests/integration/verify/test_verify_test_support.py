@@ -3,7 +3,7 @@
 import pytest
 
 from integration.verify.builders import CALC
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.regression.base_versions.base_tests import doubts_about_tests
 
 

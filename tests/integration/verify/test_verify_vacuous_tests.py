@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from integration.verify.builders import CandidateRepository, cleaned
-from scaffold.core.contract import Check, CheckResult, Contract, Verification
+from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
 
 RUN = f"{sys.executable} test_calc.py"

@@ -1,6 +1,6 @@
 """Work after which detection finds weaker gates, on real commits."""
 
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.weakened_gates import weakened_gates

@@ -11,7 +11,7 @@ from msgspec import structs
 from scaffold.core.events import CritiqueRecorded
 from scaffold.core.model import Attempt, Run
 from scaffold.core.run_settings import ModelSettings, ReviewerSettings
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_model import (
     Cassette,
     CassetteEntry,
     CassetteModel,

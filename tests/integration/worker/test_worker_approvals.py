@@ -11,7 +11,7 @@ from integration.worker.builders import Looks
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity import attempt_activity

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from integration.worker.builders import claimed_attempt, drafter
-from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import HumanDecisionRequired, ModelError
 from scaffold.core.events import ContractSealed, NoticeRaised
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.git import commits
-from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
+from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.contracts import contract_in_force
 from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract

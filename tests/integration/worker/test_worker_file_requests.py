@@ -7,12 +7,12 @@ from inline_snapshot import snapshot
 
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import LONG_S, NOBODY_S, human
-from scaffold.core.contract import Contract
 from scaffold.core.events import FilesGranted
+from scaffold.core.proof.contract import Contract
 from scaffold.core.states import blocked_on_inbox
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import BatchLanded
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.declaration_review import DeclarationAnswer, no_reviewer
 from scaffold.worker.file_requests import MAX_QUESTIONS

@@ -4,7 +4,7 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.git import refs
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, items
 from scaffold.core.model import InboxItem
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.failure_question import FAILED
 from support.harness import act, goal
 

@@ -6,10 +6,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from fakes import RecordingModel, call_entry, cassette_model
-from scaffold.core.contract import Check, Contract
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Failed, status_of
 from scaffold.git import refs
-from scaffold.llm.cassette.model import CassetteEntry, RequestMatcher
+from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.verify.contract.review_verdict import reviews
 from scaffold.worker.attempt_record import CandidateReady

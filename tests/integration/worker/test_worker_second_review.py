@@ -12,11 +12,11 @@ from integration.worker.builders import (
     run_reviewed,
     verdict,
 )
-from scaffold.core.reviewer_record import ProbeAnswer
+from scaffold.core.proof.reviewer_record import ProbeAnswer
 from scaffold.landing.evidence import evidence_of
 from scaffold.landing.merge_queue import MergeQueue
 from scaffold.landing.queue_steps import QueueIdle
-from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
+from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.learning_stores import user_store_if_any
 from scaffold.run.reviewer_records import reviewer_rates

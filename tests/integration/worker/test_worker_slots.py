@@ -12,7 +12,7 @@ from integration.worker.test_worker_approvals import DEED, LONG_S, decide
 from scaffold.core.conversation import ToolResult
 from scaffold.core.states import Paused
 from scaffold.host.identity import own_identity
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady

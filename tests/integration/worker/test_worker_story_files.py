@@ -10,7 +10,7 @@ import pytest
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, decide
 from scaffold.core.states import Running
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.shared_notes import MAX_BYTES
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNSANDBOXED, act, goal

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from fakes import RecordingModel, call_entry, cassette_model
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 

@@ -7,9 +7,9 @@ import pytest
 
 from builders import machine_sandbox
 from integration.worker.builders import WITH_CRITIC, critique_text, hand_in, run_criticised
-from scaffold.core.contract import Check, Contract
 from scaffold.core.events import ContractSealed
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document

@@ -29,7 +29,7 @@ from properties.llm.openai_client import (
     words,
 )
 from scaffold.core.conversation import AssistantMessage, Image, Request, Text, Thinking, ToolCall, ToolResult
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import WireReply
 from support.property_examples import up_to
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.llm.openai_client import TARGET, args, names, split
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ServerSentEvent
 
 

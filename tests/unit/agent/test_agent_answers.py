@@ -8,7 +8,7 @@ from fakes import ECHO, RecordingModel, ScriptedModel, agent, call_entry, casset
 from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.tool import ToolOutput
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.llm.wire.tool_arguments import parse_arguments
 
 

@@ -8,7 +8,7 @@ from scaffold.agent.context.text_size import message_size
 from scaffold.agent.journal import JournalList
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, UserMessage
 from scaffold.core.errors import ContextOverflow
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 
 
 def long_talk(turns, length=2_000):

@@ -10,7 +10,7 @@ from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED,
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.cassette.model import CassetteEntry
+from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.tools.arguments import object_schema
 
 

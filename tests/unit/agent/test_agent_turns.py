@@ -36,7 +36,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import BudgetExceeded, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_model import (
     CassetteEntry,
     CassetteFault,
     CassetteToolCall,

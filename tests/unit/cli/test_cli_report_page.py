@@ -14,8 +14,8 @@ from builders import HEAD, THEN, a_goal, a_run, an_action, an_attempt, some_evid
 from scaffold.cli.render.html.components import LongTexts
 from scaffold.cli.render.html.page import report_page
 from scaffold.cli.render.html.plan_graph import MAX_BOXES, sibling_edges
-from scaffold.core.contract import Doubt
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
+from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Active, Completed, Failed, Paused, Running
 from scaffold.views.run_costs import run_costs
 from support.html_page import Page

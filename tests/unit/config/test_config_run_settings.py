@@ -13,7 +13,7 @@ from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings import Settings, default_values
 from scaffold.config.settings_file import SettingValue
 from scaffold.core.errors import UsageError
-from scaffold.core.gates import TaggedTests
+from scaffold.core.proof.gates import TaggedTests
 from scaffold.core.run_settings import BUILDER
 from scaffold.policy.trust_decision import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 from support.errors import error_of

@@ -1,6 +1,6 @@
 """How files in conflict are told."""
 
-from scaffold.core.conflict import FileMerge
+from scaffold.core.landing.conflict import FileMerge
 
 
 def test_a_file_is_told_in_one_line():

@@ -1,4 +1,4 @@
-from scaffold.core.extensions import Extensions, Hook
+from scaffold.core.extension_set import Extensions, Hook
 
 
 def hook(*scripts):

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from scaffold.core.gates import Gate, GateResult, GateVerdict
+from scaffold.core.proof.gates import Gate, GateResult, GateVerdict
 
 TEST = Gate(kind="test", command="pytest")
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from scaffold.core.queue import QueuePlace
+from scaffold.core.landing.queue_place import QueuePlace
 
 
 def test_a_place_is_read_as_it_was_written():

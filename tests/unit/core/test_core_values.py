@@ -3,8 +3,16 @@ from typing import Protocol
 
 import msgspec
 
-from scaffold.core.branch_move import BranchMove
-from scaffold.core.contract import (
+from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
+from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
+from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
+from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
+from scaffold.core.landing.branch_move import BranchMove
+from scaffold.core.model import Fact, Rest, Usage
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.core.ports import Budget, Clock, Model
+from scaffold.core.proof.citation import Review
+from scaffold.core.proof.contract import (
     BLOCKING_CHECK_VERDICTS,
     ChangeReview,
     Check,
@@ -15,15 +23,7 @@ from scaffold.core.contract import (
     OutputContains,
     Verification,
 )
-from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
-from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
-from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
-from scaffold.core.gates import Gate, GateResult
-from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
-from scaffold.core.model import Fact, Rest, Usage
-from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
-from scaffold.core.ports import Budget, Clock, Model
-from scaffold.core.review import Review
+from scaffold.core.proof.gates import Gate, GateResult
 
 COMMIT = Commit("c" * 40)
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.resolving.agent_merge import changes_are_apart, problem_with

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from inline_snapshot import snapshot
 
 from builders import an_action, an_attempt
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import InboxItem
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.landing.evidence import approvals_of, describe_gate, evidence_of
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)

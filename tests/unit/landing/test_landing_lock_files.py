@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.lock_files import (
     LOCK_FILES,
     LOCK_TOOLS,

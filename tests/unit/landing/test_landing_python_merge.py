@@ -5,7 +5,7 @@ import textwrap
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.line_merge import merge_lines
 from scaffold.landing.conflicts.not_mergeable import NotMergeable

@@ -1,8 +1,8 @@
 """Which facts a change may invalidate: a table by their evidence."""
 
 from builders import THEN, an_action
-from scaffold.core.contract import Check, Contract
 from scaffold.core.model import Evidence, Fact
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Completed
 from scaffold.landing.staleness import ProvenFacts, group_by_action, recheckable, shown_before
 

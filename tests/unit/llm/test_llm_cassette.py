@@ -20,7 +20,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.cassette.model import (
+from scaffold.llm.cassette_model import (
     NON_WORKER_ROLES,
     Cassette,
     CassetteEntry,

@@ -4,7 +4,7 @@ from itertools import pairwise
 from scaffold.core.conversation import Text, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 from support.errors import error_of

@@ -15,7 +15,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.registry.thinking import thinking_support
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5", thinking=thinking_support("openai", "gpt-5"))

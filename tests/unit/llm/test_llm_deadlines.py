@@ -10,7 +10,7 @@ from scaffold.core.conversation import Caller, Request, Text, TextDelta, UserMes
 from scaffold.core.errors import ModelError
 from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model
-from scaffold.llm.transport.ports import Deadlines, LiveContext
+from scaffold.llm.transport.live_context import Deadlines, LiveContext
 from scaffold.llm.transport.retry import LocalThrottle
 
 ENVIRON = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}

@@ -10,7 +10,7 @@ from scaffold.core.errors import ModelAccessDenied, ModelError, ModelUnavailable
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.llm.fallback import FallbackModel
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())

@@ -8,7 +8,7 @@ from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.transport.ports import IMPATIENT, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 
 REQUEST = Request(caller=Caller(role="implementation"), system="", messages=())

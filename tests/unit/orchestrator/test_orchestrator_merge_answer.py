@@ -3,8 +3,8 @@
 from contextlib import nullcontext
 from types import SimpleNamespace
 
-from scaffold.core.conflict import ConflictExplanation, MergedCode, MergeQuestion
 from scaffold.core.errors import ModelError
+from scaffold.core.landing.conflict import ConflictExplanation, MergedCode, MergeQuestion
 from scaffold.orchestrator.owner.merge_agent import MergeAgent, read_answer
 
 ONE, TWO = ["src/a.py"], ["src/a.py", "b.md"]

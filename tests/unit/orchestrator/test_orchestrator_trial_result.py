@@ -2,8 +2,8 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.orchestrator.trial.result import judged
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE
 

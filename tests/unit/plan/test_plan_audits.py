@@ -2,9 +2,9 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.audit import Audit, AuditedRequirement, AuditRound, Requirement, RequirementId
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.review import Citation
+from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.plan.compliance.gap_tasks import gap_tasks
 from scaffold.plan.compliance.rounds import (
     MAX_ROUNDS,

@@ -5,8 +5,8 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, OutputContains
 from scaffold.core.errors import PlanInvalid
+from scaffold.core.proof.contract import Check, Contract, OutputContains
 from scaffold.plan.text.file_format import contract_document, full_contract_document, read_contract
 
 CONTRACT = Contract(

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, Plan
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.dag import TaskSpec, dag_findings, dag_goal, done_assertion
 

@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from scaffold.core.contract import Check, Contract
 from scaffold.core.plan import Plan
-from scaffold.plan.analysis.diff import ChangedItem, PlanShape, diff_plans
+from scaffold.core.proof.contract import Check, Contract
+from scaffold.plan.analysis.plan_diff import ChangedItem, PlanShape, diff_plans
 from support.plans import action, goal
 
 ONE, TWO = action("one", gives="a"), action("two", "a", "b")

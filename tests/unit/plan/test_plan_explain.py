@@ -2,10 +2,10 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract
 from scaffold.core.plan import Plan
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.plan.analysis.agent_count import MAX_AGENTS, advise_agent_count
-from scaffold.plan.analysis.explain import explain
+from scaffold.plan.analysis.explanation import explain
 from support import plans
 from support.plans import independent, plan
 

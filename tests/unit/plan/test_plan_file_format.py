@@ -3,9 +3,9 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.plan.text.file_format import read_plan, write_plan
 from support.findings import fault
 

@@ -19,7 +19,7 @@ from scaffold.plan.learning.evidence import (
 )
 from scaffold.plan.learning.matching import MAX_TERMS, Situation, matches
 from scaffold.plan.learning.selection import MOST, contradictions, prompt_section, select, token_cost
-from scaffold.plan.learning.text import MAX_TEXT_CHARS, checked_triple, read_triple, triple_text
+from scaffold.plan.learning.triples import MAX_TEXT_CHARS, checked_triple, read_triple, triple_text
 from scaffold.plan.learning.words import similarity, words_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

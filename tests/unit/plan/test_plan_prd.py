@@ -9,7 +9,7 @@ from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of, with_done
 from scaffold.plan.source.prd import assignable
 from scaffold.plan.source.task import SourceTask, TextEdit
-from scaffold.plan.text.positioned import TextPosition
+from scaffold.plan.text.parse_tree import TextPosition
 from support.findings import fault
 
 

@@ -3,9 +3,9 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import ActionSpec
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.plan.edit.proposed_actions import read_proposed_actions, read_tasks
 from scaffold.plan.source.dag import TaskSpec
 from support.findings import fault

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from scaffold.core.plan import Plan
 from scaffold.plan.edit.repair import repair_plan
 from scaffold.plan.progress import PlanProgress
-from scaffold.plan.simulation.simulate import simulate
+from scaffold.plan.simulation.simulator import simulate
 from support.plans import action, compound, plan
 
 

@@ -14,7 +14,7 @@ from scaffold.plan.compliance.requirements import (
     requirements_of,
 )
 from scaffold.plan.source.task import SourceTask
-from scaffold.plan.text.positioned import START
+from scaffold.plan.text.parse_tree import START
 from support.instructions import executed_instructions
 
 

@@ -11,7 +11,7 @@ from scaffold.plan.source.dag import dag_findings
 from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, checked, with_task_positions
 from scaffold.plan.source.task_order import in_written_order
 from scaffold.plan.source.task_plan import planned_tasks
-from scaffold.plan.text.positioned import TextPosition
+from scaffold.plan.text.parse_tree import TextPosition
 
 KEYS = [str(number) for number in range(8)]
 

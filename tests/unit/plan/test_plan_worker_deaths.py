@@ -1,6 +1,6 @@
 """Workers that die in a row: growing pauses, then a human."""
 
-from scaffold.plan.worker_deaths import ASK_AFTER, PAUSES_S, TELL_AFTER, must_ask, pause_s
+from scaffold.plan.failures.worker_deaths import ASK_AFTER, PAUSES_S, TELL_AFTER, must_ask, pause_s
 
 
 def test_the_pauses_grow_with_the_deaths():

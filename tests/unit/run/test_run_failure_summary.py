@@ -4,8 +4,8 @@ import re
 
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import Gate, GateResult, Regression
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import Gate, GateResult, Regression
 from scaffold.run.failure_summary import (
     FAILURES_CHARS,
     GIVE_UP,

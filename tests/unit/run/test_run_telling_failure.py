@@ -1,8 +1,8 @@
 """Which of an action's failed attempts tells best why it failed."""
 
 from builders import an_action, an_attempt
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import Gate, GateResult
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.run.telling_failure import failure_kind, most_telling
 
 GATE = Gate(kind="test", command="pytest")

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from scaffold.core.contract import Contract
 from scaffold.core.errors import StoreError
 from scaffold.core.model import ProcessIdentity
+from scaffold.core.proof.contract import Contract
 from scaffold.store.driver import columns
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 

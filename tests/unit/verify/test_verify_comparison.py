@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from scaffold.core.gates import BLOCKING_GATE_VERDICTS, Gate, GateRun
+from scaffold.core.proof.gates import BLOCKING_GATE_VERDICTS, Gate, GateRun
 from scaffold.verify.regression.comparison import MAX_TESTS, compare_gate_runs, new_failures, with_renamed_files
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")

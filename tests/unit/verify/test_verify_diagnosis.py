@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.verify.locate_tests import path_of_test
 from scaffold.verify.regression.baseline_capture import missing_dependency, unready_reason
 

@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import Check, Contract, Doubt, ExecutedLines, Verification
+from scaffold.core.proof.contract import Check, Contract, Doubt, ExecutedLines, Verification
 from scaffold.verify.contract.exercised import executed_lines, with_executed_lines
 from scaffold.verify.observation.changed_code import ChangedCode, PythonFile
 from scaffold.verify.observation.node_coverage import SourceLines

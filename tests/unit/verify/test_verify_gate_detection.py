@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.detection import apply_gate_settings, detect_gates, drop_unavailable_gates
 from scaffold.verify.gates.projects.project_files import ProjectFiles
 from scaffold.verify.gates.runner_detection import detect_runner

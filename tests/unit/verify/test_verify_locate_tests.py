@@ -1,6 +1,6 @@
 """Which files the results of runners make test files."""
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.verify.locate_tests import files_with_tests
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")

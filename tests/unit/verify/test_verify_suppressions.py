@@ -1,6 +1,6 @@
 """Which comments of the work silence which tools."""
 
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.regression.suppressions import is_obeyed, new_suppressions
 
 

@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from scaffold.core.gates import Gate, GateResult, GateRun
+from scaffold.core.proof.gates import Gate, GateResult, GateRun
 from scaffold.verify.gates.reports.javascript_errors import unresolved_name
 from scaffold.verify.gates.reports.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import name_in_file, occurs_in, title_in_source

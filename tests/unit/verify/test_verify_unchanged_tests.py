@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from scaffold.core.gates import Gate, GateRun
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.verify.regression.base_versions.base_tests import LaidRun
 from scaffold.verify.regression.base_versions.unchanged_tests import (
     fates_without_support,

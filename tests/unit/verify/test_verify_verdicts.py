@@ -3,7 +3,7 @@
 from inline_snapshot import snapshot
 
 from integration.verify.builders import command_result
-from scaffold.core.contract import Check, Contract, ExitCode, OutputContains
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains
 from scaffold.verify.contract.check_runs import check_constraints, check_read_only_paths, check_verdict
 
 

@@ -1,6 +1,6 @@
 """Whether one command of a gate finds all that another one finds."""
 
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.project_files import ProjectFiles
 from scaffold.verify.weakened_gates import is_as_strict
 

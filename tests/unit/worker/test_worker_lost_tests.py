@@ -1,8 +1,8 @@
 """When lost tests are all that blocks work."""
 
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import Gate, GateResult
 from scaffold.core.ids import Commit
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.worker.lost_tests import blocking_losses
 
 

@@ -6,9 +6,9 @@ from inline_snapshot import snapshot
 
 import builders
 from builders import a_goal, an_attempt
-from scaffold.core.contract import Check, CheckResult, Contract, OutputContains, Verification
-from scaffold.core.gates import Gate, GateResult
 from scaffold.core.model import Fact
+from scaffold.core.proof.contract import Check, CheckResult, Contract, OutputContains, Verification
+from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.run.assignment import Assignment
 from scaffold.run.context import safe_file_name
 from scaffold.run.failure_summary import clip

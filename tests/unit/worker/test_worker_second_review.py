@@ -2,9 +2,9 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.core.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.core.ids import ActionKey, Commit, RunId
-from scaffold.core.review import Citation, Review
+from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.worker.second_review.decision import (
     MAX_LINES,
     MAX_PACKAGES,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.agent.ports import do_nothing
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Image, Text, WaitingTurn
-from scaffold.core.extensions import Extensions
+from scaffold.core.extension_set import Extensions
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.startup import lazy_import

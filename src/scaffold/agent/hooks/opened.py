@@ -9,7 +9,7 @@ from scaffold.agent.hooks.access import HookSetup, Prompt, TakesTurns
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
-from scaffold.core.extensions import HookEvent
+from scaffold.core.extension_set import HookEvent
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.extensions.hooks.answer import HookAnswer, together

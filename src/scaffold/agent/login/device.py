@@ -15,7 +15,7 @@ from msgspec import Struct
 from scaffold.agent.login.provider import CLIENT, LoginProvider
 from scaffold.agent.login.token_endpoint import DEADLINES, TRY_LATER, post_small
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.ports import HttpClient, HttpRequest
+from scaffold.llm.transport.live_context import HttpClient, HttpRequest
 
 WAIT_S = 900.0
 """How long a code is valid."""

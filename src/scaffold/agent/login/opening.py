@@ -9,7 +9,7 @@ from scaffold.agent.login.subscription import SubscriptionTokens
 from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
-from scaffold.llm.transport.ports import HttpClient
+from scaffold.llm.transport.live_context import HttpClient
 from scaffold.store.user_store import UserStore
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.agent.login.names import CODEX, SUBSCRIPTION, LoginName
 from scaffold.core.errors import ModelAccessDenied
 from scaffold.host.startup import lazy_import
-from scaffold.llm.transport.ports import AccessToken, HttpClient
+from scaffold.llm.transport.live_context import AccessToken, HttpClient
 from scaffold.store.user.logins import StoredLogin
 from scaffold.store.user_store import UserStore
 

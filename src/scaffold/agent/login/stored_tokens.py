@@ -22,7 +22,7 @@ from scaffold.agent.login.tokens import Tokens
 from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
 from scaffold.core.ports import Clock
 from scaffold.host.files import FileLock
-from scaffold.llm.transport.ports import AccessToken
+from scaffold.llm.transport.live_context import AccessToken
 from scaffold.policy.secret.redaction import learn_secrets
 from scaffold.store.user.logins import StoredLogin
 from scaffold.store.user_store import UserStore

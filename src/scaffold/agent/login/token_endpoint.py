@@ -9,7 +9,7 @@ from scaffold.agent.login.provider import CLIENT, REDIRECT_URI, LoginProvider
 from scaffold.agent.login.tokens import Tokens, UnusableGrant, read_grant
 from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.core.ports import Clock
-from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest
+from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest
 
 DEADLINES = Deadlines(connect_s=10.0, idle_s=15.0, total_s=25.0)
 REVOCATION_DEADLINES = Deadlines(connect_s=5.0, idle_s=5.0, total_s=5.0)

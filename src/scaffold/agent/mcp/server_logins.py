@@ -25,7 +25,7 @@ from scaffold.extensions.mcp.logins import NO_LOGIN, LoginUnusable, ServerLogin,
 from scaffold.host.browser import open_in_background
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
-from scaffold.llm.transport.ports import AccessToken, HttpClient
+from scaffold.llm.transport.live_context import AccessToken, HttpClient
 from scaffold.policy.secret.redaction import learn_secrets
 from scaffold.store.user_store import UserStore
 

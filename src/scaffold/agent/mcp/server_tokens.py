@@ -20,7 +20,7 @@ from scaffold.agent.login.tokens import MAX_LIFETIME_S, OAuthClient, Tokens, Unu
 from scaffold.core.errors import ModelError
 from scaffold.core.ports import Clock
 from scaffold.extensions.mcp.logins import ServerGrant
-from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest
+from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest
 
 FINAL_FOR_CLIENTS = FINAL | {"invalid_client", "unauthorized_client"}
 """Also that the server has forgotten the client that we registered."""

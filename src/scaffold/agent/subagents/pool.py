@@ -13,7 +13,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.messages.text import subagent_end_message
 from scaffold.agent.subagents.approval_relay import CallDecider, next_approval_request, requested_call, send_decision
 from scaffold.core.errors import ScaffoldError, StoreError
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.host.process.child import ChildProcess, kill_orphan

@@ -10,7 +10,7 @@ from scaffold.agent.messages.mailbox import Mailbox
 from scaffold.agent.messages.text import format_age
 from scaffold.agent.subagents.pool import MAX_SUBAGENTS, SubagentPool, SubagentTask
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import short_line
 from scaffold.core.tool import Tool, ToolOutput

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.audit import AuditedRequirement, AuditRound, Requirement
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement
 from scaffold.views.compliance import CLAIM, Compliance
 
 MARKS: Mapping[str, str] = {"met": "completed", "unmet": "failed", "unclear": "blocked", "-": "pending"}

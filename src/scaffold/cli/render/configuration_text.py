@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import yaml
 
-from scaffold.core.gates import Gate, GateKind
 from scaffold.core.printable_text import printable
+from scaffold.core.proof.gates import Gate, GateKind
 from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.regression.baseline_capture import ADVISORY

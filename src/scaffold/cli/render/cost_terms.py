@@ -11,7 +11,7 @@ from scaffold.core.printable_text import count_of, format_usd, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.spending import PastCost
 from scaffold.host.wall_clock import WallClock
-from scaffold.llm.cassette.file import cassette_prices
+from scaffold.llm.cassette_file import cassette_prices
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.prices import Prices

@@ -19,10 +19,10 @@ from scaffold.cli.render.status_text import (
 )
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.contract import Strength
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.contract import Strength
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, reason_of, status_of
 from scaffold.landing.evidence import describe_gate
 from scaffold.views.run_view import RunView

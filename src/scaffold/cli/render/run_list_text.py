@@ -5,8 +5,8 @@ from datetime import datetime
 
 from scaffold.cli.render.terminal.style import status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
+from scaffold.core.landing.queue_place import PlaceState, QueuePlace
 from scaffold.core.printable_text import join_limited, printable
-from scaffold.core.queue import PlaceState, QueuePlace
 from scaffold.views.run_list import ListedRun
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import ago, format_cost, local_time, pad

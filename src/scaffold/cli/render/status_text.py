@@ -12,8 +12,8 @@ from scaffold.cli.render.inbox_text import brief_lines
 from scaffold.cli.render.run_list_text import queue_text
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, Goal, Run
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (

@@ -15,8 +15,8 @@ from scaffold.config.schema.parsers import AUTO, OFF, SIZES, ConfigValue
 from scaffold.config.settings import Settings, load_settings
 from scaffold.config.trusted_extensions import run_extensions
 from scaffold.core.errors import UsageError
-from scaffold.core.gates import Gate, GateKind, TaggedTests
 from scaffold.core.model import Run
+from scaffold.core.proof.gates import Gate, GateKind, TaggedTests
 from scaffold.core.run_settings import (
     EnvironmentSettings,
     FailureSettings,

@@ -19,8 +19,8 @@ from scaffold.config.schema.model_rows import MODEL_ROWS
 from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.schema.setting import Setting
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, MAX_AGENTS, own_tier_setting, tier_rows
-from scaffold.core.extensions import HookSandbox
-from scaffold.core.gates import GateKind
+from scaffold.core.extension_set import HookSandbox
+from scaffold.core.proof.gates import GateKind
 from scaffold.core.run_settings import (
     FailureSettings,
     GateSettings,

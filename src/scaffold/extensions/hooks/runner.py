@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.extensions import Extensions, Hook, HookEvent
+from scaffold.core.extension_set import Extensions, Hook, HookEvent
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.extensions.hooks.answer import HookAnswer, answer_of, together
 from scaffold.extensions.hooks.scripts import HOOK_FILES, PROJECT, with_files_elsewhere

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from scaffold.core.extensions import Hook, HookEvent
+from scaffold.core.extension_set import Hook, HookEvent
 from scaffold.core.printable_text import count_of, join_limited, one_line, short_line
 from scaffold.extensions.hooks.scripts import named_scripts
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from scaffold.core.extensions import PromptCommand, Role, Skill
+from scaffold.core.extension_set import PromptCommand, Role, Skill
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.extensions.prompt_files.front_matter import read_prompt_file
 

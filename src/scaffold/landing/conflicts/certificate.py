@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.core.printable_text import count_of
 from scaffold.landing.conflicts.go_merge import raised_alike
 from scaffold.landing.conflicts.line_merge import matches

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
 from scaffold.landing.conflicts.json_merge import merge_json

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 RAISED = frozenset({"require", "go", "toolchain"})

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileVersions
+from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 MAX_BYTES = 20 * 1024 * 1024

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits

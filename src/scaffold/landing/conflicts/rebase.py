@@ -1,7 +1,7 @@
 """Apply a candidate's commits one after another, which can succeed where merging all of them at once conflicts."""
 
-from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, tree_of

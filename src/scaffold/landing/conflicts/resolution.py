@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.conflict import FileMerge, FileVersions
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.landing.conflict import FileMerge, FileVersions
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.trees.merge import Conflicted, ConflictedPath, Stage

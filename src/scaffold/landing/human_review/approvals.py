@@ -8,11 +8,11 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.change_approval import ChangeAnswers, ChangeSubject, answers_about, subject_of, why_outdated
-from scaffold.core.contract import Doubt, DoubtCode
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, Commit
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.proof.contract import Doubt, DoubtCode
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.host.random_ids import new_id

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
-from scaffold.core.conflict import ConflictExplanation, FileMerge, FileVersions, MergeQuestion
+from scaffold.core.landing.conflict import ConflictExplanation, FileMerge, FileVersions, MergeQuestion
 from scaffold.core.model import Action, Run
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Merger

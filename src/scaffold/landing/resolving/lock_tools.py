@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from msgspec import Struct, structs
 
 from scaffold.core.activity import Activity
-from scaffold.core.conflict import FileMerge
 from scaffold.core.ids import AttemptId, Commit, TreeId
+from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits

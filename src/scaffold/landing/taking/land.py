@@ -11,10 +11,10 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.core.branch_move import BranchMove, TakenCommit
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.events import NoticeRaised, WorkTaken
 from scaffold.core.ids import Commit
+from scaffold.core.landing.branch_move import BranchMove, TakenCommit
 from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import RunIdentity

@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Goal, Run
 from scaffold.core.plan import headline
 from scaffold.git.checkouts import worktree

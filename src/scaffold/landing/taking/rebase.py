@@ -9,10 +9,10 @@ from shlex import quote
 
 from msgspec import Struct
 
-from scaffold.core.branch_move import BranchMove, TakenCommit
 from scaffold.core.errors import GitError
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionKey, Assertion, AttemptId, Commit, GoalId
+from scaffold.core.landing.branch_move import BranchMove, TakenCommit
 from scaffold.core.model import Action, Run
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of, join_limited

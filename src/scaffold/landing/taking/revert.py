@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.events import ActionReverted
 from scaffold.core.ids import ActionKey, Commit
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Run
 from scaffold.core.states import Completed, status_of
 from scaffold.git import refs

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from scaffold.core.contract import Contract, Verification, blocking_results
 from scaffold.core.errors import GitError
-from scaffold.core.gates import Baseline
 from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.contract import Contract, Verification, blocking_results
+from scaffold.core.proof.gates import Baseline
 from scaffold.landing.batch_check import BatchVerifier
 from scaffold.landing.checkout import LANDING
 from scaffold.landing.checkouts import Checkouts

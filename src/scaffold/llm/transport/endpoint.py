@@ -12,10 +12,10 @@ from msgspec.json import encode
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.model_name import ModelName
 from scaffold.llm.registry.thinking import thinking_support
-from scaffold.llm.transport.ports import TokenSource
+from scaffold.llm.transport.live_context import TokenSource
 from scaffold.llm.transport.proxies import is_loopback
 from scaffold.llm.wire.anthropic import AnthropicCodec
-from scaffold.llm.wire.chat import ChatCodec
+from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import Codec
 from scaffold.llm.wire.responses import ResponsesCodec
 

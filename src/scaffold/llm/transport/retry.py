@@ -22,7 +22,7 @@ from scaffold.core.throttling import (
     poll_delay_s,
 )
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.transport.ports import IMPATIENT, RETRY_S, Patience
+from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience
 
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 30.0

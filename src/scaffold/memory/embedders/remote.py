@@ -13,17 +13,17 @@ from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.host.startup import lazy_import
-from scaffold.llm.embeddings.endpoint import EmbeddingEndpoint, find_embedding_endpoint
-from scaffold.llm.embeddings.request import ASKED, EmbeddingRequest
 from scaffold.llm.registry.embedding_models import embedding_model
-from scaffold.llm.transport.ports import LOCAL_RETRY_S, Deadlines, Patience
+from scaffold.llm.transport.embeddings_endpoint import EmbeddingEndpoint, find_embedding_endpoint
+from scaffold.llm.transport.embeddings_request import ASKED, EmbeddingRequest
+from scaffold.llm.transport.live_context import LOCAL_RETRY_S, Deadlines, Patience
 from scaffold.llm.transport.retry import RetryingModel
 from scaffold.memory.vectors.numbers import packed
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore
 
-TRANSPORT = "scaffold.llm.transport.http:Transport"
+TRANSPORT = "scaffold.llm.transport.http_client:Transport"
 MAX_CHARS_READ = 6_000
 """About what the models read of a text; more is not sent."""
 MIN_CHARS_READ = 200

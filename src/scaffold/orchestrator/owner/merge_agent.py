@@ -9,16 +9,16 @@ from scaffold.agent.journal import JournalFile
 from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
-from scaffold.core.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import AttemptId
+from scaffold.core.landing.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck, Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.spending import Spender
 from scaffold.host.identity import own_identity
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.supervisor_agent import OpenModel
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import clip

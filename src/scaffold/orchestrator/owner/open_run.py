@@ -5,12 +5,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.events import NoticeRaised, RunCreated
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.plan import Plan
+from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.run_settings import RunSettings, TaskFormat
 from scaffold.core.states import Planning
 from scaffold.git.repository import CheckoutStatus, checkout_status

@@ -13,7 +13,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import HaltRequest, Run
 from scaffold.core.states import Active, Failed, Paused, Saved
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free

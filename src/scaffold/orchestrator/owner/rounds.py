@@ -7,11 +7,11 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.events import NoticeRaised
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.core.plan import GoalSpec
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import GateResult
 from scaffold.core.states import Cancelled, Failed
 from scaffold.landing.record import session_tip
 from scaffold.orchestrator.owner.run_baseline import regression_reason

@@ -14,10 +14,10 @@ from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady, UsageError
 from scaffold.core.events import NoticeRaised
-from scaffold.core.gates import Baseline, GateResult, GateRun
 from scaffold.core.ids import TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.host.files import write_atomic
 from scaffold.landing.checkout import Checkout

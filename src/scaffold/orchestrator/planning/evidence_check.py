@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from scaffold.core.contract import Check, CheckResult, Contract
 from scaffold.core.errors import GitError
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import truncate_text
+from scaffold.core.proof.contract import Check, CheckResult, Contract
 from scaffold.git import commits
 from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.fact_refresh import FactRefresher

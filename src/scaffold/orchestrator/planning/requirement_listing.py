@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from scaffold.core.audit import Requirement
 from scaffold.core.plan import Finding
+from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.tool import Tool
 from scaffold.orchestrator.planning.tool_responses import STRING_LIST_SCHEMA, Args, json_tool, truncate_names
 from scaffold.plan.compliance.requirements import quoted_requirements

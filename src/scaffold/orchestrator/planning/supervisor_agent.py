@@ -12,7 +12,7 @@ from scaffold.core.model import Action, Goal, PlanningEvent, Run
 from scaffold.core.plan import Finding, full_text
 from scaffold.core.ports import Model
 from scaffold.core.states import Failed
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.evidence_check import BranchEvidence

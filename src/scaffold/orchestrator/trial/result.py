@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.gates import EXIT_OUTCOME, GateKind, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.gates import EXIT_OUTCOME, GateKind, GateRun
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES

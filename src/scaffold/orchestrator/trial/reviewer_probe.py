@@ -14,14 +14,14 @@ from scaffold.agent.model_access import connect_model
 from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
-from scaffold.core.contract import Verification
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import GitError, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.core.ports import Budget, Model
-from scaffold.core.review import Review
-from scaffold.core.reviewer_record import ProbeAnswer
+from scaffold.core.proof.citation import Review
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.reviewer_record import ProbeAnswer
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits, refs
 from scaffold.git.added_lines import added_lines_of

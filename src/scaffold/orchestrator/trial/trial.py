@@ -5,9 +5,9 @@ from functools import partial
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment, Gate
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Clock
+from scaffold.core.proof.gates import CheckEnvironment, Gate
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.client.command_line import Git
 from scaffold.host.sandbox.launch import temporary_variables

@@ -12,9 +12,9 @@ from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.graph.levels import critical_path, width
 from scaffold.plan.message_text import quoted
 from scaffold.plan.progress import PlanProgress
-from scaffold.plan.simulation.sim_random import AttemptTiming, draw_attempts
-from scaffold.plan.simulation.simulate import simulate
+from scaffold.plan.simulation.random_attempts import AttemptTiming, draw_attempts
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP
+from scaffold.plan.simulation.simulator import simulate
 
 TIMING = AttemptTiming()
 ENDED_STATUSES = frozenset({"completed", "failed", "skipped", "cancelled"})

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from scaffold.core.audit import AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.core.ids import ActionKey
+from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.plan.compliance.rounds import gaps_name
 from scaffold.plan.source.dag import TaskSpec
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.audit import Requirement, RequirementId
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import join_limited, printable
+from scaffold.core.proof.specification_audit import Requirement, RequirementId
 from scaffold.plan.message_text import quoted
 from scaffold.plan.source.checklist import MarkdownLine, heading, lines_of
 from scaffold.plan.source.task import SourceTask

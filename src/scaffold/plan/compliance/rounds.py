@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.audit import AuditRound, Requirement, RequirementId
 from scaffold.core.ids import ActionKey, Assertion, Commit
 from scaffold.core.plan import ActionSpec, GoalSpec
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.specification_audit import AuditRound, Requirement, RequirementId
 
 MAX_ROUNDS = 10
 """Of one run."""

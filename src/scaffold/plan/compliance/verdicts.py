@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scaffold.core.audit import Audit, AuditedRequirement, RequirementId
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.printable_text import truncate_text
-from scaffold.core.review import Citation
+from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, RequirementId
 
 AUDIT = "audit"
 """The name of the result in a verification that holds an audit."""

@@ -12,7 +12,7 @@ from scaffold.plan.message_text import summarize_problems
 from scaffold.plan.source.dag import TaskSpec
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import TEXT_KEYS, parse_action
-from scaffold.plan.text.positioned import ListNode, ScalarNode, node_from_value
+from scaffold.plan.text.parse_tree import ListNode, ScalarNode, node_from_value
 
 ACTION_KEYS = ("key", *TEXT_KEYS, "kind", "role", "preconditions", "effects", "files", "contract")
 REQUIRED_ACTION_KEYS = ("key", "description", "effects")

@@ -9,7 +9,7 @@ from scaffold.plan.source.json_tasks import criteria, mappings, named, one_line,
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.positioned import MappingNode, PositionedNode, ScalarNode, invalid_plan, parse_json_lines
+from scaffold.plan.text.parse_tree import MappingNode, PositionedNode, ScalarNode, invalid_plan, parse_json_lines
 
 LIST_KEY = "issues"
 DELETED = "tombstone"

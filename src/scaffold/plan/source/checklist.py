@@ -11,7 +11,7 @@ from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of
 from scaffold.plan.source.json_tasks import one_line
 from scaffold.plan.source.task import TextEdit
-from scaffold.plan.text.positioned import TextPosition
+from scaffold.plan.text.parse_tree import TextPosition
 
 TICKS = frozenset("xX✓✔✅☑")
 """What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""

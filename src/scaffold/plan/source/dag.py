@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from scaffold.core.contract import Contract
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec, TaskText, text_fields
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import Contract
 from scaffold.plan.graph.cycles import Cycle, cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.message_text import SpellingHints, quoted

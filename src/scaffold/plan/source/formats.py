@@ -13,7 +13,7 @@ from scaffold.plan.source.prd import read_prd, story_list_key
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
 from scaffold.plan.source.task import MarkedText, SourceTask, TaskDocument, checked, mark_done
 from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
-from scaffold.plan.text.positioned import (
+from scaffold.plan.text.parse_tree import (
     START,
     ListNode,
     MappingNode,

@@ -4,7 +4,7 @@ import json
 import re
 
 from scaffold.plan.source.task import TextEdit
-from scaffold.plan.text.positioned import MappingNode, ScalarNode, TextPosition
+from scaffold.plan.text.parse_tree import MappingNode, ScalarNode, TextPosition
 
 
 class JsonText:

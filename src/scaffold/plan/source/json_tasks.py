@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 
 from scaffold.plan.text.fields import FieldReader
-from scaffold.plan.text.positioned import MappingNode, PositionedNode, ScalarNode
+from scaffold.plan.text.parse_tree import MappingNode, PositionedNode, ScalarNode
 
 PRIORITIES: Mapping[str, float] = {"critical": 0, "highest": 0, "high": 1, "medium": 2, "low": 3, "lowest": 4}
 """Priorities that are written as words."""

@@ -20,7 +20,7 @@ from scaffold.plan.source.json_tasks import (
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.positioned import (
+from scaffold.plan.text.parse_tree import (
     ListNode,
     MappingNode,
     PositionedNode,

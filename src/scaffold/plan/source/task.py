@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskText
 from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.dag import TaskSpec, dag_findings
-from scaffold.plan.text.positioned import START, TextPosition, invalid_plan
+from scaffold.plan.text.parse_tree import START, TextPosition, invalid_plan
 
 FORMAT_TITLES: Mapping[TaskFormat, str] = {
     "prd": "product requirements (prd.json)",

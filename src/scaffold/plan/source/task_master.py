@@ -10,7 +10,7 @@ from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_l
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.positioned import MappingNode, PositionedNode, ScalarNode, invalid_plan, parse_json
+from scaffold.plan.text.parse_tree import MappingNode, PositionedNode, ScalarNode, invalid_plan, parse_json
 
 DEFAULT_TAG = "master"
 LIST_KEY = "tasks"

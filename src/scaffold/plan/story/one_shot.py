@@ -5,7 +5,7 @@ from scaffold.core.plan import Plan
 from scaffold.plan.source.single_action import request_title
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
-from scaffold.plan.text.positioned import START
+from scaffold.plan.text.parse_tree import START
 
 ONE_SHOT = "one-shot"
 """The name of the goal."""

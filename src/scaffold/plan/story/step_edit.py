@@ -9,7 +9,7 @@ from scaffold.core.plan import Finding
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.story.step_type import STEP_TYPES, StepType
 from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters
-from scaffold.plan.text.positioned import (
+from scaffold.plan.text.parse_tree import (
     ListNode,
     MappingNode,
     PositionedNode,

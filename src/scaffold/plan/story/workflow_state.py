@@ -14,7 +14,7 @@ from scaffold.core.plan import Finding
 from scaffold.plan.message_text import quoted
 from scaffold.plan.story.record import STEP_ID, HistoryEntry, StepRecord, StoryRecord, Time
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.positioned import invalid_plan, parse_positioned
+from scaffold.plan.text.parse_tree import invalid_plan, parse_positioned
 
 VERSION = 1
 

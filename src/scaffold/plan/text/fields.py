@@ -6,7 +6,7 @@ from typing import Literal
 
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import SpellingHints, quoted
-from scaffold.plan.text.positioned import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
+from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
 
 FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key", "unread-tag"]
 

@@ -7,7 +7,6 @@ from typing import Any, assert_never
 import msgspec
 import yaml
 
-from scaffold.core.contract import Check, Contract, ExitCode, Expectation, OutputContains
 from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import (
     DEFAULT_ROLE,
@@ -20,9 +19,10 @@ from scaffold.core.plan import (
     TaskType,
     Workspace,
 )
+from scaffold.core.proof.contract import Check, Contract, ExitCode, Expectation, OutputContains
 from scaffold.plan.message_text import quoted
 from scaffold.plan.text.fields import FieldReader, FindingCollector, bad_characters, bad_line
-from scaffold.plan.text.positioned import PositionedNode, invalid_plan, parse_positioned
+from scaffold.plan.text.parse_tree import PositionedNode, invalid_plan, parse_positioned
 
 VERSION = 1
 MAX_KEY_CHARS = 128

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from scaffold.core.plan import Finding
-from scaffold.plan.text.positioned import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
+from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
 
 
 def with_positions(findings: Iterable[Finding], root: PositionedNode) -> tuple[Finding, ...]:

@@ -4,8 +4,8 @@ from typing import Final
 
 from msgspec import structs
 
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.model import Attempt
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.run.failure_summary import RefusalReason, refusals_of
 

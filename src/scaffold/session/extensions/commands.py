@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from scaffold.core.extensions import PromptCommand
+from scaffold.core.extension_set import PromptCommand
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.tool import Tool
 from scaffold.session.slash_syntax import ALIASES, COMMANDS, CommandSyntax, SendPrompt

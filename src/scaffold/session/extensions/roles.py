@@ -10,7 +10,7 @@ from scaffold.agent.role_tools import kept_tools
 from scaffold.agent.skills import skills_section
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.session.options import SessionOptions
 

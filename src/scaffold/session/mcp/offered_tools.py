@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scaffold.agent.mcp.access import AgentServers
 from scaffold.agent.plugins.access import AgentPlugins
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.session.extensions.roles import tools_of_session

@@ -8,13 +8,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from scaffold.core.branch_move import TakenCommit
-from scaffold.core.contract import Contract, Doubt, Verification
 from scaffold.core.errors import StoreError
 from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
+from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, Usage
 from scaffold.core.ports import NO_USAGE
+from scaffold.core.proof.contract import Contract, Doubt, Verification
 from scaffold.core.run_settings import RunSettings
 from scaffold.store.driver.connection import ColumnValue, Row
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from scaffold.core.contract import Verification
 from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueued, AttemptWaitChanged
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import (
     COUNTED_FAILURES,
     DEATHLESS_OUTCOMES,
@@ -19,8 +19,8 @@ from scaffold.core.states import (
     AttemptStatus,
     Escalation,
 )
+from scaffold.plan.failures.worker_deaths import ASK_AFTER, TELL_AFTER
 from scaffold.plan.slot_shares import SlotDemand, SlotUse
-from scaffold.plan.worker_deaths import ASK_AFTER, TELL_AFTER
 from scaffold.store.driver.columns import (
     PROCESS,
     SCORE,

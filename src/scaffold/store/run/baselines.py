@@ -2,8 +2,8 @@
 
 from msgspec import structs
 
-from scaffold.core.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import Commit, RunId, TreeId
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.store.driver.columns import VERIFICATION, JsonColumn, format_time
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.driver.gateway import TableGateway

@@ -1,7 +1,7 @@
 """Branch moves by commands of the user, recorded before they happen so that a crash in between can be resolved."""
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import RunId
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.store.driver.columns import TAKEN_COMMITS, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway

@@ -4,10 +4,10 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from scaffold.core.contract import Doubt
 from scaffold.core.events import FactStateChanged
 from scaffold.core.ids import Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Evidence, Fact, orders_only
+from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import FactState
 from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES, format_time
 from scaffold.store.driver.connection import ColumnValue, Row

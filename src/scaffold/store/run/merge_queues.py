@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Commit, RunId
-from scaffold.core.queue import QueuePlace
+from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.states import PAUSED_BY_USER
 from scaffold.store.driver.columns import JsonColumn
 from scaffold.store.driver.gateway import TableGateway

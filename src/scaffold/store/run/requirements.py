@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from scaffold.core.audit import Requirement, RequirementId
 from scaffold.core.ids import RunId
+from scaffold.core.proof.specification_audit import Requirement, RequirementId
 from scaffold.store.driver.connection import Connection
 
 ADD = """

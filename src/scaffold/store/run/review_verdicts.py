@@ -1,7 +1,7 @@
 """The verdicts of second reviewers about changes."""
 
 from scaffold.core.ids import ActionId, RunId
-from scaffold.core.reviewer_record import GivenVerdict
+from scaffold.core.proof.reviewer_record import GivenVerdict
 from scaffold.store.driver.columns import format_time, parse_time
 from scaffold.store.driver.gateway import TableGateway
 

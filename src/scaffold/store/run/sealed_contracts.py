@@ -2,10 +2,10 @@
 
 import hashlib
 
-from scaffold.core.contract import Contract, ContractPhase, SealedContract
 from scaffold.core.errors import StoreError
 from scaffold.core.events import ContractSealed
 from scaffold.core.ids import ActionId
+from scaffold.core.proof.contract import Contract, ContractPhase, SealedContract
 from scaffold.store.driver.columns import JsonColumn, format_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.errors import illegal_transition

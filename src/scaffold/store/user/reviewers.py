@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from scaffold.core.reviewer_record import GivenVerdict, ProbeAnswer, VerdictOutcome
+from scaffold.core.proof.reviewer_record import GivenVerdict, ProbeAnswer, VerdictOutcome
 from scaffold.store.driver.columns import format_time, parse_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway

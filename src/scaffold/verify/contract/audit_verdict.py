@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from scaffold.core.audit import Audit, AuditedRequirement, RequirementId
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of
-from scaffold.core.review import Citation
+from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, RequirementId
 from scaffold.git.client.command_line import Git
 from scaffold.plan.compliance.verdicts import AUDIT, MAX_CITATIONS, JudgedAudit, judge_audit
 from scaffold.policy.secret.redaction import Redactor

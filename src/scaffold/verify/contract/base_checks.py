@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 from msgspec.json import encode
 
-from scaffold.core.contract import Check, CheckResult, Contract, ExitCode
-from scaffold.core.gates import EXIT_OUTCOME, Baseline, Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.proof.contract import Check, CheckResult, Contract, ExitCode
+from scaffold.core.proof.gates import EXIT_OUTCOME, Baseline, Gate, GateRun
 from scaffold.git import commits
 from scaffold.store.database import Store
 from scaffold.verify.contract.check_runs import (

@@ -10,7 +10,9 @@ from typing import assert_never
 from msgspec import Struct, structs
 
 from scaffold.core.activity import Activity
-from scaffold.core.contract import (
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.proof.contract import (
     Check,
     CheckResult,
     CheckVerdict,
@@ -20,8 +22,6 @@ from scaffold.core.contract import (
     OutputContains,
     Verification,
 )
-from scaffold.core.ids import Commit
-from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.checkouts.worktree import remove_locks
 from scaffold.git.client.command_line import Git

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import structs
 
-from scaffold.core.contract import Contract, Doubt, ExecutedLines, Verification
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.proof.contract import Contract, Doubt, ExecutedLines, Verification
 from scaffold.verify.contract.tamper_detection import runs_tests
 from scaffold.verify.observation.changed_code import ChangedCode
 from scaffold.verify.observation.observer import CheckObserver, Observation

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
-from scaffold.core.contract import Check, Contract
+from scaffold.core.proof.contract import Check, Contract
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
 from scaffold.verify.contract.check_runs import CheckRunner, Tree, required_names, restore_tracked_files, run_check

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Check, CheckResult, Contract, Doubt, ExitCode
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Check, CheckResult, Contract, Doubt, ExitCode
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action
 from scaffold.core.plan import WorkKind, is_review_role
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.core.review import Citation, Review
+from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git.client.command_line import Git
 from scaffold.policy.secret.redaction import Redactor
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from scaffold.core.contract import Check, Contract, ExitCode, Expectation
+from scaffold.core.proof.contract import Check, Contract, ExitCode, Expectation
 from scaffold.verify.contract.check_runs import DEFAULT_TIMEOUT_S
 
 GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")

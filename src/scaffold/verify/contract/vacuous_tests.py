@@ -6,9 +6,9 @@ pass while every function of the change does nothing do not show what these func
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from scaffold.core.contract import Check, Contract, Doubt, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Check, Contract, Doubt, Verification
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.secret.unreadable_files import secret_entry
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.environment.provisioning import provisions_unchanged, reprovision

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from scaffold.core.activity import Activity
-from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git

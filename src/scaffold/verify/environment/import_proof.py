@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.host.process.command import Containment, run_command
 from scaffold.verify.check_readiness import NotReady

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.gates import CopiedFile
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.proof.gates import CopiedFile
 from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.files import FileLock, delete_path

@@ -6,7 +6,7 @@ A module of the work with such a name would be imported in their place, by tests
 import msgspec
 from msgspec import structs
 
-from scaffold.core.gates import CheckEnvironment
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.host.process.command import Containment, run_command
 from scaffold.verify.contract.check_runs import Tree

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from scaffold.core.gates import CheckEnvironment, CopiedFile
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import CheckEnvironment, CopiedFile
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import CheckEnvironment
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.git.repository import Repository
 from scaffold.verify.check_readiness import NotReady

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.gates import CheckEnvironment, CopiedFile, CopiedFolder
+from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.host.files import delete_path, write_atomic
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.environment.relocation import relocate_copy, relocated_link

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Gate, RunnerKind
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import Gate, RunnerKind
 from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks

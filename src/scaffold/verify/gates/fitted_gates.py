@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import Gate, GateKind
+from scaffold.core.proof.gates import Gate, GateKind
 from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.own_commands import OwnCommand, program_key
 from scaffold.verify.gates.projects.project import Project

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.gates import TestOutcome
+from scaffold.core.proof.gates import TestOutcome
 from scaffold.verify.gates.hook_tools import HUSKY, LEFTHOOK, PRE_COMMIT, HookTool
 from scaffold.verify.gates.reports.findings import named_findings
 from scaffold.verify.gates.reports.runner_result import (

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 from msgspec import Struct
 
-from scaffold.core.gates import Gate
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.gates import Gate
 from scaffold.policy.path.globs import matches
 from scaffold.policy.trust_decision import HOOK_FILES
 from scaffold.verify.gates.projects.project import Reason

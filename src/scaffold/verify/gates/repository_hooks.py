@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from scaffold.core.activity import Activity
 from scaffold.core.errors import GitError
-from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.host.files import delete_folder_if_possible, write_atomic

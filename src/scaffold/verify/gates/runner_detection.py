@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
-from scaffold.core.gates import GateKind, RunnerKind
+from scaffold.core.proof.gates import GateKind, RunnerKind
 
 PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 PYTHON_PROGRAM = re.compile(r"python(\d(\.\d+)?)?")

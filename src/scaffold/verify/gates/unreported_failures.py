@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from msgspec import structs
 
-from scaffold.core.gates import EXIT_OUTCOME, GateRun, TestOutcome
+from scaffold.core.proof.gates import EXIT_OUTCOME, GateRun, TestOutcome
 from scaffold.verify.observation.observer import Observation
 
 RUN_CUT_OFF = "end of the test run"

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Check, Doubt, Verification
-from scaffold.core.gates import EXIT_OUTCOME, GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Check, Doubt, Verification
+from scaffold.core.proof.gates import EXIT_OUTCOME, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange

@@ -10,8 +10,8 @@ from itertools import islice
 from msgspec import Struct, json, structs
 
 from scaffold.core.events import BaselineCaptured
-from scaffold.core.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import RunId
+from scaffold.core.proof.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.verify.check_readiness import NotReady

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import structs
 
-from scaffold.core.gates import PASSING_OUTCOMES, GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
 from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.gates import PASSING_OUTCOMES, GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
 from scaffold.verify.regression.regressions import regressions
 
 MAX_TESTS = 200

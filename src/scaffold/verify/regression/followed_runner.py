@@ -5,8 +5,8 @@ from collections.abc import Collection
 
 from msgspec import structs
 
-from scaffold.core.gates import Gate, GateRun
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree

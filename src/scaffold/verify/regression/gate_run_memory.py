@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 from msgspec.json import encode
 
-from scaffold.core.gates import CheckEnvironment, Gate, GateRun
 from scaffold.core.ids import TreeId
+from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.proof_request import ProofRequest
 

@@ -8,8 +8,8 @@ import hashlib
 from msgspec import Struct, structs
 from msgspec.json import encode
 
-from scaffold.core.gates import Gate, GateResult, GateRun
 from scaffold.core.ids import TreeId
+from scaffold.core.proof.gates import Gate, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
-from scaffold.core.contract import Doubt
-from scaffold.core.gates import GateResult, GateRun
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Doubt
+from scaffold.core.proof.gates import GateResult, GateRun
 from scaffold.verify.gates.reports.signed_record import LYING_RUNNER
 
 MAX_NAMED = 3

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from scaffold.core.gates import GateResult, GateRun, Regression, TestVerdict
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.gates import GateResult, GateRun, Regression, TestVerdict
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.locate_tests import path_from_top, path_of_test

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from scaffold.core.contract import Check, CheckResult, ExitCode
-from scaffold.core.gates import Baseline, Gate, GateRun
+from scaffold.core.proof.contract import Check, CheckResult, ExitCode
+from scaffold.core.proof.gates import Baseline, Gate, GateRun
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.check_runs import (
     DEFAULT_TIMEOUT_S,

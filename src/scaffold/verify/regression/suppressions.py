@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import Doubt
-from scaffold.core.gates import Gate, GateKind, GateResult
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.proof.contract import Doubt
+from scaffold.core.proof.gates import Gate, GateKind, GateResult
 from scaffold.git import commits
 from scaffold.git.commits import PathChange
 from scaffold.git.trees.links import follow_links

@@ -5,9 +5,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from scaffold.core.contract import ExecutedLines
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Fact, Run
+from scaffold.core.proof.contract import ExecutedLines
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import (
     DIFF_OPTIONS,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scaffold.core.branch_move import BranchMove
 from scaffold.core.ids import Commit
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Run
 from scaffold.core.states import Completed
 from scaffold.git import refs

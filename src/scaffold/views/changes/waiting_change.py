@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from scaffold.core.change_approval import ChangeSubject, subject_of
-from scaffold.core.contract import ChangeReview, CheckResult, Doubt
-from scaffold.core.gates import GateResult
 from scaffold.core.model import InboxItem
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt
+from scaffold.core.proof.gates import GateResult
 from scaffold.store.database import Store
 
 

@@ -2,10 +2,10 @@
 
 from contextlib import nullcontext, suppress
 
-from scaffold.core.contract import Contract, ContractPhase
 from scaffold.core.errors import CassetteMiss, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract, ContractPhase
 from scaffold.git import commits
 from scaffold.run.contracts import contract_in_force
 from scaffold.run.notices import inform, warn

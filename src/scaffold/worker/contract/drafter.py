@@ -7,9 +7,9 @@ from typing import Any, Literal
 from msgspec import Struct, structs
 
 from scaffold.agent.journal import approval_logger
-from scaffold.core.contract import Contract
 from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.plan.text.file_format import read_contract
 from scaffold.tools.arguments import object_schema

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from scaffold.core.contract import Contract
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Run
+from scaffold.core.proof.contract import Contract
 from scaffold.host.files import write_atomic
 from scaffold.plan.text.file_format import full_contract_document
 from scaffold.run.context import RunContext, safe_file_name

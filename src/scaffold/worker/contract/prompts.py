@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import Contract
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
+from scaffold.core.proof.contract import Contract
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.failure_summary import clip
 from scaffold.verify.paths.conventions import is_test

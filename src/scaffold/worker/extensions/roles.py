@@ -1,6 +1,6 @@
 """The role of a worker, if the user has written one of that name."""
 
-from scaffold.core.extensions import Role
+from scaffold.core.extension_set import Role
 from scaffold.worker.attempt_context import AttemptContext
 
 

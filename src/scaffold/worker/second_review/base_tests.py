@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from scaffold.core.contract import Verification
-from scaffold.core.gates import Gate, TestFate
 from scaffold.core.ids import Commit
+from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.gates import Gate, TestFate
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.locate_tests import occurs_in, path_of_test

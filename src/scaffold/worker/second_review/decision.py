@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
 from scaffold.verify.contract.review_verdict import review_text
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES

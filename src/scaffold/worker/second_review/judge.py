@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from scaffold.core.contract import ChangeReview, Contract, Verification
 from scaffold.core.ids import Commit
-from scaffold.core.reviewer_record import GivenVerdict
+from scaffold.core.proof.contract import ChangeReview, Contract, Verification
+from scaffold.core.proof.reviewer_record import GivenVerdict
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree

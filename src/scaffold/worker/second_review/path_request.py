@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scaffold.core.ports import Model
-from scaffold.core.review import Review
+from scaffold.core.proof.citation import Review
 from scaffold.run.reviewer_standing import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.declaration_review import (

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.contract import Contract, Verification
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
+from scaffold.core.proof.contract import Contract, Verification
 from scaffold.run.failure_summary import clip
 from scaffold.worker.critic import result_lines
 from scaffold.worker.prompts import contract_section

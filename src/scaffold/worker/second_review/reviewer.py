@@ -14,9 +14,9 @@ from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
-from scaffold.core.review import Review
+from scaffold.core.proof.citation import Review
 from scaffold.git.client.command_line import Git
-from scaffold.llm.transport.ports import Patience
+from scaffold.llm.transport.live_context import Patience
 from scaffold.run.notices import warn
 from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
 from scaffold.worker.attempt_context import AttemptContext

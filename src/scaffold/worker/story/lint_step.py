@@ -2,8 +2,8 @@
 
 from msgspec import structs
 
-from scaffold.core.contract import CheckResult, Verification
-from scaffold.core.gates import GateKind
+from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.gates import GateKind
 from scaffold.git.checkouts import worktree
 from scaffold.run.failure_summary import describe_failed_checks
 from scaffold.verify.contract.check_runs import STEP_CHECK

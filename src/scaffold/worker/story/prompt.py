@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from scaffold.agent.prompts import custom_prompt
-from scaffold.core.contract import Contract
-from scaffold.core.gates import GateKind
+from scaffold.core.proof.contract import Contract
+from scaffold.core.proof.gates import GateKind
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
 from scaffold.run.assignment import Assignment
 from scaffold.run.notices import warn

@@ -4,9 +4,9 @@ import os
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import CheckResult, Verification
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits
 from scaffold.worker.attempt_context import AttemptContext

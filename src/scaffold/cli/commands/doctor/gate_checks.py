@@ -12,9 +12,9 @@ from scaffold.config.folder_trust import folder_trust
 from scaffold.config.run.effective_settings import environment_settings, gate_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.gates import Gate
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import Gate
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository
 from scaffold.host.wall_clock import zoned_time

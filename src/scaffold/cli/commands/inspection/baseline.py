@@ -15,9 +15,9 @@ from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.terminal.style import heading, print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import open_context
-from scaffold.core.gates import Baseline, GateKind, GateRun
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import Baseline, GateKind, GateRun
 from scaffold.core.states import Failed, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline

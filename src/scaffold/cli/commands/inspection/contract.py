@@ -15,10 +15,10 @@ from scaffold.cli.render.status_text import strength_suffix
 from scaffold.cli.render.terminal.style import heading, print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
-from scaffold.core.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
-from scaffold.core.gates import GateResult, TestFate
 from scaffold.core.model import Action, Attempt, Fact, FileGrant
 from scaffold.core.printable_text import count_of, printable
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
+from scaffold.core.proof.gates import GateResult, TestFate
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
 from scaffold.run.gate_logs import shown_path

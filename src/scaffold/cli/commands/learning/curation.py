@@ -17,7 +17,7 @@ from scaffold.core.knowledge import TRACES_LEFT
 from scaffold.core.learning import Learning, LearningOutcome, LearningScope, Triple
 from scaffold.core.printable_text import one_line
 from scaffold.host.random_ids import new_id
-from scaffold.plan.learning.text import FORM, checked_triple, read_triple, triple_text
+from scaffold.plan.learning.triples import FORM, checked_triple, read_triple, triple_text
 from scaffold.plan.message_text import quoted
 
 Command = TypeVar("Command", bound=Callable[..., object])

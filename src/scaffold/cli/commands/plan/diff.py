@@ -9,7 +9,7 @@ from scaffold.cli.commands.plan.source import INVALID, check_plan_file, print_in
 from scaffold.cli.render.terminal.style import format_finding, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.plan import Finding
-from scaffold.plan.analysis.diff import ChangedItem, PlanDiff, diff_plans
+from scaffold.plan.analysis.plan_diff import ChangedItem, PlanDiff, diff_plans
 
 
 @click.command()

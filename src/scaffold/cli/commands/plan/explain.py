@@ -14,8 +14,8 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.agent_count import AgentCountAdvice
-from scaffold.plan.analysis.explain import AssertionProviders, GoalExplanation
-from scaffold.plan.analysis.explain import explain as explained
+from scaffold.plan.analysis.explanation import AssertionProviders, GoalExplanation
+from scaffold.plan.analysis.explanation import explain as explained
 from scaffold.views.text_format import format_seconds
 
 MAX_SHOWN = 30

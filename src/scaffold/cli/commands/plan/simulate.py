@@ -11,8 +11,8 @@ from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.printable_text import count_of, printable
-from scaffold.plan.simulation.simulate import SimulatedAction, Simulation
-from scaffold.plan.simulation.simulate import simulate as simulated
+from scaffold.plan.simulation.simulator import SimulatedAction, Simulation
+from scaffold.plan.simulation.simulator import simulate as simulated
 from scaffold.views.text_format import clip_middle, fill, format_seconds
 
 ROWS = 40

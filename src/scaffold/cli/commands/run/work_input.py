@@ -16,10 +16,10 @@ from scaffold.cli.specification import TaskSource, find_stories, find_tasks, fre
 from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.config.run.effective_settings import RunFlags
 from scaffold.config.run.tier_choice import TierQuestion
-from scaffold.core.audit import Requirement
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan, headline
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.specification_audit import Requirement
 from scaffold.orchestrator.owner.open_run import RunInput, reject_childless_compounds
 from scaffold.orchestrator.planning.projects import project_goal
 from scaffold.plan.analysis.lint import lint

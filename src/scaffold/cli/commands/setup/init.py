@@ -23,9 +23,9 @@ from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_t
 from scaffold.config.settings import PROJECT_FILES, load_settings
 from scaffold.config.settings_file import read_text
 from scaffold.core.errors import UsageError
-from scaffold.core.gates import GateKind
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import printable
+from scaffold.core.proof.gates import GateKind
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.files import write_atomic

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 from scaffold.cli.render.goals_tasks_agents import evidence_source
-from scaffold.core.branch_move import TakenCommit
-from scaffold.core.contract import Strength
+from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
+from scaffold.core.proof.contract import Strength
 from scaffold.landing.taking.land import TakenWork
 from scaffold.landing.taking.pull_request import PullRequest, title_of
 from scaffold.landing.taking.remake import request_line

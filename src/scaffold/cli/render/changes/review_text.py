@@ -8,9 +8,9 @@ from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.status_text import taken_lines
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.contract import Strength
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.contract import Strength
 from scaffold.views.changes.review_view import RISKS, ReviewedFile, Risk, RunReview
 from scaffold.views.run_json import fact_json, taken_json
 from scaffold.views.run_view import RunView

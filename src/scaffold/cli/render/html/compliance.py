@@ -2,7 +2,7 @@
 
 from scaffold.cli.render.html.components import TableRow, badge, section, table
 from scaffold.cli.render.html.markup import Node, element
-from scaffold.core.audit import AuditedRequirement, Requirement
+from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
 from scaffold.views.compliance import CLAIM
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip

@@ -1,6 +1,6 @@
 """Reverts and rebases whose process died after it moved the session branch: record them before the run goes on."""
 
-from scaffold.core.branch_move import BranchMove
+from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Run
 from scaffold.core.states import Active, Failed, Paused, Planning
 from scaffold.landing.taking.rebase import Rebased, candidates_in_base, lost_landings, record_rebased

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from scaffold.core.gates import Gate, GateKind, RunnerKind
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
 from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts

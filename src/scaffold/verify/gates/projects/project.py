@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.gates import Gate, RunnerKind
+from scaffold.core.proof.gates import Gate, RunnerKind
 
 ProjectKind = Literal["go", "node", "rust", "python", "unknown"]
 RequiredTools = Mapping[str, str]

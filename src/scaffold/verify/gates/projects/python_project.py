@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section, is_python_test
 from scaffold.verify.gates.projects.python_requirements import requirement_names

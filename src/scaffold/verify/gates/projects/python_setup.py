@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from scaffold.core.gates import Gate
+from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.verify.gates.projects.project_files import REQUIREMENT_FILES, ProjectFiles, as_table, as_texts
 from scaffold.verify.gates.projects.python_requirements import (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from scaffold.core.gates import Gate, GateKind
+from scaffold.core.proof.gates import Gate, GateKind
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import RECIPES, ProjectFiles
 from scaffold.verify.gates.runner_detection import detect_runner

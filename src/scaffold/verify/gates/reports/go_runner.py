@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.gates import TestOutcome
+from scaffold.core.proof.gates import TestOutcome
 from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
     MAX_MESSAGES,

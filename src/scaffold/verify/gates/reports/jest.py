@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.gates import TestOutcome
+from scaffold.core.proof.gates import TestOutcome
 from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.reports.javascript_errors import unresolved_name
 from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit

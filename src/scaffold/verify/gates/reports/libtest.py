@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.gates import TestOutcome
+from scaffold.core.proof.gates import TestOutcome
 from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
     RunnerResult,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from scaffold.core.gates import TestOutcome
+from scaffold.core.proof.gates import TestOutcome
 from scaffold.host.files import read_untrusted
 from scaffold.verify.gates.reports.javascript_errors import unresolved_name
 from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.gates import EXIT_OUTCOME, GateRunProblem, TestOutcome
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.gates import EXIT_OUTCOME, GateRunProblem, TestOutcome
 from scaffold.verify.gates.injected.scaffold_recorder import tidy
 
 MAX_TESTS = 20_000

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from scaffold.core.contract import Doubt, DoubtCode
-from scaffold.core.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateResult, GateRun, TestFate, TestOutcome
 from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.proof.contract import Doubt, DoubtCode
+from scaffold.core.proof.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateResult, GateRun, TestFate, TestOutcome
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.gates.reports.node_runner import ANY_FILE

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import structs
 
-from scaffold.core.gates import GateRun
+from scaffold.core.proof.gates import GateRun
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.locate_tests import path_of_test

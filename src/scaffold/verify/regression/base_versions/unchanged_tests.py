@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scaffold.core.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
+from scaffold.core.proof.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.regression.base_versions.base_tests import LaidRun
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests

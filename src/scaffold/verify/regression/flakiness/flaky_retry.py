@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from msgspec import structs
 
-from scaffold.core.gates import GateRun
+from scaffold.core.proof.gates import GateRun
 
 MAX_REPEATED = 200
 """If more tests failed than this, flakiness is not the explanation and nothing is repeated."""

@@ -5,10 +5,10 @@ A test may be flaky by itself; then it also fails in one of a few runs on the ba
 
 from collections.abc import Awaitable, Callable, Collection
 
-from scaffold.core.contract import Doubt, Verification
-from scaffold.core.gates import GateResult, GateRun
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Doubt, Verification
+from scaffold.core.proof.gates import GateResult, GateRun
 from scaffold.git.checkouts import worktree
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.observed_run import run_gate

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.gates import Gate, GateRun, TaggedTests
+from scaffold.core.proof.gates import Gate, GateRun, TaggedTests
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.reports import go_runner

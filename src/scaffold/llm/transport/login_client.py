@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
 
-from scaffold.llm.transport.ports import AccessToken, HttpClient, HttpRequest, HttpResponse, TokenSource
+from scaffold.llm.transport.live_context import AccessToken, HttpClient, HttpRequest, HttpResponse, TokenSource
 
 UNAUTHORIZED = 401
 

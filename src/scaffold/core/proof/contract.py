@@ -5,10 +5,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from scaffold.core.conflict import FileMerge
-from scaffold.core.gates import GateResult
 from scaffold.core.ids import Commit
-from scaffold.core.review import Review
+from scaffold.core.landing.conflict import FileMerge
+from scaffold.core.proof.citation import Review
+from scaffold.core.proof.gates import GateResult
 
 
 class ExitCode(Struct, frozen=True, tag="exit"):

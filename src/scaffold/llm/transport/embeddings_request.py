@@ -8,8 +8,8 @@ from scaffold.core.conversation import AssistantMessage, Caller, DeltaHandler, R
 from scaffold.core.errors import ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
-from scaffold.llm.embeddings.endpoint import EmbeddingEndpoint
-from scaffold.llm.transport.ports import Deadlines, HttpClient, HttpRequest, HttpResponse
+from scaffold.llm.transport.embeddings_endpoint import EmbeddingEndpoint
+from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, HttpResponse
 from scaffold.llm.wire.embeddings import embedding_body, read_vectors
 from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN
 from scaffold.llm.wire.provider_errors import http_error, retry_after_header, unreadable_reply

@@ -11,7 +11,7 @@ from scaffold.core.plan import Plan
 from scaffold.plan.decide import Dispatch, GoalCommand
 from scaffold.plan.graph.levels import makespan_bound
 from scaffold.plan.progress import PlanProgress
-from scaffold.plan.simulation.sim_random import AttemptTiming, DrawnAttempt, draw_attempts
+from scaffold.plan.simulation.random_attempts import AttemptTiming, DrawnAttempt, draw_attempts
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator, RunningActions
 
 

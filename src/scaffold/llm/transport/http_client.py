@@ -11,8 +11,8 @@ from typing import NoReturn, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from scaffold.core.errors import ModelAccessDenied, ModelError
-from scaffold.llm.transport.connection import ConnectionTrouble, HttpConnection, Method, open_connection
-from scaffold.llm.transport.ports import HttpRequest, HttpResponse
+from scaffold.llm.transport.http_connection import ConnectionTrouble, HttpConnection, Method, open_connection
+from scaffold.llm.transport.live_context import HttpRequest, HttpResponse
 from scaffold.llm.transport.proxies import ProxySettings, Route, UnusableProxy, is_loopback
 
 KEEPALIVE_S = 30.0

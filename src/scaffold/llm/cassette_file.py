@@ -13,7 +13,7 @@ import yaml
 from msgspec import Struct, field
 
 from scaffold.core.errors import ModelError
-from scaffold.llm.cassette.model import Cassette, CassetteEntry, CassettePrices
+from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassettePrices
 from scaffold.llm.registry.prices import PricePeriod, Prices, TokenRate
 
 FORMAT_HINT = "Fix the file; a cassette has `version: 1`, `replies` and, if costs matter, `prices`."

@@ -11,7 +11,7 @@ from scaffold.plan.analysis.lint import goal_warning, lint
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.graph.levels import critical_path, makespan_bound, width
 from scaffold.plan.message_text import quoted_list
-from scaffold.plan.simulation.sim_random import AttemptTiming
+from scaffold.plan.simulation.random_attempts import AttemptTiming
 
 
 class AssertionProviders(Struct, frozen=True, kw_only=True):
