@@ -27,14 +27,14 @@ from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.command import run_command
 from scaffold.host.random_ids import new_id
-from scaffold.landing.forecast import Forecaster
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import QueueIdle
-from scaffold.landing.record import session_tip
-from scaffold.orchestrator.owner.open_run import RunInput, open_run
+from scaffold.landing.facts.landing_record import session_tip
+from scaffold.landing.queue.forecast import Forecaster
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import QueueIdle
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 

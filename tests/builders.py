@@ -43,9 +43,9 @@ from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
-from scaffold.landing.record import record_recovered_landing, session_ref, session_tip
-from scaffold.orchestrator.owner.open_run import RunInput, open_run
+from scaffold.landing.facts.landing_record import record_recovered_landing, session_ref, session_tip
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
+from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext

@@ -21,7 +21,7 @@ AGENTS = {
     "orchestrator/planning/turn.py": "RunBudget",
     "orchestrator/owner/merge_agent.py": "RunBudget",
     "session/agent_session.py": "session_budget",
-    "orchestrator/trial/reviewer_probe.py": "session_budget",
+    "worker/second_review/reviewer_probe.py": "session_budget",
 }
 """Where agents are made, and which budget pays each."""
 

@@ -139,7 +139,7 @@ PLANTED = {
         "",
     ),
     "an action that was reverted counts as done": (
-        "landing/stale_facts.py",
+        "landing/facts/stale_facts.py",
         "facts=()), undone=True)",
         "facts=()))",
     ),
@@ -199,12 +199,12 @@ PLANTED = {
         "CANDIDATES_PER_AGENT = 99",
     ),
     "a recorded landing leaves its intent open": (
-        "landing/record.py",
+        "landing/facts/landing_record.py",
         "            store.intents.settle(intent.id, done=intent.new == head)\n",
         "            pass\n",
     ),
     "of what lands together, only the first is recorded": (
-        "landing/record.py",
+        "landing/facts/landing_record.py",
         "for landing in landings]\n",
         "for landing in landings[:1]]\n",
     ),
@@ -234,7 +234,7 @@ PLANTED = {
         "workspace <> '' AND outcome IN ('recorded', 'restarted')",
     ),
     "the pins of steps are deleted before their story has landed": (
-        "landing/story_steps.py",
+        "landing/facts/story_steps.py",
         "if recorded_here or pin == last",
         "if True or pin == last",
     ),

@@ -10,7 +10,7 @@ from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Fact, Run
 from scaffold.core.states import Cancelled, Completed, Failed, Saved
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
+from scaffold.orchestrator.user_control.session_changes import rebase_run, revert_action
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from simulator.focus import Focus

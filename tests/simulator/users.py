@@ -9,8 +9,8 @@ from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal
 from scaffold.core.states import PAUSED_BY_USER, Failed, Paused
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
-from scaffold.orchestrator.owner.control import retry_action, retry_goal
-from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
+from scaffold.orchestrator.user_control.execution_control import retry_action, retry_goal
+from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from scaffold.run.failure_question import is_about_failure
 from simulator.worker import QUESTION
 

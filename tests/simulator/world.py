@@ -16,11 +16,11 @@ from scaffold.core.ids import AttemptId, Commit, RunId
 from scaffold.core.model import Action, Run
 from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Failed, Paused
 from scaffold.git.repository import CheckoutStatus, Repository
-from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.processes.engine import GoalGroup
 from scaffold.orchestrator.owner.run_lease import is_lease_expired, require_run, take_over_run, take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
-from scaffold.orchestrator.supervisor.process import supervise_goals
+from scaffold.orchestrator.supervisor.goal_process import supervise_goals
+from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.run.context import RunContext
 from simulator import planner, worker
 from simulator.branch_changes import BranchChanges, change_branch

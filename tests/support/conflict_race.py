@@ -1,8 +1,8 @@
 """Two attempts that work at once and meet in the same files."""
 
 from scaffold.core.events import CandidateMerged
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from support.harness import act, goal
 
 

@@ -21,7 +21,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command import run_command
-from scaffold.landing.record import session_tip
+from scaffold.landing.facts.landing_record import session_tip
 from scaffold.llm.cassette_model import (
     Cassette,
     CassetteEntry,
@@ -32,12 +32,12 @@ from scaffold.llm.cassette_model import (
     RequestMatcher,
 )
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
-from scaffold.orchestrator.supervisor.process import supervise_goals
+from scaffold.orchestrator.supervisor.goal_process import supervise_goals
+from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.run.assignment import read_assignment
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.context import RunContext

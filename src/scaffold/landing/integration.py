@@ -20,7 +20,7 @@ from scaffold.landing.conflicts.merge_ladder import (
     TreeConflict,
     merge_candidate,
 )
-from scaffold.landing.write_back.marked_tree import MarkedTree, marked, set_apart
+from scaffold.landing.marked_tree import MarkedTree, marked, set_apart
 from scaffold.policy.path import globs
 from scaffold.run.assignment import action_of_work
 from scaffold.run.context import RunContext

@@ -13,7 +13,7 @@ from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, Attemp
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.host.random_ids import new_id
-from scaffold.landing.record import session_tip
+from scaffold.landing.facts.landing_record import session_tip
 from scaffold.orchestrator.forecasts import forecast_conflicts
 from scaffold.orchestrator.other_approach import other_approach_briefing, takes_other_approach
 from scaffold.plan import slot_shares

@@ -4,7 +4,7 @@ from functools import partial
 
 from scaffold.core.ids import ActionId, Commit
 from scaffold.core.model import Run
-from scaffold.landing.forecast import Forecaster
+from scaffold.landing.queue.forecast import Forecaster
 from scaffold.policy.path import globs
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction

@@ -4,7 +4,7 @@ from builders import an_intent
 from scaffold.core.ids import Commit
 from scaffold.core.model import Intent, Run
 from scaffold.git import commits
-from scaffold.landing.record import session_ref
+from scaffold.landing.facts.landing_record import session_ref
 from support.harness import AUTHOR, COMMITTER, Harness
 
 

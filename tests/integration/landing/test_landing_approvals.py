@@ -8,13 +8,13 @@ from inline_snapshot import snapshot
 from builders import make_settings
 from integration.worker.builders import run_reviewed
 from scaffold.git import refs
-from scaffold.landing.human_review.approvals import ChangeApprovals
+from scaffold.landing.facts.landing_record import session_tip
 from scaffold.landing.integration import integrate
-from scaffold.landing.line import Line
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.publish import Proven, Unpublished, publish
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
-from scaffold.landing.record import session_tip
+from scaffold.landing.proving.candidate_line import Line
+from scaffold.landing.queue.change_approvals import ChangeApprovals
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.publish import Proven, Unpublished, publish
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused, QueueIdle
 from support.harness import UNSANDBOXED, act, goal
 
 

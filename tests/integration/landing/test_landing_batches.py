@@ -9,10 +9,10 @@ from scaffold.core.events import AttemptEnded
 from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Cancelled, Pending
 from scaffold.git import commits
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused, QueueIdle
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from support.harness import UNSANDBOXED, act, goal, poll_until
 
 GATE = Gate(kind="test", command="sh gate.sh", runner="exit")

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.landing.conflict import ConflictExplanation, MergedCode
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused
 from support.conflict_race import ScriptedMerger, race, told
 
 SHOP = "def buy():\n    return 1\n\n\ndef sell():\n    return 2\n"

@@ -10,9 +10,9 @@ from integration.landing.builders import interrupted_landing
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import status_of
 from scaffold.git import refs
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
-from scaffold.landing.record import record_recovered_landing, resolve_intent
+from scaffold.landing.facts.landing_record import record_recovered_landing, resolve_intent
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.store.database import Store
 from support.harness import UNSANDBOXED, act, goal

@@ -10,13 +10,13 @@ from builders import machine_sandbox
 from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Completed
-from scaffold.landing.batch_check import BatchVerifier, ProvenAlone
-from scaffold.landing.candidate_check import Candidate
-from scaffold.landing.checkouts import Checkouts
-from scaffold.landing.fact_refresh import FactRefresher
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.proof_setup import ProofSetup
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.proving.batch_check import BatchVerifier, ProvenAlone
+from scaffold.landing.proving.candidate_check import Candidate
+from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.fact_refresh import FactRefresher
+from scaffold.landing.proving.proof_setup import ProofSetup
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal

@@ -8,18 +8,18 @@ from scaffold.core.events import FactStateChanged
 from scaffold.core.proof.contract import Check, CheckResult, Contract
 from scaffold.core.states import Active, Completed, Failed, Running, status_of
 from scaffold.git import commits, refs
-from scaffold.landing.checkouts import Checkouts
-from scaffold.landing.fact_refresh import FactRefresher
-from scaffold.landing.merge_queue import (
+from scaffold.landing.facts.landing_record import resolve_intent
+from scaffold.landing.facts.stale_facts import affected_facts
+from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.fact_refresh import FactRefresher
+from scaffold.landing.queue.merge_queue import (
     BatchLanded,
     CandidateRefused,
     FactsSettled,
     MergeQueue,
     QueueIdle,
 )
-from scaffold.landing.queue_steps import ReviewRecorded
-from scaffold.landing.record import resolve_intent
-from scaffold.landing.stale_facts import affected_facts
+from scaffold.landing.queue.step_result import ReviewRecorded
 from scaffold.verify.contract.base_checks import CheckResultCache
 from support.harness import UNSANDBOXED, act, goal
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from builders import an_action, an_attempt
-from scaffold.landing.forecast import Forecaster
+from scaffold.landing.queue.forecast import Forecaster
 
 
 @pytest.fixture

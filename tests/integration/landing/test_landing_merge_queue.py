@@ -9,8 +9,8 @@ from scaffold.core.errors import RepositoryError, StaleFence
 from scaffold.core.plan import ActionSpec
 from scaffold.core.proof.contract import Check, Contract, ExecutedLines
 from scaffold.git import refs
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded, BranchHeld, CandidateRefused
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded, BranchHeld, CandidateRefused
 from support.harness import AUTHOR, COMMITTER, UNSANDBOXED, act, goal
 
 

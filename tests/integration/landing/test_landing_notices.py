@@ -6,8 +6,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.git.checkouts import worktree
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.worker.incoming_messages import IncomingMessages
 from support.harness import act, goal
 

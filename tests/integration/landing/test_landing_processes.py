@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from builders import machine_sandbox
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from support.harness import Harness, act, goal
 
 MOST = 6

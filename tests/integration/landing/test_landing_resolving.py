@@ -9,12 +9,12 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.landing.conflict import MergedCode
-from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.integration import IntegrationConflict
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.order import QueueOrder
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle
-from scaffold.landing.resolving.background import BackgroundMerges
+from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.order import QueueOrder
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused, QueueIdle
+from scaffold.landing.resolving.background_merges import BackgroundMerges
 from support.conflict_race import ScriptedMerger, race, told
 from support.harness import UNSANDBOXED, act, goal, poll_until
 

@@ -9,10 +9,10 @@ from integration.worker.builders import REVIEWED, run_reviewed, verdict
 from scaffold.core.ids import Commit
 from scaffold.core.proof.citation import Citation, Review
 from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
-from scaffold.landing.candidate_check import with_agreement
-from scaffold.landing.evidence import evidence_of
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.facts.effect_evidence import evidence_of
+from scaffold.landing.proving.candidate_check import with_agreement
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from support.harness import act, goal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

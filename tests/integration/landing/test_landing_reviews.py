@@ -7,8 +7,8 @@ import pytest
 from fakes import cassette_model
 from scaffold.core.errors import StaleFence
 from scaffold.core.events import ActionLanded as LandedEvent
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused, QueueIdle, ReviewRecorded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused, QueueIdle, ReviewRecorded
 from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from support.harness import act, goal

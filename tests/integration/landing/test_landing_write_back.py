@@ -8,9 +8,9 @@ from scaffold.core.ids import Commit
 from scaffold.core.run_settings import WriteBack
 from scaffold.git import refs
 from scaffold.git.commits import commit_tree, tree_of
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded, CandidateRefused
-from scaffold.landing.record import resolve_intent
+from scaffold.landing.facts.landing_record import resolve_intent
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused
 from scaffold.landing.taking.land import LandWish, prepare
 from scaffold.landing.taking.rebase import plan_rebase
 from scaffold.landing.taking.revert import changed_by, move_session_branch, plan_revert

@@ -4,9 +4,9 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from scaffold.orchestrator.dispatch import slots_by_goal
-from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
 from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from scaffold.plan.edit.draft import CreateActions
 from support.harness import act, goal
 

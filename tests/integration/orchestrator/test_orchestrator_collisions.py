@@ -4,8 +4,8 @@ import pytest
 
 from integration.orchestrator.test_orchestrator_slots import ends, starts
 from scaffold.core.states import Paused
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.orchestrator.dispatch import slots_by_goal, why_held_back
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.collisions.layout import SourceLayout

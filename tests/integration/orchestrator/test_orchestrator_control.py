@@ -10,8 +10,14 @@ from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Running, Saved, status_of
 from scaffold.git.checkouts import worktree
 from scaffold.host.identity import identify
-from scaffold.orchestrator.owner.control import halt_run, retry_action, retry_goal, retry_run, withdraw_pause
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
+from scaffold.orchestrator.user_control.execution_control import (
+    halt_run,
+    retry_action,
+    retry_goal,
+    retry_run,
+    withdraw_pause,
+)
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.run_view import read_summary
 from support.harness import act, goal, open_context, poll_until

@@ -12,10 +12,10 @@ from scaffold.core.model import ControlRequest
 from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Paused, status_of
 from scaffold.host.identity import identify
 from scaffold.host.random_ids import new_id
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.orchestrator.owner.control import submit_control_request
-from scaffold.orchestrator.owner.control_requests import apply_control_requests
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.orchestrator.owner.goal_control import apply_control_requests
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.user_control.execution_control import submit_control_request
 from support.harness import act, goal, poll_until
 
 

@@ -11,8 +11,8 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.states import Paused, Running
 from scaffold.orchestrator.dispatch import queue_attempt
+from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
 from scaffold.orchestrator.planning.proposals import LiveProposals
-from scaffold.orchestrator.planning.tools import supervisor_tools
 from scaffold.plan.edit.draft import ChangeRejected, CreateActions
 from support.harness import act, goal
 

@@ -9,8 +9,8 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.events import AssertionProposed
 from scaffold.orchestrator.planning.evidence_check import BranchEvidence
+from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
 from scaffold.orchestrator.planning.proposals import LiveProposals
-from scaffold.orchestrator.planning.tools import supervisor_tools
 from support.harness import act, goal
 
 

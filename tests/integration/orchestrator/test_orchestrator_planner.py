@@ -13,10 +13,10 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status
 from scaffold.host.clock import SystemClock
 from scaffold.llm.model_factory import open_model
-from scaffold.orchestrator.owner.open_run import RunInput, open_run
 from scaffold.orchestrator.planning.apply_plan import read_draft, stored_plan
 from scaffold.orchestrator.planning.planner import plan_errors, plan_run, read_only_tools
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
+from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.plan.edit.draft import CreateActions, CreateGoal
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call
 from support.scenario import action

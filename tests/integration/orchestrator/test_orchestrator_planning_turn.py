@@ -13,8 +13,8 @@ from scaffold.core.states import Running, Skipped
 from scaffold.llm.cassette_model import CassetteFault
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
 from scaffold.orchestrator.planning.supervisor_agent import compound_plan_check
-from scaffold.orchestrator.planning.tools import supervisor_tools
 from scaffold.orchestrator.planning.turn import (
     MAX_ROUNDS,
     ModelFailed,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.git import refs
 from scaffold.host.user_dirs import UserDirs
-from scaffold.orchestrator.upkeep.purge import Purge, folder_size
+from scaffold.orchestrator.upkeep.state_removal import Purge, folder_size
 from support.harness import act, goal
 
 

@@ -10,15 +10,15 @@ from scaffold.core.ids import Commit
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.states import Running
 from scaffold.git.commits import changed_paths
-from scaffold.landing.forecast import Forecaster
-from scaffold.landing.merge_queue import BatchLanded, CandidateRefused, MergeQueue
-from scaffold.landing.queue_steps import StepRecorded
+from scaffold.landing.queue.forecast import Forecaster
+from scaffold.landing.queue.merge_queue import BatchLanded, CandidateRefused, MergeQueue
+from scaffold.landing.queue.step_result import StepRecorded
 from scaffold.landing.taking.land import LandWish, prepare
 from scaffold.landing.taking.rebase import keep_former, plan_rebase
 from scaffold.landing.taking.revert import move_session_branch
 from scaffold.orchestrator.dispatch import attempt_briefing
 from scaffold.orchestrator.owner.run_lease import release_run
-from scaffold.orchestrator.owner.session_changes import rebase_run
+from scaffold.orchestrator.user_control.session_changes import rebase_run
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 

@@ -11,10 +11,10 @@ from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
-from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run, release_attempt
 from scaffold.orchestrator.supervisor.goal_loop import Supervisor
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.database import Store
 from support.harness import DEAD_PROCESS, NoPlanner, act, goal

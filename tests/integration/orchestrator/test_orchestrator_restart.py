@@ -11,8 +11,7 @@ from scaffold.core.states import Cancelled, Completed, Paused
 from scaffold.git.checkouts import worktree
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import identify, own_identity
-from scaffold.orchestrator.owner.control import halt_run
-from scaffold.orchestrator.owner.recovery.progress import run_progress
+from scaffold.orchestrator.owner.recovery.crash_progress import run_progress
 from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.run_lease import (
@@ -22,6 +21,7 @@ from scaffold.orchestrator.owner.run_lease import (
     take_over_run,
     take_over_run_when_free,
 )
+from scaffold.orchestrator.user_control.execution_control import halt_run
 from scaffold.views.store_reader import display_status, executing_process
 from support.harness import DEAD_PROCESS, act, goal, poll_until
 

@@ -12,10 +12,10 @@ from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import UserDirs
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
+from scaffold.landing.queue.merge_queue import BatchLanded, MergeQueue
 from scaffold.orchestrator.owner.run_end import cancel_run, finish_run
-from scaffold.orchestrator.upkeep.cleanup import clean_up
-from scaffold.orchestrator.upkeep.purge import Purge
+from scaffold.orchestrator.upkeep.run_cleanup import clean_up
+from scaffold.orchestrator.upkeep.state_removal import Purge
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
 from scaffold.run.ignored_archive import archive_folder
 from scaffold.worker.contract.projections import ignore_projections

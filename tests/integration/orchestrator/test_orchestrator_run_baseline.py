@@ -9,11 +9,11 @@ from scaffold.core.errors import EnvironmentNotReady, StaleFence
 from scaffold.core.events import AttemptQueued, BaselineCaptured
 from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Completed, Failed, Paused, Skipped
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
-from scaffold.orchestrator.owner.control import retry_run
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.orchestrator.user_control.execution_control import retry_run
 from scaffold.plan.decide import Dispatch, decide
 from support.harness import UNSANDBOXED, act, goal
 

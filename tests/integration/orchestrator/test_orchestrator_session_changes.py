@@ -10,16 +10,16 @@ from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.states import Active, Failed, Paused, Pending, Running, Saved
 from scaffold.git import refs
-from scaffold.landing.merge_queue import BatchLanded, MergeQueue
-from scaffold.landing.record import session_tip
-from scaffold.landing.stale_facts import dependent_facts
+from scaffold.landing.facts.landing_record import session_tip
+from scaffold.landing.facts.stale_facts import dependent_facts
+from scaffold.landing.queue.merge_queue import BatchLanded, MergeQueue
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.land import LandWish, place_of, prepare, require_place, settle_moves, sign_work, take
 from scaffold.landing.taking.remake import CommitStyle
 from scaffold.landing.taking.revert import find_interrupted
 from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.orchestrator.owner.run_lease import release_run
-from scaffold.orchestrator.owner.session_changes import rebase_run, revert_action
+from scaffold.orchestrator.user_control.session_changes import rebase_run, revert_action
 from scaffold.policy.trust_decision import FolderConfig, TrustStatus
 from scaffold.views.changes.taken_work import read_taken
 from support.harness import act, goal

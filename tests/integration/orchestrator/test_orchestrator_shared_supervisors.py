@@ -9,9 +9,9 @@ from builders import run_ready_tasks
 from scaffold.core.errors import BudgetExceeded, GitError, ModelAccessDenied, ModelUnavailable, StoreUnavailable
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
-from scaffold.orchestrator.goal_changes import GoalChanges
 from scaffold.orchestrator.planning.turn import PlanRejected
-from scaffold.orchestrator.supervisor.process import (
+from scaffold.orchestrator.supervisor.goal_changes import GoalChanges
+from scaffold.orchestrator.supervisor.goal_process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
     NO_ACCESS_EXIT_CODE,

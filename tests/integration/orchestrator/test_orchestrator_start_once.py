@@ -10,15 +10,15 @@ import pytest
 from builders import make_settings
 from scaffold.core.plan import Plan
 from scaffold.host.identity import identify, own_identity
-from scaffold.orchestrator.owner.open_run import (
+from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.orchestrator.owner.run_lease import take_over_run
+from scaffold.orchestrator.user_control.open_run import (
     RunExecutedElsewhere,
     RunInput,
     RunOpened,
     RunTakenOver,
     start_run_once,
 )
-from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.orchestrator.owner.run_lease import take_over_run
 from support.harness import act, goal, open_context
 
 INIT = identify(1)

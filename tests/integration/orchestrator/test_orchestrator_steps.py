@@ -3,8 +3,8 @@
 import pytest
 
 from scaffold.core.states import Completed, Failed, Pending, Running
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import StepRecorded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import StepRecorded
 from scaffold.worker.workspace import open_workspace, rescue_and_remove
 from support.harness import UNSANDBOXED, act, goal
 

@@ -10,9 +10,9 @@ from msgspec import structs
 from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Completed, Failed, Running
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.control import halt_run, retry_action
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
-from scaffold.orchestrator.owner.session_changes import revert_action
+from scaffold.orchestrator.user_control.execution_control import halt_run, retry_action
+from scaffold.orchestrator.user_control.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.time_limit import attempt_timeout_s

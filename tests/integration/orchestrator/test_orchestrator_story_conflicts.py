@@ -4,7 +4,7 @@ import pytest
 
 from builders import an_attempt
 from scaffold.core.states import Completed, Paused
-from scaffold.orchestrator.owner.workflow_state import NAME
+from scaffold.orchestrator.owner.projections.workflow_file import NAME
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from support.harness import UNSANDBOXED

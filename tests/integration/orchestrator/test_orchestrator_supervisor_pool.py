@@ -33,7 +33,7 @@ from scaffold.orchestrator.owner.run_lease import (
     take_over_run_when_free,
 )
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
-from scaffold.orchestrator.supervisor.process import MAX_GOALS
+from scaffold.orchestrator.supervisor.goal_process import MAX_GOALS
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
 
 INIT = identify(1)

@@ -7,9 +7,9 @@ from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.states import Failed, Pending, Skipped, awaited_inbox_id
 from scaffold.git import refs
-from scaffold.orchestrator.owner.control import retry_action
-from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
 from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.user_control.execution_control import retry_action
+from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from scaffold.plan.edit.draft import ChangeRejected, UpdateAction
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failure_question import ask_about_failure, given_up_actions

@@ -10,7 +10,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.states import Blocked, Paused, Pending, awaited_inbox_id
 from scaffold.host.clock import SystemClock
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
-from scaffold.orchestrator.owner.control import request_goal_control, retry_action, retry_goal
+from scaffold.orchestrator.user_control.execution_control import request_goal_control, retry_action, retry_goal
 from scaffold.plan.failures.worker_deaths import ASK_AFTER, TELL_AFTER, pause_s
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.worker_deaths import LOSSES, MAX_LOST_IN_A_ROW, is_about_deaths

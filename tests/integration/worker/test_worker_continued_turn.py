@@ -11,9 +11,9 @@ from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, decide, worked
 from scaffold.core.conversation import AssistantMessage, Text, ToolResult, UserMessage, WaitingTurn
 from scaffold.core.printable_text import utf8_safe
-from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.orchestrator.owner.open_run import reconfigure_run
+from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal

@@ -10,8 +10,8 @@ from integration.worker.test_worker_approvals import LONG_S, NOBODY_S, human
 from scaffold.core.events import FilesGranted
 from scaffold.core.proof.contract import Contract
 from scaffold.core.states import blocked_on_inbox
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BatchLanded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.declaration_review import DeclarationAnswer, no_reviewer

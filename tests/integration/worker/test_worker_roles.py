@@ -4,8 +4,8 @@ import pytest
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.core.states import Failed, Pending, Running
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import ReviewRecorded
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import ReviewRecorded
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.assignment import read_assignment
 from scaffold.worker.attempt_record import CandidateReady

@@ -13,9 +13,9 @@ from integration.worker.builders import (
     verdict,
 )
 from scaffold.core.proof.reviewer_record import ProbeAnswer
-from scaffold.landing.evidence import evidence_of
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import QueueIdle
+from scaffold.landing.facts.effect_evidence import evidence_of
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import QueueIdle
 from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
 from scaffold.run.attempt_end import AttemptEnd
 from scaffold.run.learning_stores import user_store_if_any

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from scaffold.core.errors import IllegalTransition, UsageError
-from scaffold.orchestrator.owner.inbox import InboxDecision, decide_items
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.soft_timeouts import granted_extensions
 from scaffold.worker.attempt_record import CandidateReady

@@ -14,7 +14,7 @@ from scaffold.cli.render.configuration_text import HEADER, configuration_text
 from scaffold.config.settings_file import parse_settings
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateKind
-from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial
 from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings
 from scaffold.verify.gates.projects.project import Reason
 

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 from scaffold.cli.lazy_commands import load_command
 from scaffold.cli.render.changes.pull_request import _block, _code
 from scaffold.core.errors import UsageError
-from scaffold.landing.taking.pull_request import local_path
+from scaffold.landing.taking.github_pull_request import local_path
 
 
 def test_two_ways_to_take_the_work_exclude_each_other():

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.arrangement import MOST_OVERTAKEN, QueuedCandidate, arrange, count_apart
+from scaffold.landing.queue.arrangement import MOST_OVERTAKEN, QueuedCandidate, arrange, count_apart
 
 FACT = ("goal", "done")
 

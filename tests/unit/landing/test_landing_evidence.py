@@ -8,7 +8,7 @@ from builders import an_action, an_attempt
 from scaffold.core.model import InboxItem
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import Gate, GateResult
-from scaffold.landing.evidence import approvals_of, describe_gate, evidence_of
+from scaffold.landing.facts.effect_evidence import approvals_of, describe_gate, evidence_of
 
 THEN = datetime(2030, 1, 1, tzinfo=UTC)
 LATER = datetime(2030, 1, 2, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """Pull requests: which repository an address is of."""
 
-from scaffold.landing.taking.pull_request import Hosted, hosted_at
+from scaffold.landing.taking.github_pull_request import Hosted, hosted_at
 
 
 def test_the_repository_is_read_from_its_address():

@@ -5,7 +5,7 @@ import pytest
 from builders import make_settings
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Plan
-from scaffold.orchestrator.owner.open_run import input_hash, reject_childless_compounds
+from scaffold.orchestrator.user_control.open_run import input_hash, reject_childless_compounds
 from support.harness import act, goal
 
 

@@ -4,7 +4,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateRun
-from scaffold.orchestrator.trial.result import judged
+from scaffold.run.trial.gate_verdicts import judged
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE
 
 COMMIT = Commit("a" * 40)

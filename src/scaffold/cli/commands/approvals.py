@@ -14,7 +14,7 @@ from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
-from scaffold.orchestrator.owner.inbox import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
+from scaffold.orchestrator.user_control.inbox_decisions import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
 from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
 from scaffold.views.text_format import brief
 

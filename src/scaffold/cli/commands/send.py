@@ -7,7 +7,7 @@ import click
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.messages import send_message
+from scaffold.orchestrator.user_control.agent_message import send_message
 from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import find_run
 from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS

@@ -6,7 +6,7 @@ from typing import Literal, assert_never
 from scaffold.cli.approval_answers import parse_answer
 from scaffold.core.model import DecisionScope, InboxItem
 from scaffold.core.printable_text import utf8_safe
-from scaffold.orchestrator.owner.inbox import DECISION_LIFETIME, InboxDecision
+from scaffold.orchestrator.user_control.inbox_decisions import DECISION_LIFETIME, InboxDecision
 from scaffold.plan.failures.answers import CHOICES, choices_text, chosen_answer
 from scaffold.policy.permission.approval_gate import DenyBecause
 

@@ -10,6 +10,7 @@ from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import GitError, ScaffoldError
 from scaffold.core.model import Action, Run
+from scaffold.landing.taking.github_pull_request import Target, find_target, open_pull_request, would_overwrite
 from scaffold.landing.taking.land import (
     LandHow,
     LandWish,
@@ -23,7 +24,6 @@ from scaffold.landing.taking.land import (
     take,
     warn_of,
 )
-from scaffold.landing.taking.pull_request import Target, find_target, open_pull_request, would_overwrite
 from scaffold.landing.taking.remake import CommitStyle, wants_signature
 from scaffold.landing.taking.user_programs import require_own_programs
 from scaffold.run.context import RunContext

@@ -16,10 +16,10 @@ from scaffold.core.ids import Commit
 from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
-from scaffold.orchestrator.trial.result import GateTrial, Trial
-from scaffold.orchestrator.trial.stored import keep_trial, latest_trial
-from scaffold.orchestrator.trial.trial import TrialRequest, try_gates
-from scaffold.orchestrator.trial.workspace import remove_dead_trials, trial_place
+from scaffold.run.trial.gate_trial import TrialRequest, try_gates
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial
+from scaffold.run.trial.last_trial import keep_trial, latest_trial
+from scaffold.run.trial.temporary_checkout import remove_dead_trials, trial_place
 from scaffold.verify.gates.detection import DetectedGates
 
 CLEANER = (*PROGRAM, "trial-cleaner")

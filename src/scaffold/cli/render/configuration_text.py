@@ -6,7 +6,7 @@ import yaml
 
 from scaffold.core.printable_text import printable
 from scaffold.core.proof.gates import Gate, GateKind
-from scaffold.orchestrator.trial.result import GateTrial, Trial
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.regression.baseline_capture import ADVISORY
 

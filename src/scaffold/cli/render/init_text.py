@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from scaffold.cli.render.terminal.style import status_mark
 from scaffold.cli.render.terminal.text_layout import layout_for
-from scaffold.orchestrator.trial.result import GateTrial, Trial, TrialVerdict
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial, TrialVerdict
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.views.text_format import format_seconds

@@ -24,7 +24,7 @@ from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.contract import Strength
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, reason_of, status_of
-from scaffold.landing.evidence import describe_gate
+from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import format_cost, format_duration

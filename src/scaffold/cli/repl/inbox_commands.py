@@ -9,7 +9,7 @@ from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.orchestrator.owner.inbox import DECISION_LIFETIME, InboxDecision, decide_items
+from scaffold.orchestrator.user_control.inbox_decisions import DECISION_LIFETIME, InboxDecision, decide_items
 from scaffold.run.context import RunContext
 from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.run_view import requesters_by_item

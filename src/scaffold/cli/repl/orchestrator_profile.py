@@ -16,12 +16,12 @@ from scaffold.config.run.effective_settings import RunFlags, run_settings, setti
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
-from scaffold.orchestrator.chat_goals import goal_tools
-from scaffold.orchestrator.chat_run import plan_and_confirm, resume_and_confirm
-from scaffold.orchestrator.chat_tools import orchestrator_tools, project_tools
-from scaffold.orchestrator.owner.open_run import RunInput, start_run
+from scaffold.orchestrator.chat.goal_creation import goal_tools
+from scaffold.orchestrator.chat.run_confirmation import plan_and_confirm, resume_and_confirm
+from scaffold.orchestrator.chat.run_tools import orchestrator_tools, project_tools
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.orchestrator.user_control.open_run import RunInput, start_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.core.printable_text import count_of
+from scaffold.landing.conflicts.file_parts import UNORDERED, Parts, Unit, parts_of, without_number
 from scaffold.landing.conflicts.go_merge import raised_alike
 from scaffold.landing.conflicts.line_merge import matches
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.parts import UNORDERED, Parts, Unit, parts_of, without_number
 
 _WORD = re.compile(r"\w+|[^\w\s()\[\]{},:;.'\"`]+")
 

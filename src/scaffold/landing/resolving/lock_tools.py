@@ -17,7 +17,6 @@ from scaffold.git.trees.private_index import NewFile
 from scaffold.host.files import read_untrusted, write_atomic
 from scaffold.host.process.command import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.landing.checkouts import Checkouts
 from scaffold.landing.conflicts.lock_files import (
     MAX_BYTES,
     LockTool,
@@ -29,6 +28,7 @@ from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.resolution import ReadFile
 from scaffold.landing.conflicts.text_form import read_text
+from scaffold.landing.proving.checkouts import Checkouts
 from scaffold.run.activities import ActivityRecorder
 from scaffold.run.context import RunContext
 from scaffold.run.failure_summary import clip

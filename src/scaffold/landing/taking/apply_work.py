@@ -6,8 +6,8 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Run
 from scaffold.git.trees.merge import Conflicted
 from scaffold.git.trees.tree_file import tree_with
+from scaffold.landing.marked_tree import merge_list
 from scaffold.landing.taking.remake import apply_change
-from scaffold.landing.write_back.marked_tree import merge_list
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import read_list, with_list
 

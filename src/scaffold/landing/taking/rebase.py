@@ -21,9 +21,9 @@ from scaffold.git import refs
 from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
-from scaffold.landing.record import LandedAttempt, record_attempt, session_tip
-from scaffold.landing.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
-from scaffold.landing.staleness import ProvenFacts
+from scaffold.landing.facts.landing_record import LandedAttempt, record_attempt, session_tip
+from scaffold.landing.facts.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
+from scaffold.landing.facts.staleness import ProvenFacts
 from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
-from scaffold.landing.merge_queue import MergeQueue
-from scaffold.landing.queue_steps import BranchHeld, QueueIdle, StepRecorded
-from scaffold.landing.record import resolve_intent
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.landing.facts.landing_record import resolve_intent
+from scaffold.landing.queue.merge_queue import MergeQueue
+from scaffold.landing.queue.step_result import BranchHeld, QueueIdle, StepRecorded
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.worker.rescue_diff import write_rescue_diff

@@ -16,12 +16,12 @@ from scaffold.orchestrator.owner.merge_agent import MergeAgent
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.processes.local_engine import LocalEngine
 from scaffold.orchestrator.owner.processes.starters import ProcessStarter, ZygoteProcessStarter
-from scaffold.orchestrator.owner.recovery.leftovers import remove_if_empty
+from scaffold.orchestrator.owner.recovery.orphaned_files import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
-from scaffold.orchestrator.supervisor.process import supervise_goals
+from scaffold.orchestrator.supervisor.goal_process import supervise_goals
 from scaffold.run.collisions.source_layout import ensure_source_layout
 from scaffold.run.context import RunContext
 from scaffold.worker.contract.projections import write_projections

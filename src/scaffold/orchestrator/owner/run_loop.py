@@ -22,18 +22,18 @@ from scaffold.core.states import (
     RunState,
 )
 from scaffold.host.wake_fifo import WakeFifo
-from scaffold.landing.merge_queue import MergeQueue
+from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.orchestrator.dispatch import slots_by_goal
-from scaffold.orchestrator.goal_changes import GoalChanges
-from scaffold.orchestrator.owner.control_requests import apply_control_requests
+from scaffold.orchestrator.owner.goal_control import apply_control_requests
 from scaffold.orchestrator.owner.landing_loop import LandingLoop
+from scaffold.orchestrator.owner.next_round import judge_end
 from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
 from scaffold.orchestrator.owner.processes.worker_exits import WorkerExitHandler
+from scaffold.orchestrator.owner.projections.run_files import RunFiles
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_ended_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
-from scaffold.orchestrator.owner.rounds import judge_end
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline
 from scaffold.orchestrator.owner.run_end import (
     PAUSE_REASONS,
@@ -47,13 +47,13 @@ from scaffold.orchestrator.owner.run_end import (
     state_from_goals,
     unfinished_cause,
 )
-from scaffold.orchestrator.owner.run_files import RunFiles
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
-from scaffold.orchestrator.supervisor.process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.goal_changes import GoalChanges
+from scaffold.orchestrator.supervisor.goal_process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 

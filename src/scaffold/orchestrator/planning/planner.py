@@ -9,9 +9,9 @@ from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.host.environment import child_environment
+from scaffold.orchestrator.planning.proposal_tools import planning_tools
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.requirement_listing import RequirementListing, reserved_names
-from scaffold.orchestrator.planning.tools import planning_tools
 from scaffold.orchestrator.planning.turn import PlanningResult, TurnRequest, TurnRules, only_errors, run_proposal_turn
 from scaffold.plan.edit.draft import PlanDraft
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome

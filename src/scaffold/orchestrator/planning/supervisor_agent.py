@@ -17,6 +17,7 @@ from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.evidence_check import BranchEvidence
 from scaffold.orchestrator.planning.goal_scope import GoalScopedProposals
+from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
 from scaffold.orchestrator.planning.proposals import Dispatcher, LiveProposals
 from scaffold.orchestrator.planning.supervisor_prompts import (
     FailedAction,
@@ -26,7 +27,6 @@ from scaffold.orchestrator.planning.supervisor_prompts import (
     judge_prompt,
     replan_prompt,
 )
-from scaffold.orchestrator.planning.tools import supervisor_tools
 from scaffold.orchestrator.planning.turn import (
     ModelFailed,
     PlanningResult,

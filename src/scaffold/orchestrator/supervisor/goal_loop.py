@@ -21,7 +21,7 @@ from scaffold.orchestrator.planning.turn import (
     TurnUnavailable,
 )
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.plan.decide import (
     AskHuman,
     CompleteCompound,

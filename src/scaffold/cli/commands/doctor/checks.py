@@ -27,9 +27,9 @@ from scaffold.host.process.command import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs
-from scaffold.orchestrator.trial.workspace import dead_trials
-from scaffold.orchestrator.upkeep.retention import logs_size
+from scaffold.orchestrator.upkeep.expired_files import logs_size
 from scaffold.policy.trust_decision import TrustStatus
+from scaffold.run.trial.temporary_checkout import dead_trials
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
 from scaffold.views.store_reader import display_status, is_executed

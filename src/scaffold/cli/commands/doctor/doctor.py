@@ -23,7 +23,7 @@ from scaffold.core.errors import NotInRepository, RepositoryError
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.trial.workspace import remove_dead_trials
+from scaffold.run.trial.temporary_checkout import remove_dead_trials
 
 INDENT = " " * 7
 NAME = 14

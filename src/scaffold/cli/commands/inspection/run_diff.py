@@ -16,7 +16,7 @@ from scaffold.core.model import Action, Run
 from scaffold.git.commits import DIFF_OPTIONS, changed_paths
 from scaffold.git.refs import resolve, review_ref
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.record import session_ref
+from scaffold.landing.facts.landing_record import session_ref
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import own_changed_paths
 from scaffold.views.name_lookup import action_if_any

@@ -15,7 +15,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.lifeline import watch_lifeline
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
-from scaffold.orchestrator.supervisor.process import DONE_EXIT_CODE, supervise_goals
+from scaffold.orchestrator.supervisor.goal_process import DONE_EXIT_CODE, supervise_goals
 from scaffold.run.context import RunContext
 from scaffold.run.machine_faults import DATABASE_OUTAGE_S, FAULT_EXIT_CODE
 

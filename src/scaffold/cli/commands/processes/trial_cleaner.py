@@ -7,7 +7,7 @@ import click
 
 from scaffold.cli.wiring import dirs, repository_here
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.trial.workspace import TrialPlace, remove_after_death
+from scaffold.run.trial.temporary_checkout import TrialPlace, remove_after_death
 
 
 @click.command(hidden=True)

@@ -13,7 +13,8 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
 from scaffold.core.states import Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.control import (
+from scaffold.orchestrator.owner.projections.run_files import write_run_files
+from scaffold.orchestrator.user_control.execution_control import (
     halt_run,
     request_action_stop,
     request_goal_control,
@@ -22,7 +23,6 @@ from scaffold.orchestrator.owner.control import (
     retry_run,
     stopped_for_good,
 )
-from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.run.context import RunContext
 from scaffold.views.name_lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import read_summary

@@ -17,7 +17,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import ModelSettings, PermissionSettings, RunIdentity, RunSettings, Signature
 from scaffold.git.client.command_line import Git
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.open_run import RunInput, start_run
+from scaffold.orchestrator.user_control.open_run import RunInput, start_run
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.context import RunContext
 

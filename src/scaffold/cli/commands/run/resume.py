@@ -23,9 +23,9 @@ from scaffold.core.run_settings import RunSettings, SandboxSettings
 from scaffold.core.states import INTERRUPTED, Completed, Failed, Paused, Saved, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.land import settle_moves
-from scaffold.orchestrator.owner.control import withdraw_pause
-from scaffold.orchestrator.owner.open_run import reconfigure_run
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
+from scaffold.orchestrator.user_control.execution_control import withdraw_pause
+from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext
 from scaffold.store.spending.run_budget import budget_use

@@ -34,10 +34,12 @@ from scaffold.core.model import Run
 from scaffold.core.run_settings import RunSettings
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.pull_request import GH_FIX
+from scaffold.landing.taking.github_pull_request import GH_FIX
 from scaffold.landing.taking.user_programs import require_program
-from scaffold.orchestrator.owner.marked_copy import marked_copy
-from scaffold.orchestrator.owner.open_run import (
+from scaffold.orchestrator.owner.projections.marked_copy import marked_copy
+from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.planning.agent_advice import advice_for
+from scaffold.orchestrator.user_control.open_run import (
     RunExecutedElsewhere,
     RunInput,
     RunOpened,
@@ -46,8 +48,6 @@ from scaffold.orchestrator.owner.open_run import (
     start_run,
     start_run_once,
 )
-from scaffold.orchestrator.owner.run_end import save_run
-from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext

@@ -20,8 +20,8 @@ from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan, headline
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.specification_audit import Requirement
-from scaffold.orchestrator.owner.open_run import RunInput, reject_childless_compounds
 from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.orchestrator.user_control.open_run import RunInput, reject_childless_compounds
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.compliance.requirements import MAX_REQUIREMENTS, requirements_in
 from scaffold.plan.compliance.rounds import MAX_ROUNDS, audit_goal, is_reserved

@@ -11,7 +11,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.printable_text import join_limited
 from scaffold.core.run_settings import RunSettings, WriteBack
 from scaffold.git.refs import resolve
-from scaffold.orchestrator.owner.open_run import RunInput
+from scaffold.orchestrator.user_control.open_run import RunInput
 from scaffold.plan.source.formats import marked_tasks
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import read_list

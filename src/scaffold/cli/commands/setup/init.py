@@ -30,8 +30,8 @@ from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.files import write_atomic
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.trial.result import GateTrial, Trial
 from scaffold.policy.secret.command_environment import command_environment
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, detect_in_folder
 from scaffold.verify.gates.projects.project import ProjectKind
 from scaffold.verify.gates.runner_detection import missing_programs

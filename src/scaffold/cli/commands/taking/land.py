@@ -23,6 +23,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.states import Completed, status_of
 from scaffold.host.process.async_runner import run_async
+from scaffold.landing.taking.github_pull_request import Target, find_target, would_overwrite
 from scaffold.landing.taking.land import (
     LandHow,
     LandWish,
@@ -33,8 +34,7 @@ from scaffold.landing.taking.land import (
     sign_work,
     take,
 )
-from scaffold.landing.taking.pull_request import Target, find_target, would_overwrite
-from scaffold.orchestrator.owner.session_changes import prove_work
+from scaffold.orchestrator.user_control.session_changes import prove_work
 from scaffold.run.context import RunContext
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.store_reader import executing_process

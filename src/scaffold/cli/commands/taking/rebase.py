@@ -16,7 +16,7 @@ from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.open_work import OpenKind, OpenWork
 from scaffold.landing.taking.rebase import Rebased, name_of
-from scaffold.orchestrator.owner.session_changes import rebase_run
+from scaffold.orchestrator.user_control.session_changes import rebase_run
 
 MAX_PATHS = 8
 OUTCOMES: Mapping[OpenKind, tuple[str, str]] = {

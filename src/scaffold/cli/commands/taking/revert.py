@@ -10,7 +10,7 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.printable_text import join_limited
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.revert import Reverted
-from scaffold.orchestrator.owner.session_changes import revert_action
+from scaffold.orchestrator.user_control.session_changes import revert_action
 from scaffold.views.name_lookup import find_landing_action
 
 MAX_NAMES = 8

@@ -20,7 +20,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import InboxItem, Run
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.record import last_landed, session_tip
+from scaffold.landing.facts.landing_record import last_landed, session_tip
 from scaffold.run.context import RunContext
 from scaffold.views.changes.review_view import ReviewedFile, RunReview, read_review
 from scaffold.views.changes.taken_work import with_taken

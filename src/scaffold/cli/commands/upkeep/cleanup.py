@@ -14,7 +14,7 @@ from scaffold.config.settings import load_settings
 from scaffold.core.activity import Activity
 from scaffold.core.printable_text import count_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.upkeep.cleanup import CleanupStep, clean_up
+from scaffold.orchestrator.upkeep.run_cleanup import CleanupStep, clean_up
 
 dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, and change nothing.")
 

@@ -19,7 +19,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.upkeep.purge import Purge, PurgeItem
+from scaffold.orchestrator.upkeep.state_removal import Purge, PurgeItem
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 QUESTION = "Remove every item marked `remove`?"

@@ -8,8 +8,8 @@ from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.proof.contract import Strength
+from scaffold.landing.taking.github_pull_request import PullRequest, title_of
 from scaffold.landing.taking.land import TakenWork
-from scaffold.landing.taking.pull_request import PullRequest, title_of
 from scaffold.landing.taking.remake import request_line
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_view import RunView

@@ -7,9 +7,9 @@ from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of, one_line
-from scaffold.orchestrator.trial.reviewer_probe import ProbeReply
 from scaffold.plan.review_rates import MIN_PLANTED, ProbeStanding, ReviewerRates
 from scaffold.views.text_format import format_cost
+from scaffold.worker.second_review.reviewer_probe import ProbeReply
 
 NOTHING = "No second reviewer has judged anything yet. `scaffold review --probe` tries the configured one."
 

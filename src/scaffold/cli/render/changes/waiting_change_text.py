@@ -9,7 +9,7 @@ from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.render.terminal.style import paint
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.printable_text import count_of, join_limited, printable
-from scaffold.landing.evidence import describe_gate
+from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.verify.contract.review_verdict import review_text
 from scaffold.views.changes.waiting_change import WaitingChange
 from scaffold.views.text_format import TAB_CELLS

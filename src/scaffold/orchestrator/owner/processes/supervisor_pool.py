@@ -16,11 +16,11 @@ from scaffold.host.process.child import kill_orphan
 from scaffold.host.wake_fifo import has_pending_wake, wake_up
 from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES, CrashHistory
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code
-from scaffold.orchestrator.owner.recovery.progress import ProgressMark, progress_mark
+from scaffold.orchestrator.owner.recovery.crash_progress import ProgressMark, progress_mark
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
 from scaffold.orchestrator.planning.turn import close_lost_turns
-from scaffold.orchestrator.supervisor.process import (
+from scaffold.orchestrator.supervisor.goal_process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
     MAX_GOALS,
@@ -29,7 +29,7 @@ from scaffold.orchestrator.supervisor.process import (
     faulty_goal,
     goal_with_fault,
 )
-from scaffold.orchestrator.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.context import RunContext
 from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE

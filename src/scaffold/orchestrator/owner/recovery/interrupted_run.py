@@ -13,16 +13,16 @@ from scaffold.git.checkouts import worktree, worktree_pool
 from scaffold.git.checkouts.worktree_metadata import unfinished_registrations
 from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
-from scaffold.landing.record import (
+from scaffold.landing.facts.landing_record import (
     last_landed,
     require_landed_on_branch,
     resolve_intent,
     session_ref,
     session_tip,
 )
-from scaffold.landing.story_steps import note_refused_edits, unpin_contained
+from scaffold.landing.facts.story_steps import note_refused_edits, unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
-from scaffold.orchestrator.owner.recovery.leftovers import remove_leftovers
+from scaffold.orchestrator.owner.recovery.orphaned_files import remove_leftovers
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.plan.budget import spending_limits
 from scaffold.run.attempt_end import AttemptEnd, end_attempt

@@ -1,0 +1,197 @@
+"""Stale facts in the store: mark, re-prove or refute them, and reopen the actions that proved them.
+
+The caller owns each transaction.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import ActionId, Commit
+from scaffold.core.model import Action, Fact, Run
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.proof.contract import CheckResult, Verification, blocking_results
+from scaffold.core.proof.gates import GateResult
+from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
+from scaffold.landing.facts.effect_evidence import evidence_of
+from scaffold.landing.facts.staleness import ProvenFacts, group_by_action
+from scaffold.landing.facts.story_steps import chain_again
+from scaffold.run.assignment import inherited_preconditions
+from scaffold.store.database import Store
+
+
+class RecheckResult(Struct, frozen=True, kw_only=True):
+    """The recheck of one action's facts at one commit."""
+
+    group: ProvenFacts
+    commit: Commit
+    results: tuple[CheckResult, ...] = ()
+    """Results of the action's checks."""
+    gates: tuple[GateResult, ...] = ()
+    """Results of the repository's gates at the same commit, if they ran."""
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """The blocking results; empty if the facts hold."""
+        return blocking_results(self.results)
+
+
+def affected_facts(
+    store: Store, run: Run, changed: Collection[str], *, besides: Collection[ActionId] = ()
+) -> tuple[ProvenFacts, ...]:
+    """Return the facts in any goal of the run that depend on a changed path, except those of the actions `besides`."""
+    touched = store.facts.depending_on(run.id, frozenset(map(utf8_safe, changed)))
+    return group_by_action(_with_providers(store, touched), besides=besides)
+
+
+def all_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
+    """Return the facts that hold in any goal of the run."""
+    facts = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.of_goal(goal.id)]
+    return group_by_action(_with_providers(store, [fact for fact in facts if fact.state == "holds"]))
+
+
+def dependent_facts(store: Store, action: Action) -> tuple[ProvenFacts, ...]:
+    """Return the facts that hold and whose actions build on the effects of `action`, directly or through others."""
+    holding = [fact for fact in store.facts.of_goal(action.goal_id) if fact.state == "holds"]
+    groups = group_by_action(_with_providers(store, holding), besides=(action.id,))
+    needs = {each.action.id: inherited_preconditions(store, each.action) for each in groups}
+    lost, found = {*action.effects}, dict[ActionId, ProvenFacts]()
+    while True:
+        new = [each for each in groups if each.action.id not in found and lost & {*needs[each.action.id]}]
+        if not new:
+            return tuple(each for each in groups if each.action.id in found)
+        found |= {each.action.id: each for each in new}
+        lost |= {fact.assertion for each in new for fact in each.facts}
+
+
+def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
+    """Return the stale facts that have not been rechecked since."""
+    return group_by_action(_with_providers(store, store.facts.unchecked_stale_of_run(run.id)))
+
+
+def mark_stale(store: Store, group: ProvenFacts) -> None:
+    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review.
+
+    Those of steps stay: they order the steps of a compound, and say nothing about the branch.
+    """
+    facts = [fact for fact in group.facts if not fact.only_orders]
+    if group.recheck == "nothing" or not facts:
+        return
+    for fact in facts:
+        store.facts.invalidate(fact.goal_id, fact.assertion, "stale")
+    if group.recheck == "review":
+        reopen_action(store, group)
+
+
+def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
+    """Record that the facts hold at the tested commit; their paths and doubts stay the same."""
+    for fact in tested.group.facts:
+        attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
+        shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
+        evidence = evidence_of(shown, attempt, tested.commit, at)
+        # No recheck repeats an approval or the change itself, so this evidence would be lost.
+        kept = [each for each in fact.evidence if each.kind in {"human", "review", "change"}]
+        store.facts.record(
+            fact.goal_id,
+            fact.assertion,
+            commit=tested.commit,
+            paths=fact.paths,
+            evidence=(*evidence, *kept),
+            doubts=fact.doubts,
+            reviewed=fact.reviewed,
+        )
+
+
+def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
+    """Refute facts whose own checks fail, and reopen their action."""
+    for fact in tested.group.facts:
+        store.facts.invalidate(fact.goal_id, fact.assertion, "refuted")
+    failed = ", ".join(result.name for result in tested.failures)
+    text = utf8_safe(f"{tested.group.label} no longer holds at {tested.commit[:8]}: {failed}")
+    store.events.append(run.id, NoticeRaised("warning", text))
+    reopen_action(store, tested.group)
+
+
+def undo_action(store: Store, action: Action) -> None:
+    """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch.
+
+    Of a compound whose steps made it, all steps are done again. In a cancelled goal nothing is: they are cancelled.
+    """
+    steps = _steps_beside(store, action)
+    for step in steps:
+        for assertion in step.effects:
+            store.facts.invalidate(step.goal_id, assertion, "refuted")
+        store.actions.move(step.id, Pending())
+    for assertion in action.effects:
+        store.facts.invalidate(action.goal_id, assertion, "refuted")
+    store.actions.reset_failures(action.id)
+    goal = store.goals.get(action.goal_id)
+    if goal is not None and isinstance(goal.state, Cancelled):
+        _cancel_undone(store, (action, *steps))
+        return
+    reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
+    chain_again(store, action)
+
+
+def _cancel_undone(store: Store, actions: Iterable[Action]) -> None:
+    """Cancel actions whose work is gone: what is completed has its work on the branch."""
+    for each in actions:
+        now = store.actions.get(each.id)
+        if now is not None and isinstance(now.state, Completed):
+            store.actions.move(each.id, Pending())
+        if now is not None and isinstance(now.state, Completed | Pending):
+            store.actions.move(each.id, Cancelled())
+
+
+def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
+    """Return the completed steps whose work the action has landed with its own."""
+    if action.workspace == "own" or action.parent_id is None:
+        return ()
+    steps = store.actions.children(action.parent_id)
+    return tuple(each for each in steps if each.id != action.id and isinstance(each.state, Completed))
+
+
+def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> None:
+    """Put the group's action back to pending, unless its goal was cancelled or is complete without it.
+
+    A completed goal becomes active again if it needs the facts; a failed goal runs the action when retried. Earlier
+    failures still count, so an action that is refuted repeatedly fails in the end. With `undone`, its work is no longer
+    there, so that it counts as open whether or not a completed goal needs it.
+    """
+    action, goal = store.actions.get(group.action.id), store.goals.get(group.action.goal_id)
+    if action is None or goal is None or not isinstance(action.state, Completed):
+        return
+    reached = isinstance(goal.state, Completed)
+    if isinstance(goal.state, Cancelled) or (reached and not undone and not store.goals.unmet(goal.id)):
+        return
+    if action.workspace == "parent" and action.parent_id is not None:
+        # What its steps made has landed: whatever is done now begins at the branch's tip.
+        store.attempts.leave_workspace(action.parent_id)
+    above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
+    # Parents go first: an action below a compound that is not running never becomes ready.
+    for compound in reversed(above):
+        if isinstance(compound.state, Completed):
+            store.actions.move(compound.id, Running())
+    store.actions.move(action.id, Pending())
+    if reached:
+        store.goals.move(goal.id, Active())
+
+
+def _with_providers(store: Store, facts: Iterable[Fact]) -> Iterator[tuple[Fact, Action]]:
+    """Yield each fact with the action that proved it, according to its evidence."""
+    for fact in facts:
+        attempts = (store.attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id is not None)
+        attempt = next((each for each in attempts if each is not None), None)
+        action = (
+            store.actions.get(attempt.action_id)
+            if attempt
+            else _provider(store.actions.providers(fact.goal_id, fact.assertion))
+        )
+        if action is not None:
+            yield fact, action
+
+
+def _provider(candidates: Sequence[Action]) -> Action | None:
+    return next((action for action in candidates if isinstance(action.state, Completed)), None)

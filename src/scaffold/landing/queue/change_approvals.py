@@ -1,0 +1,225 @@
+"""Ask a human about each change before it lands, and know for which change an answer holds."""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.change_approval import ChangeAnswers, ChangeSubject, answers_about, subject_of, why_outdated
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import ActionId, AttemptId, Commit
+from scaffold.core.model import InboxItem, Run
+from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.proof.contract import Doubt, DoubtCode
+from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
+from scaffold.git import commits, refs
+from scaffold.host.random_ids import new_id
+from scaffold.landing.proving.candidate_check import Candidate
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_fingerprint
+
+LISTED_BYTES = 8 * 1024
+"""Bytes of the list of changed files."""
+SHOWN_BYTES = 128 * 1024
+"""Bytes of the diff that are stored with the question; `scaffold diff` shows all of it."""
+CHANGE_LIFETIME = timedelta(days=30)
+"""How long a candidate waits for an answer; afterwards it is asked about anew."""
+
+
+class Rejected(Struct, frozen=True):
+    """A human wants the change reworked; `why` is for its agent."""
+
+    why: str
+    outcome: AttemptOutcome = "rejected"
+    """`contract_failed` for the same change again: that is no rework, so it counts as a failure."""
+
+
+Verdict = Literal["approved", "waits", "later"] | Rejected
+"""`waits`: the inbox has asked a human; `later`: it will, once what lands before this change has landed."""
+
+
+class _Asked(Struct, frozen=True):
+    item: str
+    tip: Commit
+    since_s: float
+    """When this process found that it waits, on the monotonic clock."""
+
+
+class ChangeApprovals:
+    """The approvals that candidates of a run need, for its owner. Without a human's review everything is approved.
+
+    What was asked is in the inbox, so a kill loses neither a question nor an answer, and none is asked twice.
+    """
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._asked: dict[AttemptId, _Asked] = {}
+        self._doubts: dict[AttemptId, frozenset[DoubtCode]] = {}
+        """The doubts that arose when a candidate was proven on the tree that would land."""
+
+    @property
+    def required(self) -> bool:
+        """Whether a human approves each change."""
+        return self._run.settings.human_reviews
+
+    @property
+    def awaiting(self) -> Mapping[AttemptId, str]:
+        """The candidates that wait for a human, each with its open inbox item."""
+        asked = self._asked.items()
+        return {attempt_id: each.item for attempt_id, each in asked if self._context.store.inbox.is_open(each.item)}
+
+    @property
+    def resting(self) -> Mapping[AttemptId, str]:
+        """Those of them that have waited for so long that the run no longer waits for an answer."""
+        now, wait_s = self._context.clock.monotonic(), self._run.settings.permissions.inbox_wait_s
+        return {each: item for each, item in self.awaiting.items() if now - self._asked[each].since_s >= wait_s}
+
+    def set_aside(self, tip: Commit) -> Mapping[AttemptId, str]:
+        """Return those of them of which it is certain that they were asked about as they would land on `tip`."""
+        return {each: item for each, item in self.awaiting.items() if self._asked[each].tip == tip}
+
+    async def keep(self, waiting: Collection[AttemptId]) -> None:
+        """Forget the candidates that no longer wait to land: they were cancelled meanwhile."""
+        for gone in [each for each in self._asked if each not in waiting]:
+            await self.end(gone)
+
+    async def verdict_on(self, candidate: Candidate, tip: Commit) -> Verdict:
+        """Return what a human says about exactly this change; if nothing yet, ask, and let the candidate wait."""
+        if not self.required:
+            return "approved"
+        attempt, store = candidate.attempt, self._context.store
+        subject = await self.subject(candidate)
+        answers = self.answers(subject, candidate.action.id)
+        if answers.rejected is not None:
+            return Rejected(_rejection(answers.rejected))
+        if answers.approved is not None:
+            return "approved"
+        if answers.repeats is not None and not self._is_retried_since(answers.repeats):
+            return Rejected(f"it is the same change again: {_rejection(answers.repeats)}", "contract_failed")
+        if candidate.base != tip and not await self._is_as_handed_in(candidate, subject):
+            return "later"
+        new = await self._item(candidate, subject)
+        shown = await self._shown(candidate)
+        # Before the question: who reads it sees the change.
+        await refs.pin(self._context.git, refs.review_ref(attempt.id), candidate.commit)
+        with owner_transaction(store, self._run, durable=True):
+            store.attempts.check(attempt.id, fence=attempt.fence)
+            # An answer in this moment is found when the candidate is looked at again.
+            answers = self.answers(subject, candidate.action.id)
+            asked = answers.open or answers.approved or answers.rejected or store.inbox.ask(new)
+            store.inbox.show(asked.id, shown)
+            self._end_outdated(subject, answers.outdated, asked)
+        before, now_s = self._asked.get(attempt.id), self._context.clock.monotonic()
+        since_s = before.since_s if before is not None and before.item == asked.id else now_s
+        self._asked[attempt.id] = _Asked(asked.id, tip, since_s)
+        return "waits"
+
+    def _is_retried_since(self, rejected: InboxItem) -> bool:
+        """Return whether a human has granted new attempts since: perhaps they want the change after all."""
+        asked = subject_of(rejected)
+        if asked is None or rejected.action_id is None:
+            return False
+        store = self._context.store
+        failed = [
+            each.number for each in store.attempts.of_action(rejected.action_id) if each.outcome in COUNTED_FAILURES
+        ]
+        return sum(number > asked.attempt for number in failed) > store.actions.failures(rejected.action_id)
+
+    async def subject(self, candidate: Candidate, found: Iterable[Doubt] = ()) -> ChangeSubject:
+        """Return what is asked about a candidate: what would land, and the doubts, also those `found` since."""
+        git, attempt = self._context.git, candidate.attempt
+        ends = candidate.own_base, candidate.commit
+        handed_in = attempt.verification.doubts if attempt.verification else ()
+        known = self._doubts.get(attempt.id, frozenset()) | {doubt.code for doubt in found}
+        self._doubts[attempt.id] = known
+        return ChangeSubject(
+            action=candidate.action.key,
+            landing=attempt.id,
+            attempt=attempt.number,
+            base=attempt.base_sha,
+            change=hashlib.sha256(await commits.patch_fingerprint(git, *ends)).hexdigest(),
+            doubts=tuple(sorted(known | {doubt.code for doubt in handed_in})),
+            protected=await self._protected(*ends),
+            merged=tuple(each.line for each in candidate.merged),
+        )
+
+    def answers(self, subject: ChangeSubject, action: ActionId) -> ChangeAnswers:
+        """Return what was asked and answered about a change, as stored now."""
+        return answers_about(subject, self._context.store.inbox.of_action(action), self._context.clock.now())
+
+    async def end(self, attempt_id: AttemptId) -> None:
+        """Withdraw the question about a candidate that does not wait to land any more."""
+        self._doubts.pop(attempt_id, None)
+        asked = self._asked.pop(attempt_id, None)
+        store = self._context.store
+        if asked is not None and store.inbox.is_open(asked.item):
+            with owner_transaction(store, self._run):
+                store.inbox.withdraw_item(asked.item)
+        if self.required and (shown := await refs.resolve(self._context.git, refs.review_ref(attempt_id))) is not None:
+            await refs.delete(self._context.git, refs.review_ref(attempt_id), old=shown)
+
+    async def _shown(self, candidate: Candidate) -> str:
+        """Return the list of changed files, then the patch, without secrets; the middle of long ones is left out."""
+        git, ends = self._context.git, (candidate.own_base, candidate.commit)
+        listing = ("diff-tree", "-r", "--stat=100", *commits.DIFF_OPTIONS, *ends)
+        files = (await git(*listing, env=commits.WITHOUT_ATTRIBUTES, limit_bytes=LISTED_BYTES)).out
+        patch = await commits.diff_text(git, *ends, limit_bytes=SHOWN_BYTES)
+        return self._context.redactor.clean(utf8_safe(f"{files.decode(errors='replace')}\n{patch}"))
+
+    async def _is_as_handed_in(self, candidate: Candidate, subject: ChangeSubject) -> bool:
+        attempt, listed = candidate.attempt, self._run.settings.landing.tracked_list
+        if attempt.head_sha is None:
+            return False
+        own = await own_fingerprint(self._context.git, listed, attempt.base_sha, attempt.head_sha)
+        return hashlib.sha256(own).hexdigest() == subject.change
+
+    async def _protected(self, old: Commit, new: Commit) -> tuple[str, ...]:
+        git = self._context.git
+        areas = ProtectedAreas.with_added(self._run.settings.permissions.areas)
+        paths = [path for path in await commits.changed_paths(git, old, new) if areas.of(path) or protected_entry(path)]
+        inner = [each.path for each in await commits.submodule_changes(git, old, new) if protected_entry(each.path)]
+        return tuple(utf8_safe(path) for path in (*paths, *inner))
+
+    async def _item(self, candidate: Candidate, subject: ChangeSubject) -> InboxItem:
+        git, ends = self._context.git, (candidate.own_base, candidate.commit)
+        files = count_of(len(await commits.changed_paths(git, *ends)), "file")
+        lines = count_of(await commits.changed_line_count(git, *ends), "changed line")
+        action, attempt, now = candidate.action, candidate.attempt, self._context.clock.now()
+        merged = f", merged with others' changes in {len(candidate.merged)} of them" if candidate.merged else ""
+        return InboxItem(
+            id=new_id(),
+            run_id=self._run.id,
+            goal_id=action.goal_id,
+            action_id=action.id,
+            attempt_id=attempt.id,
+            kind="approval",
+            text=f"{action.key} is ready to land: {files}, {lines}{merged}",
+            detail=subject.detail,
+            created_at=now,
+            expires_at=now + CHANGE_LIFETIME,
+        )
+
+    def _end_outdated(self, subject: ChangeSubject, outdated: Sequence[InboxItem], asked: InboxItem) -> None:
+        """Close what was asked about other changes of the action, and tell which approvals no longer hold."""
+        store = self._context.store
+        for item in outdated:
+            before = subject_of(item)
+            if before is None:
+                continue
+            if item.state == "open":
+                store.inbox.withdraw_item(item.id)
+                continue
+            store.inbox.end_validity(item.id)
+            why = why_outdated(subject, before)
+            text = f"Your approval {item.id} of {subject.action} no longer holds: {why}. It is asked as {asked.id}."
+            store.events.append(self._run.id, NoticeRaised("warning", text))
+
+
+def _rejection(item: InboxItem) -> str:
+    return f"a human rejected the change: {item.answer}" if item.answer else "a human rejected it, without a reason"

@@ -1,0 +1,181 @@
+"""Forecast which candidates will conflict with each other, by merging them in memory, pair by pair."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import combinations
+from pathlib import Path
+
+from scaffold.core.errors import GitError
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Attempt
+from scaffold.core.run_settings import WriteBack
+from scaffold.git.client.command_line import Git
+from scaffold.git.commits import is_contained
+from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
+from scaffold.git.trees.private_index import private_index
+from scaffold.landing.conflicts.resolution import IsUnion, read_versions, resolve_versions
+from scaffold.landing.queue.arrangement import Conflicts
+from scaffold.run.task_list import own_changed_paths
+
+MAX_KNOWN = 2_000
+MERGED_BYTES = 60_000
+"""How much is merged file by file at a time: some tenths of a second of work. The other pairs follow the next time."""
+MAX_BYTES = 500_000
+"""Of pairs whose files in conflict are larger in all, git's conflicts stand."""
+
+Pair = frozenset[Commit]
+Bases = tuple[Commit, Commit]
+"""The commits on which the first and the second of a pair were made."""
+
+
+class Forecaster:
+    """Merges each pair of commits once, and keeps the `most` results that were asked for last.
+
+    File by file, which programs do in Python, only a few are merged at a time: until it is their turn, they conflict.
+    """
+
+    def __init__(
+        self,
+        git: Git,
+        *,
+        folder: Path,
+        is_union: IsUnion,
+        rebased: bool = False,
+        listed: WriteBack | None = None,
+        most: int = MAX_KNOWN,
+    ) -> None:
+        """`folder` is for a temporary index; `is_union` says whether the settings take a path for a union.
+
+        `rebased`: the run was carried over to another base, so that not all work has the same one. `listed` is the list
+        of tasks that is merged by itself, so that it counts for no conflict.
+        """
+        self._listed = listed
+        self._rebased = rebased
+        self._most = most
+        self._git = git
+        self._folder = folder
+        self._is_union = is_union
+        self._known: dict[Pair, tuple[str, ...]] = {}
+        self._by_git_alone: dict[Pair, Conflicted] = {}
+        """Those of them that are not merged file by file yet."""
+        self._paths: dict[Commit, frozenset[str]] = {}
+
+    async def conflicts(
+        self, candidates: Sequence[Attempt], tip: Commit, *, running: Sequence[Attempt] = ()
+    ) -> Conflicts:
+        """Return for each candidate the others that it conflicts with, and in which paths, if both land on `tip`.
+
+        What programs of the queue resolve is no conflict; a pair that git cannot merge is one. Candidates are compared
+        with `running` attempts, too, as far as these are committed, but those not with each other.
+        """
+        waiting = {each.id for each in candidates}
+        heads = {each.id: each.head_sha for each in (*candidates, *running) if each.head_sha is not None}
+        paths = {each.id: await self.paths(each) for each in (*candidates, *running)}
+        self._paths = {each: self._paths[each] for each in heads.values() if each in self._paths}
+        touching = (each for each in combinations(heads, 2) if not waiting.isdisjoint(each))
+        pairs = [each for each in touching if _may_conflict(*(paths[one] for one in each))]
+        bases = {each.id: each.base_sha for each in (*candidates, *running)}
+        found = await self._forecast(
+            [(heads[one], heads[other], (bases[one], bases[other])) for one, other in pairs], tip
+        )
+        result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
+        for one, other in pairs:
+            shared = tuple(sorted(paths[one] & paths[other] or paths[one] | paths[other]))
+            if in_conflict := found.get(frozenset((heads[one], heads[other])), shared):
+                result[one][other] = result[other][one] = in_conflict
+        return result
+
+    async def between(self, one: Commit, other: Commit, tip: Commit, *, bases: Bases) -> tuple[str, ...]:
+        """Return the paths in which two commits conflict that were made on `bases`.
+
+        Empty if they merge, programs can resolve it, or one of them is gone: what did not land may have been purged.
+        """
+        return (await self._forecast([(one, other, bases)], tip)).get(frozenset((one, other)), ())
+
+    async def _forecast(
+        self, pairs: Sequence[tuple[Commit, Commit, Bases]], tip: Commit
+    ) -> Mapping[Pair, tuple[str, ...]]:
+        """Return the paths in which the commits of each pair conflict, with the bases on which they were made.
+
+        Pairs that git cannot merge are left out: objects of them may be missing, which is found out when they land.
+        """
+        new = [each for each in pairs if frozenset(each[:2]) not in self._known]
+        merged: dict[Pair, Merged | Conflicted] = {}
+        for one, other, bases in new:
+            with suppress(GitError):
+                merged[frozenset((one, other))] = await self._merged(one, other, bases, tip)
+        conflicted = {pair: each for pair, each in merged.items() if isinstance(each, Conflicted)}
+        self._known |= {pair: conflicted[pair].paths if pair in conflicted else () for pair in merged}
+        self._by_git_alone |= {pair: each for pair, each in conflicted.items() if each.files}
+        wanted = [pair for each in pairs if (pair := frozenset(each[:2])) in self._known]
+        self._known |= await self._left(
+            {pair: self._by_git_alone[pair] for pair in wanted if pair in self._by_git_alone}, tip
+        )
+        found = {pair: self._known.pop(pair) for pair in dict.fromkeys(wanted)}
+        self._known |= found  # at the end: what is not asked about any more is forgotten first
+        for oldest in [*self._known][: -self._most]:
+            del self._known[oldest]
+            self._by_git_alone.pop(oldest, None)
+        if self._listed is None:
+            return found
+        apart = self._listed.path
+        return {pair: tuple(path for path in paths if path != apart) for pair, paths in found.items()}
+
+    async def _merged(self, one: Commit, other: Commit, bases: Bases, tip: Commit) -> Merged | Conflicted:
+        git, (mine, theirs) = self._git, bases
+        # If one contains the base of the other, git finds the base of the merge itself.
+        if self._rebased and not (await is_contained(git, theirs, one) or await is_contained(git, mine, other)):
+            # The branch was rewritten: what was made on the former base is merged on that, as when it lands.
+            if await is_contained(git, mine, tip):
+                one = await on_base(git, one, theirs)
+            else:
+                other = await on_base(git, other, mine)
+        return await merge_commits(git, one, other)
+
+    async def _left(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
+        """Merge some of the pairs file by file, and return the paths that are still in conflict."""
+        if not conflicted:
+            return {}
+        files = [file for each in conflicted.values() for file in each.files]
+        try:
+            async with private_index(self._git, self._folder) as index:
+                versions = await read_versions(self._git, index, files, tip=tip)
+        except GitError:  # an object of one of them is missing: git's conflicts stand
+            return {}
+        merged_bytes = 0
+        found: dict[Pair, tuple[str, ...]] = {}
+        for pair, each in conflicted.items():
+            ids = {stage.object_id for file in each.files for stage in file.stages.values()}
+            size = sum(len(versions.contents.get(one) or b"") for one in ids)
+            if size <= MAX_BYTES and merged_bytes and merged_bytes + size > MERGED_BYTES:
+                continue
+            del self._by_git_alone[pair]
+            if size <= MAX_BYTES:
+                merged_bytes += size
+                resolution = await asyncio.to_thread(resolve_versions, each, versions, is_union=self._is_union)
+                found[pair] = tuple(sorted(file.path for file in resolution.refused))
+        return found
+
+    async def paths(self, attempt: Attempt) -> frozenset[str]:
+        """Return the paths that a candidate changes; none if its work is gone, which is found out when it is merged."""
+        head = attempt.head_sha
+        if head is None:
+            return frozenset()
+        if head not in self._paths:
+            try:
+                changed = await own_changed_paths(self._git, self._listed, attempt.base_sha, head)
+            except GitError:
+                return frozenset()
+            self._paths[head] = frozenset(changed)
+        return self._paths[head]
+
+
+def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two changes may touch: at the same path, or at a file where the other has a folder."""
+    return not one.isdisjoint(other) or not _folders(one).isdisjoint(other) or not _folders(other).isdisjoint(one)
+
+
+def _folders(paths: Iterable[str]) -> frozenset[str]:
+    parts = (path.split("/")[:-1] for path in paths)
+    return frozenset("/".join(folders[:depth]) for folders in parts for depth in range(1, len(folders) + 1))

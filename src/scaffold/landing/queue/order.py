@@ -1,0 +1,259 @@
+"""The order of a run's merge queue: forecasts, who waits for whom, and what people see of it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from msgspec import structs
+
+from scaffold.core.errors import StoreError
+from scaffold.core.ids import ActionKey, AttemptId, Commit
+from scaffold.core.landing.queue_place import QueuePlace
+from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.printable_text import utf8_safe
+from scaffold.core.states import WORKER_PHASES
+from scaffold.git import refs
+from scaffold.landing.proving.candidate_line import Lane
+from scaffold.landing.queue.arrangement import (
+    MAX_LANES,
+    MOST_OVERTAKEN,
+    Arrangement,
+    Conflicts,
+    QueuedCandidate,
+    arrange,
+    count_apart,
+)
+from scaffold.landing.queue.forecast import Forecaster
+from scaffold.landing.queue.places import QueueState, places_of
+from scaffold.policy.path import globs
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.store.run.merge_queues import WorkDoneAgain
+
+
+class QueueOrder:
+    """Decides which candidates are proven next, for the run's owner."""
+
+    def __init__(self, context: RunContext, run: Run, *, lanes: int = MAX_LANES) -> None:
+        """At most `lanes` candidates are proven side by side."""
+        self._context = context
+        self._run = run
+        self._lanes = lanes
+        is_union = partial(globs.matches_any, run.settings.landing.union)
+        self._forecaster = Forecaster(
+            context.git,
+            folder=context.temporary_folder(run.id),
+            is_union=is_union,
+            rebased=context.store.branch_moves.was_rebased(run.id),
+            listed=run.settings.landing.tracked_list,
+        )
+        self._overtaken = Counter[AttemptId]()
+        self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}
+        """Candidates that failed on top of others: not proven again while one of these is in the line."""
+        self._alone: AttemptId | None = None
+        """The candidate that is proven next, and no other beside it."""
+        self._conflicting: dict[AttemptId, Commit] = {}
+        """Candidates that conflict with the tip, by that tip."""
+        self._held: dict[AttemptId, tuple[ActionKey, ...]] = {}
+        """Those of them that wait for actions that are done again."""
+        self._released: Commit | None = None
+        """The tip on which no candidate is held any more."""
+        self._conflicts: Conflicts = {}
+        self._arranged = Arrangement((), {})
+        self._paths: dict[AttemptId, frozenset[str]] = {}
+        """The paths that each of those changes which were arranged last."""
+        self._running: dict[AttemptId, ActionKey] = {}
+        """The actions of attempts at work with which candidates were compared."""
+        self._by_age: dict[AttemptId, Attempt] = {}
+        """All that wait, oldest first."""
+        self._keys: dict[AttemptId, ActionKey] = {}
+        """The keys of their actions."""
+        self._looked_at: object = None
+        """What the last arrangement depends on."""
+        self._shown: tuple[QueuePlace, ...] = ()
+
+    @property
+    def held(self) -> int:
+        """How many candidates are held."""
+        return sum(each in self._held for each in self._by_age)
+
+    async def next_to_prove(
+        self,
+        waiting: Sequence[Attempt],
+        started: Sequence[AttemptId],
+        tip: Commit,
+        *,
+        merging: Collection[AttemptId] = (),
+        awaiting: Collection[AttemptId] = (),
+    ) -> list[tuple[Action, Attempt]]:
+        """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
+
+        Those that are `merging` are set aside: a helper is resolving their conflicts. While one of them was overtaken
+        too often, no other joins the line: each landing would make the answer useless. Those `awaiting` a human are set
+        aside, too, and nothing waits for them.
+        """
+        self._by_age = {each.id: each for each in waiting}
+        self._overtaken = Counter({each: self._overtaken[each] for each in self._by_age if each in self._overtaken})
+        self._conflicting = {each: at for each, at in self._conflicting.items() if each in self._by_age}
+        self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
+        if self._alone in self._by_age and self._alone not in {*merging, *awaiting}:
+            return [] if started else [self._with_action(self._by_age[self._alone])]
+        await self._hold(tip)
+        aside = {*self._held, *merging, *awaiting}
+        able = [each for each in waiting if each.id in started or each.id not in aside]
+        closed = any(self._overtaken[each] >= MOST_OVERTAKEN for each in merging)
+        looked_at = ([each.id for each in able], [*started], [*self._postponed], tip, closed)
+        # Most of what wakes the queue does not change its order.
+        if looked_at != self._looked_at:
+            self._looked_at = looked_at
+            await self._arrange(able, started, tip, closed=closed)
+        return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
+
+    async def _hold(self, tip: Commit) -> None:
+        """Decide anew which of the candidates that conflict with the tip are held."""
+        found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
+        rivals = self._context.store.merge_queues.done_again(self._run.id) if found and self._released != tip else ()
+        self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals, tip))}
+
+    async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain], tip: Commit) -> tuple[ActionKey, ...]:
+        # Two candidates must not be held for each other.
+        others = {each.action_id for each in self._by_age.values() if each.id in self._conflicting}
+        asked = [each for each in rivals if each.action_id not in {attempt.action_id, *others}]
+        return tuple([each.key for each in asked if await self._conflict(attempt, each, tip)])
+
+    async def _conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
+        if one.head_sha is None:
+            return False
+        return bool(await self._forecaster.between(one.head_sha, other.head, tip, bases=(one.base_sha, other.base)))
+
+    async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
+        """Return whether a candidate that conflicts with the tip is held before its action is done again.
+
+        While an action is done again whose last work conflicts with this candidate, too, the candidate would have to be
+        done again twice: once on this tip, and once more when that action has landed. Some place stays free for that
+        action: an attempt starts only while fewer than twice the agents are unlanded.
+        """
+        self._conflicting[attempt.id] = tip
+        if self.held + 1 < 2 * self._context.store.runs.agents(self._run.id):
+            await self._hold(tip)
+        return attempt.id in self._held
+
+    def release_held(self, tip: Commit) -> None:
+        """Hold no candidate on this tip any more: what they wait for does not go on."""
+        self._released = tip
+
+    def count_together(self, lanes: Sequence[AttemptId]) -> int:
+        """Return how many of the lanes at the front may land together."""
+        return count_apart([self._paths.get(each, frozenset()) for each in lanes])
+
+    def prove_alone(self, attempt_id: AttemptId | None) -> None:
+        """Prove this candidate next, and no other beside it; None to go on as usual."""
+        self._alone = attempt_id
+        self._looked_at = None
+
+    def postpone(self, attempt_id: AttemptId, ahead: Sequence[AttemptId]) -> None:
+        """Prove a candidate again only once those that were ahead of it have landed, or have been refused."""
+        self._postponed[attempt_id] = frozenset(ahead)
+
+    def count_overtaken(self, landed: Collection[AttemptId]) -> None:
+        """Count for each candidate that still waits how many younger ones have overtaken it."""
+        for place, attempt_id in enumerate(ordered := [*self._by_age]):
+            if attempt_id not in landed:
+                self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
+
+    def show(
+        self,
+        lanes: Sequence[Lane],
+        *,
+        gates: int,
+        merging: Mapping[AttemptId, str],
+        awaiting: Mapping[AttemptId, str],
+    ) -> None:
+        """Store the order for people; the gates of the first `gates` lanes run.
+
+        `merging` says who does what for a candidate, `awaiting` by which inbox item it waits for a human.
+        """
+        self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
+        keys = self._keys
+        ahead = self._arranged.waiting
+        state = QueueState(
+            keys=keys,
+            held=self._held,
+            merging=merging,
+            awaiting=awaiting,
+            ahead=ahead,
+            conflicts=self._conflicts,
+            running=self._running,
+        )
+        is_told = len(keys) > 1 or self._held or merging or awaiting or any(self._conflicts.values())
+        places = tuple(places_of(state, lanes, gates)) if is_told else ()
+        if places != self._shown:
+            self._store(places)
+
+    def _key(self, attempt: Attempt) -> ActionKey:
+        action, _ = self._with_action(attempt)
+        return action.key
+
+    def clear(self) -> None:
+        """Remove what people see: the owner ends, and proves nothing any more."""
+        if self._shown:
+            self._store(())
+
+    def _store(self, places: tuple[QueuePlace, ...]) -> None:
+        # It is only for people: a store that cannot be written must not end the proofs.
+        with suppress(StoreError), owner_transaction(self._context.store, self._run):
+            self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
+        self._shown = places
+
+    async def _arrange(
+        self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit, *, closed: bool
+    ) -> None:
+        running = await self._running_attempts()
+        self._running = {each.id: self._keys.get(each.id) or self._key(each) for each in running}
+        self._conflicts = {}
+        if len(able) > 1 or running:
+            self._conflicts = await self._forecaster.conflicts(able, tip, running=running)
+        if len(able) > 1 or closed:
+            queued = [await self._queued(each) for each in able]
+            self._paths = {each.id: each.paths for each in queued}
+            # What runs may change: it does not decide who lands first.
+            waiting = {
+                each: {other: paths for other, paths in found.items() if other not in self._running}
+                for each, found in self._conflicts.items()
+            }
+            self._arranged = arrange(queued, waiting, started=started, most=self._lanes, closed=closed)
+        else:
+            self._arranged = Arrangement(tuple(each.id for each in able), {})
+
+    async def _running_attempts(self) -> list[Attempt]:
+        """Return the attempts at work that have committed something, each with its last commit as its head.
+
+        Their refs are read when the order changes, and not in between: nothing may depend on what changes all the time.
+        """
+        open_ones = self._context.store.attempts.open_of_run(self._run.id)
+        working = {refs.work_ref(each.id): each for each in open_ones if each.phase in WORKER_PHASES}
+        heads = await refs.list_refs(self._context.git, refs.WORK_PREFIX) if working else {}
+        found = [structs.replace(each, head_sha=heads.get(ref)) for ref, each in working.items()]
+        return [each for each in found if each.head_sha not in {None, each.base_sha}]
+
+    async def _queued(self, attempt: Attempt) -> QueuedCandidate:
+        action, _ = self._with_action(attempt)
+        needs = frozenset(action.preconditions)
+        facts = self._context.store.facts.of_assertions(action.goal_id, needs)
+        return QueuedCandidate(
+            id=attempt.id,
+            # As in facts, whose paths are stored as text.
+            paths=frozenset(map(utf8_safe, await self._forecaster.paths(attempt))),
+            proves=frozenset((action.goal_id, assertion) for assertion in action.effects),
+            needs=frozenset((action.goal_id, assertion) for assertion in needs),
+            relies_on=frozenset(path for fact in facts for path in fact.paths),
+            overtaken=self._overtaken[attempt.id],
+            barred=attempt.id in self._postponed,
+        )
+
+    def _with_action(self, attempt: Attempt) -> tuple[Action, Attempt]:
+        action = self._context.store.actions.get(attempt.action_id)
+        if action is None:
+            raise LookupError(attempt.id)
+        return action, attempt

@@ -1,0 +1,161 @@
+"""Move the session branch to a proven commit, and record what landed with it."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.core.change_approval import ChangeSubject
+from scaffold.core.errors import StaleFence
+from scaffold.core.ids import AttemptId, Commit
+from scaffold.core.model import Intent, Run
+from scaffold.core.proof.contract import Verification
+from scaffold.git import refs
+from scaffold.host.random_ids import new_id
+from scaffold.landing.facts.landing_record import LandedAttempt, record_landed, session_ref, session_tip
+from scaffold.landing.facts.stale_facts import RecheckResult
+from scaffold.landing.proving.candidate_check import Candidate
+from scaffold.landing.queue.change_approvals import ChangeApprovals
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.run.task_list import own_changed_paths
+from scaffold.store.database import Store
+
+
+class Proven(Struct, frozen=True, kw_only=True):
+    """A candidate that may land, with all that was shown of it."""
+
+    candidate: Candidate
+    verification: Verification
+
+
+class Unpublished(Struct, frozen=True, kw_only=True):
+    """Nothing landed, because of one candidate of the batch."""
+
+    attempt_id: AttemptId
+    cause: Literal["lacking", "withdrawn", "unpinned", "unapproved"]
+    """Its preconditions no longer hold | a human cancelled it | the ref of its work is not where it was | a human has
+    not approved what would land."""
+    lacking: tuple[str, ...] = ()
+    """The preconditions that no longer hold."""
+
+
+async def publish(
+    context: RunContext,
+    run: Run,
+    batch: Sequence[Proven],
+    rechecked: Sequence[RecheckResult],
+    approvals: ChangeApprovals,
+) -> Commit | Unpublished | None:
+    """Land a batch at once: one update of the branch, one transaction that records it.
+
+    Return the branch's new tip; None if another process moved the branch first. What lands is the tree that was proven:
+    the last candidate's commit, whose ancestors down to the branch's tip are the commits of the others.
+    """
+    store, git, listed = context.store, context.git, run.settings.landing.tracked_list
+    changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
+    asked = batch if approvals.required else ()
+    subjects = [await approvals.subject(each.candidate, each.verification.doubts) for each in asked]
+    intents = _intend(context, run, batch, approvals, subjects)
+    if isinstance(intents, Unpublished):
+        return intents
+    tip, head = intents[0].old, intents[0].new
+    # The ref transaction also needs each work ref at its head. An owner that took over moves these refs first, so this
+    # update fails if it comes too late: see `_claim_candidate` in record.py.
+    work = {refs.work_ref(each.candidate.attempt.id): _head(each.candidate) for each in batch}
+    if not await refs.move_and_delete(git, session_ref(run), new=head, old=tip, drop=work):
+        with owner_transaction(store, run):
+            for intent in intents:
+                store.intents.settle(intent.id, done=False)
+        return await _unpinned(context, run, batch, tip)
+    landings = [
+        LandedAttempt(
+            attempt_id=each.candidate.attempt.id,
+            commit=each.candidate.commit,
+            changed=paths,
+            unmarked=each.candidate.unmarked,
+        )
+        for each, paths in zip(batch, changed, strict=True)
+    ]
+    record_landed(context, run, landings, head=head, rechecked=rechecked)
+    return head
+
+
+async def _unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip: Commit) -> Unpublished | None:
+    """Return the candidate whose work ref kept the branch from moving; None if the branch was moved by others."""
+    if await session_tip(context, run) != tip:
+        return None
+    for each in batch:
+        attempt_id = each.candidate.attempt.id
+        if await refs.resolve(context.git, refs.work_ref(attempt_id)) != _head(each.candidate):
+            return Unpublished(attempt_id=attempt_id, cause="unpinned")
+    return None
+
+
+def _intend(
+    context: RunContext,
+    run: Run,
+    batch: Sequence[Proven],
+    approvals: ChangeApprovals,
+    subjects: Sequence[ChangeSubject],
+) -> tuple[Intent, ...] | Unpublished:
+    """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
+
+    Nothing is recorded if the preconditions of a candidate no longer hold, if a human cancelled it meanwhile, or if one
+    has to approve it and has not approved exactly what would land.
+    """
+    store = context.store
+    intents = tuple(
+        Intent(
+            id=new_id(12),
+            run_id=run.id,
+            attempt_id=each.candidate.attempt.id,
+            fence=run.fence,
+            ref=session_ref(run),
+            old=batch[0].candidate.base,
+            new=batch[-1].candidate.commit,
+            commit=each.candidate.commit,
+        )
+        for each in batch
+    )
+    with owner_transaction(store, run, durable=True):
+        # Read first: nothing is written for a batch that cannot land as a whole.
+        if (unpublished := _obstacle(store, batch, approvals, subjects)) is not None:
+            return unpublished
+        # The phase, the evidence and the intents are one transaction: after a crash
+        # `resolve_intent` finds all it needs.
+        for each, intent in zip(batch, intents, strict=True):
+            attempt = each.candidate.attempt
+            # A human who approved saw the doubts.
+            reviewed = each.verification.reviewed or approvals.required
+            verification = msgspec.structs.replace(each.verification, commit=each.candidate.commit, reviewed=reviewed)
+            store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
+            store.intents.add(intent)
+    return intents
+
+
+def _obstacle(
+    store: Store, batch: Sequence[Proven], approvals: ChangeApprovals, subjects: Sequence[ChangeSubject]
+) -> Unpublished | None:
+    """Return why a batch cannot land, as stored now; None if it can."""
+    for each in batch:
+        action, attempt = each.candidate.action, each.candidate.attempt
+        try:
+            store.attempts.check(attempt.id, fence=attempt.fence)
+        except StaleFence:
+            # A cancellation ends an attempt while its checks run here; the run's own fence was checked before.
+            return Unpublished(attempt_id=attempt.id, cause="withdrawn")
+        lacking = store.facts.lacking(action.goal_id, action.preconditions)
+        if lacking:
+            return Unpublished(attempt_id=attempt.id, cause="lacking", lacking=tuple(lacking))
+    for each, subject in zip(batch, subjects, strict=False):  # no subjects if no human is asked
+        if approvals.answers(subject, each.candidate.action.id).approved is None:
+            return Unpublished(attempt_id=each.candidate.attempt.id, cause="unapproved")
+    return None
+
+
+def _head(candidate: Candidate) -> Commit:
+    if candidate.attempt.head_sha is None:
+        raise LookupError(candidate.attempt.id)
+    return candidate.attempt.head_sha

@@ -1,0 +1,229 @@
+"""Tools of the agent that talks with the user: execute plans, and control goals and projects."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, get_args
+
+from scaffold.core.errors import ScaffoldError, UsageError
+from scaffold.core.model import Goal, Run
+from scaffold.core.plan import TaskType
+from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, status_of
+from scaffold.core.tool import Tool
+from scaffold.host.identity import is_alive
+from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_changes, project_goal
+from scaffold.orchestrator.planning.proposals import DraftProposals
+from scaffold.orchestrator.planning.reports import actions_report, find_goal, goal_report
+from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, STRING_SCHEMA, Args, fit_entries, json_tool
+from scaffold.orchestrator.user_control.execution_control import request_goal_control
+from scaffold.plan.edit.draft import ChangeRejected, CreateGoal, DraftChange
+from scaffold.plan.edit.proposed_actions import read_tasks
+from scaffold.run.context import RunContext
+from scaffold.tools.arguments import object_schema
+from scaffold.views.run_view import GoalProgress, read_summary
+
+ENDED_STATES = (Completed, Failed, Cancelled)
+TASK_SCHEMA = object_schema(
+    {"description": {**STRING_SCHEMA, "description": "Everything the agent doing the task needs to know."}},
+    key=STRING_SCHEMA,
+    depends_on={"type": "array", "description": "Tasks that must be done first: indexes in the list, from 0, or keys."},
+    role=STRING_SCHEMA,
+    files={"type": "array", "items": STRING_SCHEMA},
+    acceptance={"description": "Acceptance criteria: a string or a list."},
+    verification_intent=STRING_SCHEMA,
+    title=STRING_SCHEMA,
+    type={**STRING_SCHEMA, "enum": list(get_args(TaskType))},
+    notes=STRING_SCHEMA,
+    contract={"type": "object"},
+)
+
+
+class ChatRunControl(Protocol):
+    """What the chat interface does for these tools; returned texts go to the model."""
+
+    @property
+    def context(self) -> RunContext:
+        """The context of the repository."""
+
+    def run(self) -> Run | None:
+        """Return the conversation's current run from the store; None before the first."""
+
+    async def execute_plan(self, plan: str) -> str:
+        """Clear the conversation, have the plan turned into a run, and execute it if the user agrees."""
+
+    async def open_unplanned_run(self, request: str) -> Run:
+        """Create and return a run without goals; it is not started."""
+
+    async def resume_in_background(self, run: Run) -> str:
+        """Execute a run that no process owns in the background; return a text about it."""
+
+
+def orchestrator_tools(control: ChatRunControl) -> tuple[Tool, ...]:
+    """Return the tools for plans and goals."""
+    return (
+        _execute_plan(control),
+        _list_tool(control, "list_goals", "List the goals of the run with their status.", projects=False),
+        _status_tool(control, "goal_status", "Read a goal: what holds, what is missing, its actions.", projects=False),
+        *_control_tools(control, "goal", projects=False),
+    )
+
+
+def project_tools(control: ChatRunControl) -> tuple[Tool, ...]:
+    """Return the tools for projects: goals with a given list of tasks and their dependencies."""
+    return (
+        _create_project(control),
+        _list_tool(control, "list_projects", "List the projects with their status.", projects=True),
+        _status_tool(control, "project_status", "Read a project: its tasks with their status.", projects=True),
+        *_control_tools(control, "project", projects=True),
+    )
+
+
+def open_run_of(control: ChatRunControl) -> Run | None:
+    """Return the conversation's run if it can take more goals; None if it has ended, or there is none."""
+    run = control.run()
+    return None if run is None or isinstance(run.state, ENDED_STATES) else run
+
+
+def write_set_aside(context: RunContext, run: Run, changes: Sequence[DraftChange]) -> bool:
+    """Write the changes and return whether any was new; goals that they create wait until the user starts them."""
+    store = context.store
+    with store.transaction(durable=True):
+        written = apply_changes(store, run, changes, now=context.clock.now())
+        for change in written:
+            goal = store.goals.by_name(run.id, change.spec.name) if isinstance(change, CreateGoal) else None
+            # In a running run a new goal may be active already, and a supervisor would start it before the user agreed.
+            if goal is not None:
+                store.goals.move(goal.id, Paused(PAUSED_BY_USER))
+    return bool(written)
+
+
+def _execute_plan(control: ChatRunControl) -> Tool:
+    async def answer(args: Args) -> Mapping[str, Any]:
+        plan = args["plan"].strip()
+        if not plan:
+            raise UsageError("the plan is empty", "Write down everything agreed on with the user.")
+        try:
+            return {"note": await control.execute_plan(plan)}
+        except ScaffoldError as error:
+            raise UsageError(error.what, error.fix) from error
+
+    return json_tool(
+        "execute_plan",
+        "Execute the plan that the user has agreed to. This conversation is cleared, so the plan must be complete.",
+        object_schema({"plan": STRING_SCHEMA}),
+        answer,
+    )
+
+
+def _create_project(control: ChatRunControl) -> Tool:
+    async def answer(args: Args) -> Mapping[str, Any]:
+        """Store the project as a paused goal; an identical project is stored only once."""
+        spec = project_goal(args["name"], args["description"], read_tasks(args["tasks"]))
+        run = open_run_of(control) or await control.open_unplanned_run(args["description"])
+        written = write_set_aside(control.context, run, project_changes(spec))
+        note = "Start it with start_project." if written else "An identical project already exists."
+        return {"project": spec.name, "run": run.id, "tasks": len(spec.actions), "created": written, "note": note}
+
+    return json_tool(
+        "create_project",
+        "Create a project from a list of tasks with their dependencies. It does not start yet.",
+        object_schema(
+            {"name": STRING_SCHEMA, "description": STRING_SCHEMA, "tasks": {"type": "array", "items": TASK_SCHEMA}}
+        ),
+        answer,
+    )
+
+
+def _list_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:
+    async def answer(args: Args) -> Mapping[str, Any]:  # noqa: ARG001 - the tool has no arguments
+        """Return name, status and action counts of each."""
+        what = "projects" if projects else "goals"
+        run = control.run()
+        if run is None:
+            return {what: [], "note": "There is no run yet."}
+        goals = control.context.store.goals.of_run(run.id)
+        listed = {goal.name for goal in goals if not projects or _is_project(control.context, goal)}
+        summary = read_summary(control.context, run)
+        lines = (_goal_entry(goal) for goal in summary.goals if goal.name in listed)
+        taken, left = fit_entries(lines, most=len(listed), room=RESPONSE_CHARS)
+        return {"run": run.id, "run_status": summary.status, what: taken, "left_out": left or None}
+
+    return json_tool(name, description, object_schema({}), answer, read_only=True)
+
+
+def _goal_entry(goal: GoalProgress) -> dict[str, Any]:
+    complete = goal.held == goal.desired
+    return {"goal": goal.name, "status": goal.status, "complete": complete, "actions": goal.status_counts}
+
+
+def _status_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:
+    async def answer(args: Args) -> Mapping[str, Any]:
+        run, goal = _find_run_and_goal(control, args, projects=projects)
+        proposals = DraftProposals(control.context.store, run)
+        spec = find_goal(proposals, goal.name)
+        report = {each: value for each, value in goal_report(proposals, spec).items() if value is not None}
+        actions = actions_report(proposals, spec, status=None, parent=None)
+        return {**report, "counts": report["actions"], "actions": actions["actions"], "left_out": actions["left_out"]}
+
+    schema = object_schema({"project" if projects else "goal": STRING_SCHEMA})
+    return json_tool(name, description, schema, answer, read_only=True)
+
+
+def _control_tools(control: ChatRunControl, noun: str, *, projects: bool) -> tuple[Tool, ...]:
+    """Return the tools that start, pause and cancel a goal or project; `noun` is `goal` or `project`."""
+
+    def tool(verb: str, description: str, steer: Callable[[ChatRunControl, Run, Goal], Awaitable[str]]) -> Tool:
+        async def answer(args: Args) -> Mapping[str, Any]:
+            run, goal = _find_run_and_goal(control, args, projects=projects)
+            note = await steer(control, run, goal)
+            now = control.context.store.goals.get(goal.id) or goal
+            return {noun: goal.name, "status": status_of(now.state), "note": note or None}
+
+        return json_tool(f"{verb}_{noun}", description, object_schema({noun: STRING_SCHEMA}), answer)
+
+    return (
+        tool("start", f"Start a {noun}, or resume it after a pause.", _start),
+        tool("pause", f"Start nothing new in a {noun}; running work finishes.", _pause),
+        tool("cancel", f"End a {noun} for good and stop its running work; landed changes stay.", _cancel),
+    )
+
+
+async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
+    if isinstance(goal.state, Failed):
+        fix = "Only the user can retry it: `scaffold retry`."
+        raise UsageError(f"`{goal.name}` has failed: {goal.state.reason}", fix)
+    # The state alone does not say whether work goes on: a killed owner leaves its goals active.
+    owned = run.owner is not None and is_alive(run.owner)
+    if owned and isinstance(goal.state, Active):
+        return "It is already running."
+    if goal.state == Paused(PAUSED_BY_USER):
+        await request_goal_control(control.context, run, goal, "resume")
+    return "" if owned else await control.resume_in_background(run)
+
+
+async def _pause(control: ChatRunControl, run: Run, goal: Goal) -> str:
+    await request_goal_control(control.context, run, goal, "pause")
+    return "Running work finishes and lands."
+
+
+async def _cancel(control: ChatRunControl, run: Run, goal: Goal) -> str:
+    await request_goal_control(control.context, run, goal, "cancel")
+    return "Landed changes stay; unfinished work is pinned."
+
+
+def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -> tuple[Run, Goal]:
+    """Return the current run and the goal or project in the arguments; raises ChangeRejected if either is missing."""
+    run = control.run()
+    if run is None:
+        fix = "Plan with the user first, then call execute_plan, goap_create_goal or create_project."
+        raise ChangeRejected("there is no run yet", fix)
+    spec = find_goal(DraftProposals(control.context.store, run), args["project" if projects else "goal"])
+    goal = control.context.store.goals.by_name(run.id, spec.name)
+    if goal is None:
+        raise LookupError(spec.name)
+    if projects and not _is_project(control.context, goal):
+        raise ChangeRejected(f"`{goal.name}` is a goal, not a project", "Use the goal tools, such as goal_status.")
+    return run, goal
+
+
+def _is_project(context: RunContext, goal: Goal) -> bool:
+    return any(action.method == PROJECT_METHOD for action in context.store.actions.of_goal(goal.id))

@@ -1,0 +1,132 @@
+"""What follows once all goals of a run are reached that works in rounds: of audits, or of one prompt."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import assert_never
+
+from msgspec import Struct, structs
+
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.events import NoticeRaised
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.core.plan import GoalSpec
+from scaffold.core.printable_text import count_of
+from scaffold.core.proof.gates import GateResult
+from scaffold.core.states import Cancelled, Failed
+from scaffold.landing.facts.landing_record import session_tip
+from scaffold.orchestrator.owner.run_baseline import regression_reason
+from scaffold.orchestrator.owner.run_end import FinalGateStatus
+from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.planning.projects import project_changes, project_goal
+from scaffold.plan.compliance.gap_tasks import gap_tasks
+from scaffold.plan.compliance.rounds import (
+    CloseGaps,
+    ComplianceView,
+    Complied,
+    GaveUp,
+    StartAudit,
+    audit_goal,
+    gaps_name,
+    next_round,
+)
+from scaffold.plan.source.prompt_loop import PromptLoop, round_goal
+from scaffold.run.context import RunContext
+from scaffold.run.lease import owner_transaction
+from scaffold.views.compliance import Compliance, read_compliance
+
+
+class RoundAdded(Struct, frozen=True):
+    """The run has another goal to reach."""
+
+
+class RoundsOver(Struct, frozen=True):
+    """No round follows: the requirements are met, or `failure` says why they will not be."""
+
+    failure: str | None = None
+
+
+async def judge_end(
+    context: RunContext, run: Run, gates: Callable[[], Awaitable[Sequence[GateResult]]]
+) -> FinalGateStatus | None:
+    """Return what becomes of a run whose goals are all reached; None if another round has begun.
+
+    `gates` runs all gates at the tip of its branch.
+    """
+    rounds = await begin_next_round(context, run)
+    if isinstance(rounds, RoundAdded):
+        return None
+    broken = regression_reason(await gates())
+    failures = [each for each in (broken, rounds.failure) if each is not None]
+    return Failed("; ".join(failures)) if failures else "proven"
+
+
+async def begin_next_round(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
+    """Add the goal of the next round to a run without open goals, if one follows.
+
+    What was done is read from the store, and the goal added in the same transaction, so it is safe to repeat.
+    """
+    if run.settings.planning.rounds:
+        return _next_of_prompt(context, run)
+    if run.settings.planning.until_complied:
+        return _next_audit(context, run, await session_tip(context, run))
+    return RoundsOver()
+
+
+def _next_of_prompt(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
+    """Add another round of the prompt, unless the last one changed nothing, or there have been too many."""
+    store, loop = context.store, PromptLoop(prompt=run.request, max_rounds=run.settings.planning.rounds)
+    with owner_transaction(store, run, durable=True):
+        actions = [action for action in store.actions.of_run(run.id) if action.method == "round"]
+        attempts = store.attempts.of_action(actions[-1].id) if actions else ()
+        if not attempts or attempts[-1].outcome != "landed":
+            return RoundsOver()
+        if len(actions) >= loop.max_rounds:
+            limit = count_of(loop.max_rounds, "round")
+            return RoundsOver(f"{limit} are over, which is the limit, and the last one still changed something")
+        return _add(context, run, round_goal(loop, len(actions) + 1), f"round {len(actions)} has landed")
+
+
+def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | RoundsOver:
+    """Add an audit, or the tasks for the gaps of the last one, unless that found all met or nothing is gained."""
+    store = context.store
+    with owner_transaction(store, run, durable=True):
+        compliance = read_compliance(store, run)
+        if compliance is None or not compliance.requirements:
+            return RoundsOver("the run has no requirements to audit")
+        cancelled = [goal.name for goal in store.goals.of_run(run.id) if isinstance(goal.state, Cancelled)]
+        if cancelled:
+            return RoundsOver(f"{compliance.summary}, and {', '.join(cancelled)} was cancelled")
+        view = ComplianceView(
+            requirements=compliance.requirements, audits=compliance.audits, has_tasks=compliance.has_tasks, tip=tip
+        )
+        step = next_round(view)
+        match step:
+            case Complied():
+                return RoundsOver()
+            case GaveUp(reason=reason):
+                return RoundsOver(reason)
+            case StartAudit() | CloseGaps():
+                return _add(context, run, _goal(compliance, step), compliance.summary)
+            case _:
+                assert_never(step)
+
+
+def _goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpec:
+    if isinstance(step, StartAudit):
+        return audit_goal(step.number, compliance.requirements)
+    audit = compliance.audits[-1]
+    tasks = gap_tasks(audit, compliance.requirements, step.gaps)
+    goal = project_goal(gaps_name(step.number), f"The gaps that audit {step.number} found are closed.", tasks)
+    # The audit may be wrong about a gap, so that its task has nothing to change.
+    return structs.replace(goal, actions=tuple(structs.replace(each, method="round") for each in goal.actions))
+
+
+def _add(context: RunContext, run: Run, goal: GoalSpec, before: str) -> RoundAdded | RoundsOver:
+    """Add the goal in the caller's transaction; a plan that has taken its names ends the rounds."""
+    try:
+        apply_changes(context.store, run, project_changes(goal), now=context.clock.now())
+    except ScaffoldError as error:
+        return RoundsOver(f"{goal.name} cannot be added: {error.what}")
+    text = f"{before}; {goal.name} begins with {count_of(len(goal.actions), 'action')}."
+    context.store.events.append(run.id, NoticeRaised("info", text))
+    return RoundAdded()

@@ -1,0 +1,246 @@
+"""Remove Scaffold's state: of one repository, or everything of a user."""
+
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from scaffold.core.errors import RunBusy
+from scaffold.core.knowledge import LEARNINGS, MEMORIES
+from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of
+from scaffold.git import refs
+from scaffold.git.repository import Repository
+from scaffold.host.files import delete_path
+from scaffold.host.folder_tree import walk
+from scaffold.host.user_dirs import UserDirs
+from scaffold.orchestrator.upkeep.run_cleanup import clean_up, delete_folder
+from scaffold.orchestrator.upkeep.unlanded import list_archived
+from scaffold.run.context import RunContext
+from scaffold.run.ignored_archive import ARCHIVES, archive_folder, archives_folder
+from scaffold.run.projections import PROJECTIONS
+from scaffold.store.database import Store
+from scaffold.views.store_reader import executing_process
+
+PIN_PREFIXES = tuple(f"{refs.REF_PREFIX}{kind}/" for kind in ("rescue", "work", "keep"))
+SCHEMA_FILE = "schema"
+"""The file that names the repository's schema, if its state is on a PostgreSQL server."""
+
+
+class PurgeItem(Struct, frozen=True, kw_only=True):
+    """One thing that Scaffold owns or created, and whether it is removed."""
+
+    kind: Literal["state", "schema", "ref", "ignored", "cache", "branch", "projections", "user"]
+    name: str
+    """A path, the full name of a ref, or a schema."""
+    size_bytes: int | None
+    """None for refs and schemas."""
+    removed: bool
+    why: str
+
+
+class Purge(Struct, frozen=True, kw_only=True):
+    """The removal of a repository's state, with `everything` also of the user's directories."""
+
+    repository: Repository
+    dirs: UserDirs
+    context: RunContext | None
+    """None if nothing was ever run here."""
+    unlanded: bool
+    """Also remove pinned work that has not landed, and ignored files."""
+    everything: bool
+    """Also remove the user's directories."""
+
+    async def plan_purge(self) -> tuple[PurgeItem, ...]:
+        """Return what is removed and what is kept, and why; raises RunBusy if a run has a live owner."""
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
+        return (
+            *await self._refs(),
+            *await self._branches(),
+            *self._cache(),
+            *self._archives(),
+            *self._state(),
+            *self._projections(),
+            *(self._user() if self.everything else ()),
+        )
+
+    async def execute(self) -> tuple[PurgeItem, ...]:
+        """Pin unlanded work, remove everything chosen, close the store; return what was removed and kept.
+
+        The database is removed last, so that an interrupted purge can be repeated.
+        """
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
+            await clean_up(self.context, dry=False)
+        # Planned again after the cleanup, which has turned worktrees into refs.
+        items = await self.plan_purge()
+        refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
+        for item in items:
+            # Another process may have deleted a ref since then.
+            if item.removed and item.kind == "ref" and (commit := refs_now.get(item.name)):
+                await refs.delete(self.repository.git, item.name, old=commit)
+        if self.context is not None:
+            require_no_live_run(self.context.store.runs.all())
+            self.context.store.erase()
+            self.context.store.close()
+        kept = {Path(item.name) for item in items if item.kind == "ignored" and not item.removed}
+        for item in items:
+            if item.removed and item.kind in {"cache", "ignored", "user"}:
+                delete_folder(Path(item.name), below=self._above(item))
+            elif item.removed and item.kind == "state":
+                self._delete_state(Path(item.name), kept)
+        return items
+
+    def _delete_state(self, folder: Path, kept: Collection[Path]) -> None:
+        """Delete the folder of the state, except the archives that are kept."""
+        if not kept:
+            delete_folder(folder, below=self.repository.common_dir)
+            return
+        for entry in folder.iterdir():
+            if entry.name != ARCHIVES:
+                delete_path(entry)
+
+    def _above(self, item: PurgeItem) -> Path:
+        """Return the folder that an item's path must be inside of to be deleted."""
+        match item.kind:
+            case "cache":
+                return self.dirs.cache / "runs"
+            case "ignored":
+                return archives_folder(self.repository.common_dir)
+            case _:
+                return Path(item.name).parent
+
+    @property
+    def _worktrees_folder(self) -> Path | None:
+        """Return the folder of the repository's worktrees; None if nothing was ever run here."""
+        runs = self.context.store.runs.all() if self.context else ()
+        return self.context.run_folder(runs[0].id).parent if self.context and runs else None
+
+    async def _refs(self) -> list[PurgeItem]:
+        store = self.context.store if self.context else None
+        return [self._ref(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
+
+    def _ref(self, store: Store | None, ref: str) -> PurgeItem:
+        attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
+        # What landed is the commit of the work ref; the others pin what the attempt has beside it.
+        landed = attempt is not None and attempt.outcome == "landed" and ref == refs.work_ref(attempt.id)
+        kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and not landed
+        why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
+        return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
+
+    async def _branches(self) -> list[PurgeItem]:
+        names = {run.session_branch for run in self.context.store.runs.all()} if self.context else set()
+        branches = await refs.list_refs(self.repository.git, "refs/heads/")
+        mine = [ref for ref in branches if ref.removeprefix("refs/heads/") in names]
+        return [PurgeItem(kind="branch", name=ref, size_bytes=None, removed=False, why="your work") for ref in mine]
+
+    def _cache(self) -> Iterator[PurgeItem]:
+        """Yield the folder of the repository's worktrees; it is kept if it has worktrees of unknown runs."""
+        folder = self._worktrees_folder
+        if folder is not None and folder.is_dir() and self.context is not None:
+            known = {run.id for run in self.context.store.runs.all()}
+            unknown = [each for each in _with_worktrees(folder) if each.name not in known]
+            why = f"{unknown[0]} is not in the database and may be in use" if unknown else "worktrees"
+            yield PurgeItem(
+                kind="cache", name=str(folder), size_bytes=folder_size(folder), removed=not unknown, why=why
+            )
+
+    def _archives(self) -> Iterator[PurgeItem]:
+        """Yield the ignored files that are kept of each attempt: the only copies."""
+        for archive in list_archived(self.repository.common_dir, self.context.store if self.context else None):
+            kept = not self.unlanded
+            why = "ignored files, which never land; `--unlanded` removes them" if kept else "ignored files"
+            name = archive_folder(self.repository.common_dir, archive.attempt)
+            size = folder_size(name)
+            yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)
+
+    def _state(self) -> Iterator[PurgeItem]:
+        folder = self.repository.common_dir / "scaffold"
+        schema = folder / SCHEMA_FILE
+        if schema.is_file():
+            reached = self.context is not None
+            why = (
+                f"the schema on the PostgreSQL server{self._written_down()}"
+                if reached
+                else "on a server: set SCAFFOLD_DATABASE_URL to reach it"
+            )
+            name = schema.read_text("utf-8").strip()
+            yield PurgeItem(kind="schema", name=name, size_bytes=None, removed=reached, why=why)
+        if folder.is_dir():
+            why = f"the database with its runs{'' if schema.is_file() else self._written_down()}"
+            yield PurgeItem(kind="state", name=str(folder), size_bytes=folder_size(folder), removed=True, why=why)
+
+    def _written_down(self) -> str:
+        """Return what people and agents wrote down in the database, which goes with it; empty if there is nothing."""
+        if self.context is None:
+            return ""
+        items, count = len(self.context.store.work_items.all()), self.context.store.knowledge.chunks.count
+        learnings, memories = count(LEARNINGS), count(MEMORIES)
+        found = [
+            *([count_of(learnings, "learning")] if learnings else []),
+            *([count_of(items, "item")] if items else []),
+            *([count_of(memories, "memory", "memories")] if memories else []),
+        ]
+        return f", with {' and '.join(found)}" if found else ""
+
+    def _projections(self) -> Iterator[PurgeItem]:
+        folder = self.repository.root / PROJECTIONS
+        if folder.is_dir():
+            why = "logs, and possibly your settings; delete it by hand"
+            yield PurgeItem(
+                kind="projections", name=str(folder), size_bytes=folder_size(folder), removed=False, why=why
+            )
+
+    def _user(self) -> Iterator[PurgeItem]:
+        for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are one on macOS
+            if folder.is_dir():
+                yield self._own(folder)
+
+    def _own(self, folder: Path) -> PurgeItem:
+        # The user's folders serve all repositories, and a worktree may hold the only copy of unlanded work.
+        others = [
+            each for each in _repositories(folder) if each != self._worktrees_folder and any(_with_worktrees(each))
+        ]
+        # A link may lead anywhere, and deleting the folder must not delete the repository with it.
+        inside = folder.is_symlink() or self.repository.root.resolve().is_relative_to(folder.resolve())
+        why = "your settings, memory or cached files"
+        if others:
+            why = f"worktrees of another repository are in {others[0]}: `scaffold purge` there first"
+        elif inside:
+            why = "it is a link, or this repository is inside it"
+        removed = not others and not inside
+        return PurgeItem(kind="user", name=str(folder), size_bytes=folder_size(folder), removed=removed, why=why)
+
+
+def require_no_live_run(runs: Sequence[Run]) -> None:
+    """Raise RunBusy if a live process owns one of the runs."""
+    for run in runs:
+        if executing_process(run) is not None:
+            raise RunBusy(f"run {run.id} is being executed", f"Stop it first: `scaffold stop {run.id}`.")
+
+
+def folder_size(folder: Path) -> int:
+    """Return the size in bytes of all files in `folder`; symlinks are not followed."""
+    return sum(_file_size(Path(where) / name) for where, _, names in walk(folder) for name in names)
+
+
+def _file_size(path: Path) -> int:
+    # Other processes may delete files meanwhile, such as the database's own temporary ones.
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _repositories(cache: Path) -> list[Path]:
+    runs = cache / "runs"
+    return sorted(runs.iterdir()) if runs.is_dir() else []
+
+
+def _with_worktrees(repository: Path) -> Iterator[Path]:
+    """Yield the run folders that contain worktrees."""
+    for run in sorted(repository.iterdir()) if repository.is_dir() else []:
+        if any(run.glob("attempts/*/.git")) or (run / "landing" / ".git").exists():
+            yield run

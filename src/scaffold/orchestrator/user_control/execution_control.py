@@ -1,0 +1,292 @@
+"""Control of a run from outside by the user: stop, pause, cancel, retry."""
+
+import asyncio
+from contextlib import suppress
+
+from scaffold.core.errors import RunBusy, UsageError
+from scaffold.core.ids import ActionId, ControlRequestId, RunId
+from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, HaltRequest, Run
+from scaffold.core.states import (
+    ActionState,
+    Active,
+    AttemptOutcome,
+    Blocked,
+    Cancelled,
+    Completed,
+    Failed,
+    GoalState,
+    Paused,
+    Pending,
+    Planning,
+    RunState,
+    Skipped,
+    awaited_inbox_id,
+    status_of,
+)
+from scaffold.host.identity import is_alive
+from scaffold.host.random_ids import new_id
+from scaffold.orchestrator.owner.goal_control import apply_control_requests
+from scaffold.orchestrator.owner.projections.run_files import write_run_files
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.owner.recovery.reopening import reopen_failed, reopen_goal, retry_failed_goal
+from scaffold.orchestrator.owner.restart import clear_run
+from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
+from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
+from scaffold.run.context import RunContext
+from scaffold.run.failure_question import is_about_failure, retry_asked
+from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
+from scaffold.store.database import Store
+
+POLL_S = 0.1
+REQUEST_TIMEOUT_S = 30.0
+"""How long a live owner may take to apply a control request about a goal or an action."""
+
+
+async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeout_s: float) -> RunState | None:
+    """Stop, pause or cancel a run and return its new state; None if its owner is still about to, after `timeout_s`.
+
+    A live owner is asked. If the run has no owner, or the owner dies, this process takes the run over and ends it.
+    Raises UsageError if the run has already ended.
+    """
+    if _is_settled(run.state, request):
+        raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
+    mine = await _asked_or_taken(context, run, request, timeout_s)
+    if not isinstance(mine, Run):
+        return mine
+    state = await _halt_owned(context, mine, request)
+    await write_run_files(context, mine)
+    return state
+
+
+async def _halt_owned(context: RunContext, mine: Run, request: HaltRequest) -> RunState:
+    """End a run that this process owns and does not execute, and release it."""
+    outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
+    # Before the run is released: a worker of the dead owner may still be writing into its worktree.
+    await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
+    if request == "cancel":
+        return cancel_run(context.store, mine)
+    if isinstance(mine.state, Planning | Active):
+        return finish_run(context.store, mine, "stopped" if request == "stop" else "paused")
+    release_run(context.store, mine)
+    return mine.state
+
+
+async def _asked_or_taken(
+    context: RunContext, run: Run, request: HaltRequest, timeout_s: float
+) -> RunState | Run | None:
+    """Ask the run's owner and return the state that it left; if it is dead, take the run over and return the run.
+
+    Returns None if the owner has not ended the run after `timeout_s`.
+    """
+    while True:
+        # A dead owner would never answer.
+        if run.owner is not None and is_alive(run.owner):
+            state = await _ask(context, run, request, timeout_s)
+            # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
+            if state is None or _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
+                return state
+        try:
+            return take_over_run(context, run.id)
+        except RunBusy:
+            now = require_run(context.store, run.id)
+            if now.fence == run.fence:
+                raise
+            run = now  # the owner was restarted at this moment
+
+
+def _is_settled(state: RunState, request: HaltRequest) -> bool:
+    """Return whether the run has ended, so that the request no longer applies; a failed run can still be cancelled."""
+    return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
+
+
+async def _ask(context: RunContext, run: Run, request: HaltRequest, timeout_s: float) -> RunState | None:
+    with context.store.transaction(durable=True):
+        context.store.runs.ask(run.id, request)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while _has_live_owner(context.store, run.id):
+                await context.clock.sleep(POLL_S)
+            return require_run(context.store, run.id).state
+    return None
+
+
+async def withdraw_pause(context: RunContext, run: Run) -> bool:
+    """Let a run that is pausing go on, and return whether it does; False if it was not pausing, or has ended.
+
+    Raises RunBusy if its owner does not answer.
+    """
+    store = context.store
+    with store.transaction(durable=True):
+        if store.runs.control_request(run.id) != "pause" or not _has_live_owner(store, run.id):
+            return False
+        store.runs.ask(run.id, "resume")
+    try:
+        async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            while _has_live_owner(store, run.id):
+                if store.runs.control_request(run.id) != "resume":
+                    return True
+                await context.clock.sleep(POLL_S)
+            return False
+    except TimeoutError:
+        raise RunBusy(
+            f"run {run.id} ends for another reason, and work of it is still running",
+            f"Wait until it has ended (`scaffold attach {run.id}`), then resume it.",
+        ) from None
+
+
+async def request_goal_control(context: RunContext, run: Run, goal: Goal, kind: ControlRequestKind) -> Goal:
+    """Stop, pause, resume or cancel a goal and return it as it is afterwards.
+
+    Raises UsageError if the run or the goal has ended, RunBusy as `submit_control_request` does. A failed goal can only
+    be cancelled.
+    """
+    if isinstance(goal.state, Failed) and kind != "cancel":
+        fix = f"Retry it with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
+        raise UsageError(f"the goal `{goal.name}` has failed", fix)
+    await _request_control(context, run, kind, goal)
+    return context.store.goals.get(goal.id) or goal
+
+
+async def request_action_stop(context: RunContext, run: Run, action: Action) -> Action:
+    """Cancel an action and return it as it is afterwards; raises as `request_goal_control` does."""
+    await _request_control(context, run, "stop", action)
+    return context.store.actions.get(action.id) or action
+
+
+async def _request_control(context: RunContext, run: Run, kind: ControlRequestKind, target: Goal | Action) -> None:
+    if isinstance(target.state, Completed | Cancelled | Skipped):
+        name = f"the goal `{target.name}`" if isinstance(target, Goal) else f"`{target.key}`"
+        raise UsageError(f"{name} is already {status_of(target.state)}", "`scaffold tasks` shows it.")
+    if isinstance(run.state, Completed | Cancelled):
+        raise UsageError(f"run {run.id} is already {status_of(run.state)}", "`scaffold status` shows it.")
+    request = ControlRequest(
+        id=ControlRequestId(new_id()),
+        run_id=run.id,
+        kind=kind,
+        goal_id=target.id if isinstance(target, Goal) else target.goal_id,
+        action_id=None if isinstance(target, Goal) else target.id,
+        created_at=context.clock.now(),
+    )
+    await submit_control_request(context, run, request, timeout_s=REQUEST_TIMEOUT_S)
+
+
+async def submit_control_request(context: RunContext, run: Run, request: ControlRequest, *, timeout_s: float) -> None:
+    """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
+
+    Raises RunBusy if the owner has not applied it after `timeout_s` seconds; the request stays queued.
+    """
+    with context.store.transaction(durable=True):
+        context.store.control_requests.add(request)
+    mine = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            while _is_open(context.store, request):
+                if not _has_live_owner(context.store, run.id):
+                    with suppress(RunBusy):  # a restarted owner was faster, and applies the request
+                        mine = take_over_run(context, run.id)
+                        break
+                await context.clock.sleep(POLL_S)
+    except TimeoutError:
+        raise RunBusy(
+            f"run {run.id} has received the request but has not applied it yet",
+            "It applies the request as soon as it can; `scaffold status` shows the result.",
+        ) from None
+    if mine is not None:
+        await recover_run(context, mine)
+        await apply_control_requests(context, mine, None)
+        release_run(context.store, mine)
+        await write_run_files(context, mine)
+
+
+def _has_live_owner(store: Store, run_id: RunId) -> bool:
+    run = store.runs.get(run_id)
+    return run is not None and run.owner is not None and is_alive(run.owner)
+
+
+def _is_open(store: Store, request: ControlRequest) -> bool:
+    return any(each.id == request.id for each in store.control_requests.open_of_run(request.run_id))
+
+
+def retry_action(store: Store, run: Run, action: Action) -> None:
+    """Give a failed action a fresh set of attempts, and unblock the actions that depend on it.
+
+    One that waits because workers died starts again at once. Raises UsageError if the action has not failed, is
+    blocked, or waits for another human decision.
+    """
+    if _goes_on_after_deaths(store, run, action) or _answers_question(store, action):
+        return
+    if (item := awaited_inbox_id(action.state)) is not None:
+        fix = f"`scaffold inbox` shows it. If the item has expired, `scaffold resume {run.id}` asks again."
+        raise UsageError(f"`{action.key}` waits for your decision on {item} in the inbox", fix)
+    if isinstance(action.state, Blocked):
+        root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
+        failed = f"`{root.key}`" if root else "the failed action"
+        raise UsageError(f"`{action.key}` is blocked by a failed action", f"Retry {failed} instead.")
+    _require_failed(action.state, f"`{action.key}`")
+    with store.transaction(durable=True):
+        reopen_failed(store, action.id)
+        reopen_goal(store, run.id, action.goal_id)
+
+
+def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
+    """Let the action's goal go on if the action waits because workers died; return whether it did."""
+    waits_for = awaited_inbox_id(action.state)
+    item = store.inbox.get(waits_for) if waits_for else None
+    if isinstance(action.state, Pending) or (item is not None and is_about_deaths(item)):
+        with store.transaction(durable=True):
+            return forget_deaths(store, run, action.goal_id)
+    return False
+
+
+def _answers_question(store: Store, action: Action) -> bool:
+    """Try an action again about which a human is asked, as if they had answered so; return whether it waited for it."""
+    waits_for = awaited_inbox_id(action.state)
+    with store.transaction(durable=True):
+        item = store.inbox.get(waits_for) if waits_for else None
+        if item is None or not is_about_failure(item) or item.state != "open":
+            return False
+        retry_asked(store, item)
+    return True
+
+
+def retry_goal(store: Store, run: Run, goal: Goal) -> None:
+    """Reopen a failed goal and all its failed actions, or let it go on if it waits because workers died.
+
+    Raises UsageError if the goal neither failed nor waits for that.
+    """
+    with store.transaction(durable=True):
+        if isinstance(goal.state, Active | Paused) and forget_deaths(store, run, goal.id):
+            return
+    _require_failed(goal.state, f"the goal `{goal.name}`")
+    with store.transaction(durable=True):
+        retry_failed_goal(store, run.id, goal)
+
+
+def retry_run(store: Store, run: Run) -> None:
+    """Reopen a failed run and its failed goals; the run is paused afterwards, and `resume` continues it."""
+    _require_failed(run.state, f"run {run.id}")
+    with store.transaction(durable=True):
+        for goal in store.goals.of_run(run.id):
+            if isinstance(goal.state, Failed):
+                retry_failed_goal(store, run.id, goal)
+        now = store.runs.get(run.id)
+        if now is not None and isinstance(now.state, Failed):  # planning failed, or the final gates did
+            store.runs.move(run.id, Paused(RETRIED))
+
+
+def stopped_for_good(store: Store, run: Run) -> tuple[Action, ...]:
+    """Return the actions that the user stopped, which no retry does again, and which unfinished ones still need."""
+    found: list[Action] = []
+    for goal in store.goals.of_run(run.id):
+        actions = store.actions.of_goal(goal.id)
+        needed = {need for each in actions if isinstance(each.state, Pending | Blocked) for need in each.preconditions}
+        made = {effect for each in actions if not isinstance(each.state, Cancelled) for effect in each.effects}
+        missing = needed - made
+        found += [each for each in actions if isinstance(each.state, Cancelled) and missing & set(each.effects)]
+    return tuple(found)
+
+
+def _require_failed(state: ActionState | GoalState | RunState, name: str) -> None:
+    if not isinstance(state, Failed):
+        fix = "Only failed work can be retried; use `scaffold resume` for interrupted or paused work."
+        raise UsageError(f"{name} is {status_of(state)}, not failed", fix)

@@ -1,0 +1,197 @@
+"""Try each gate once at a commit: in a sandbox, in a worktree that is removed afterwards."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct, structs
+
+from scaffold.core.ids import Commit
+from scaffold.core.ports import Clock
+from scaffold.core.proof.gates import CheckEnvironment, Gate
+from scaffold.core.run_settings import SandboxSettings
+from scaffold.git.client.command_line import Git
+from scaffold.host.sandbox.launch import temporary_variables
+from scaffold.host.slots import Slots
+from scaffold.policy.secret.command_environment import command_environment, relocated
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.run.environment import FIXED
+from scaffold.run.gate_logs import write_gate_log
+from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial, judged
+from scaffold.run.trial.temporary_checkout import TrialPlace, add_checkout, guarded
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import During, HookPlace, Tree, restore_tracked_files, unseen
+from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
+from scaffold.verify.environment.clean_checkout import with_new_temporary_folder
+from scaffold.verify.environment.import_proof import prove_imports
+from scaffold.verify.environment.preparation import EnvironmentRequest, prepare_environment
+from scaffold.verify.environment.provisioning import forget_copies, provision_checkout
+from scaffold.verify.gates.detection import DetectedGates, drop_unavailable_gates
+from scaffold.verify.gates.gate_slot import gate_slot
+from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.regression.baseline_capture import missing_dependency
+
+LOGS = "scaffold/logs/trial"
+"""The folder of the logs of gates that cannot judge, in the git directory."""
+
+
+NO_ENVIRONMENT = "it was not run, because its environment could not be prepared"
+
+
+class TrialRequest(Struct, frozen=True, kw_only=True):
+    """What is tried, and how."""
+
+    commit: Commit
+    gates: DetectedGates
+    """The gates, and the set-up commands, to which the user agreed."""
+    sandbox: SandboxSettings
+    variables: tuple[str, ...] = ()
+    """Names of variables that commands see although they look like secrets."""
+    environ: Mapping[str, str]
+    """The environment of this process."""
+    slots: Slots
+    timeout_s: float
+    clock: Clock
+    cleaner: Sequence[str]
+    """The command that removes the worktree if this process is killed."""
+    tell: Callable[[str], None]
+    """Called with each command before it runs."""
+    during: During = unseen
+    """Shows each command while it runs."""
+    on_result: Callable[[GateTrial], None]
+    """Called with the result of each gate as soon as it is known."""
+
+
+async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
+    """Return what each gate gives at the commit; the user's checkout is not written."""
+    async with guarded(place, request.cleaner):
+        results = await _tried(place, request)
+    trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
+    if isinstance(results, NotReady):
+        found = {"problem": _problem(results), "output": results.detail}
+        return structs.replace(trial, gates=_untried(request), **found)
+    return structs.replace(trial, gates=tuple(results))
+
+
+def _problem(found: NotReady) -> str:
+    missing = missing_dependency(found.detail)
+    fix = f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}."
+    return f"{found.what}{f' ({missing})' if missing else ''}. {fix}"
+
+
+def _untried(request: TrialRequest) -> tuple[GateTrial, ...]:
+    found = tuple(_unavailable(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
+    for each in found:
+        request.on_result(each)
+    return found
+
+
+async def _tried(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
+    prepared = await prepare_environment(_preparation(place, request))
+    if isinstance(prepared, NotReady):
+        return prepared
+    environment = prepared.environment
+    git = await add_checkout(place, request.commit)
+    try:
+        await provision_checkout(environment, place.checkout)
+        async with open_checkout_sandbox(request.sandbox, _sandbox_place(place, request), place.checkout) as sandbox:
+            tree = _tree(place, request, environment, git)
+            tree = structs.replace(tree, sandbox=with_shown_folders(environment, sandbox))
+            if sandbox is None:
+                place.temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+                tree = structs.replace(tree, environ={**tree.environ, **temporary_variables(place.temporary)})
+            proven = await prove_imports(environment, tree)
+            if isinstance(proven, NotReady):
+                return proven
+            tree = structs.replace(tree, environ=check_environ(proven, tree.git.cwd, tree.environ))
+            return await _results(request, tree, proven)
+    finally:
+        forget_copies(environment, [place.checkout])
+
+
+async def _results(request: TrialRequest, tree: Tree, environment: CheckEnvironment) -> list[GateTrial]:
+    own = program_folders(environment, tree.git.cwd)
+    usable = drop_unavailable_gates(request.gates, tree.git.cwd, tree.environ, own)
+    missing = unavailable_gates(request.gates, usable)
+    results = list[GateTrial]()
+    for gate in request.gates.gates:
+        if gate.name in missing:
+            result = _unavailable(gate, missing[gate.name])
+        else:
+            request.tell(f"cd {gate.folder} && {gate.command}" if gate.folder else gate.command)
+            await restore_tracked_files(tree)
+            async with gate_slot(request.slots, tree.during):
+                run = await run_gate(
+                    gate,
+                    with_new_temporary_folder(tree),
+                    environment=environment.fingerprint,
+                    timeout_s=gate.timeout_s or request.timeout_s,
+                )
+            result = judged(run)
+        request.on_result(result)
+        results.append(result)
+    return results
+
+
+def unavailable_gates(detection: DetectedGates, usable: DetectedGates) -> Mapping[str, str]:
+    """Return why each gate was dropped whose tool is missing, by its name."""
+    kept = {gate.name for gate in usable.gates}
+    dropped = [gate.name for gate in detection.gates if gate.name not in kept]
+    notes = usable.notes[len(detection.notes) :]
+    return {name: note.rpartition(", so ")[0] for name, note in zip(dropped, notes, strict=True)}
+
+
+def _unavailable(gate: Gate, text: str) -> GateTrial:
+    return GateTrial(
+        name=gate.name,
+        kind=gate.kind,
+        command=gate.command,
+        folder=gate.folder,
+        verdict="cannot_judge",
+        text=text,
+        informative=False,
+        advisory=gate.advisory,
+    )
+
+
+def _preparation(place: TrialPlace, request: TrialRequest) -> EnvironmentRequest:
+    repository, cache = place.repository, place.cache
+    sandbox = partial(open_checkout_sandbox, request.sandbox, _sandbox_place(place, request))
+    return EnvironmentRequest(
+        repository=repository,
+        base=request.commit,
+        setup=request.gates.setup,
+        trusted=True,  # the user agreed to these commands
+        sandbox=str(request.sandbox),
+        cache=cache,
+        environ=command_environment(request.environ, names=request.variables),
+        open_sandbox=sandbox,
+        clean=redactor_for(request.environ, repository.root).clean,
+        tell=request.tell,
+        during=request.during,
+    )
+
+
+def _sandbox_place(place: TrialPlace, request: TrialRequest) -> SandboxPlace:
+    return SandboxPlace(place.repository, place.cache, request.environ, place.temporary)
+
+
+def _tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironment, git: Git) -> Tree:
+    repository, checkout = place.repository, place.checkout
+    own = command_environment(request.environ, names=request.variables)
+    environ = relocated(own, repository.root, checkout, fixed=FIXED)
+    clean = redactor_for(request.environ, repository.root).clean
+
+    def keep_log(name: str, text: str) -> str:
+        return write_gate_log(repository.common_dir / LOGS, name, clean(text), repository.root)
+
+    return Tree(
+        git=git,
+        base=request.commit,
+        commit=request.commit,
+        environ=check_environ(environment, checkout, environ),
+        clean=clean,
+        keep_log=keep_log,
+        during=request.during,
+        hooks=HookPlace(common_dir=repository.common_dir, prepare=partial(provision_checkout, environment)),
+    )
