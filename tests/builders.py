@@ -47,8 +47,8 @@ from scaffold.landing.facts.landing_record import record_recovered_landing, sess
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.orchestrator.user_control.open_run import RunInput, open_run
 from scaffold.plan.text.file_format import read_plan
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.context import RunContext
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation, StoreLocation, state_location
 from scaffold.store.run.attempts import AgentAnswer

@@ -13,11 +13,11 @@ EMBEDDER = "memory/embedders/remote.py"
 WRAPPERS = {"orchestrator/planning/loop_guard.py", "agent/plugins/opened.py"}
 """Models that pass a request on to the one they wrap."""
 LEDGER = {"store/spending/budget.py", "store/spending/run_budget.py"}
-DECORATORS = {"worker/activity.py"}
+DECORATORS = {"worker/activity_clock.py"}
 """Budgets that pass a reservation on to the one they wrap."""
 AGENTS = {
-    "worker/native_executor.py": "RunBudget",
-    "worker/side_agent.py": "RunBudget",
+    "worker/agent/native_executor.py": "RunBudget",
+    "worker/agent/side_agent.py": "RunBudget",
     "orchestrator/planning/turn.py": "RunBudget",
     "orchestrator/owner/merge_agent.py": "RunBudget",
     "session/agent_session.py": "session_budget",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from support.source_tree import SourceFile, source_files
 
 FACES = ("cli", "tui", "web", "mcp", "acp")
-RUN_WRITERS = {"scaffold.run.attempt_end", "scaffold.run.lease", "scaffold.run.notices"}
+RUN_WRITERS = {"scaffold.run.failures.attempt_end", "scaffold.run.attempts.lease", "scaffold.run.notices"}
 """Modules that write run state on behalf of their caller."""
 RUN_STORE = {
     "scaffold.cli.wiring",
@@ -47,8 +47,8 @@ def test_planted_writes_are_found_and_those_to_the_users_database_are_allowed() 
             "from scaffold.run.context import RunContext\nfrom scaffold.store.user_store import UserStore\n"
             "def save(store):\n    begin = store.transaction\n    with begin(durable=True): ..."
         ),
-        "from scaffold.run.lease import owner_transaction",
-        "import scaffold.run.attempt_end",
+        "from scaffold.run.attempts.lease import owner_transaction",
+        "import scaffold.run.failures.attempt_end",
     ]
     allowed = "from scaffold.store.user_store import UserStore\ndef trust(store):\n    with store.transaction(): ..."
     assert [text for text in [*writes, allowed] if list(run_writes(SourceFile("a.py", text)))] == writes

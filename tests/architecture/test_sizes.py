@@ -23,7 +23,7 @@ BOUNDARIES = {
     "src/scaffold/verify/observation/injected/scaffold_observation.py",
     "src/scaffold/verify/observation/injected/sitecustomize.py",
 }
-LOOPS = {"src/scaffold/host/process/async_runner.py", "src/scaffold/tools/user/runner.py"}
+LOOPS = {"src/scaffold/host/process/async_runner.py", "src/scaffold/tools/command/runner.py"}
 """Where a loop may be begun: the one way of our programs, and a program of the user's tools that stands alone."""
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 BROAD = re.compile(r"\bexcept\b[^:]*\b(?:Base)?Exception\b|\bexcept\s*:|suppress\([^)]*\b(?:Base)?Exception\b")

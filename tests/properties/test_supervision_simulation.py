@@ -154,7 +154,7 @@ PLANTED = {
         "",
     ),
     "end_attempt does not check the fence": (
-        "run/attempt_end.py",
+        "run/failures/attempt_end.py",
         "    if fence is None:\n        store.runs.check(run.id, fence=run.fence)\n",
         "    fence = None\n",
     ),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from scaffold.core.model import Run
 from scaffold.core.states import reason_of
-from scaffold.run.failure_question import GIVEN_UP
+from scaffold.run.failures.escalation_question import GIVEN_UP
 from scaffold.store.database import Store
 from simulator.story_invariants import own_failures_allowed
 

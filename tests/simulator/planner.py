@@ -13,8 +13,8 @@ from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.proposals import Dispatcher
 from scaffold.orchestrator.planning.turn import ModelFailed, PlanningResult, PlanRejected, PlanWritten
 from scaffold.plan.edit.draft import ChangeRejected, CreateActions, DraftChange, UpdateAction
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 from simulator.faults import FaultInjector
 from simulator.plans import primitive

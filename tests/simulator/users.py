@@ -11,7 +11,7 @@ from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.user_control.execution_control import retry_action, retry_goal
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
-from scaffold.run.failure_question import is_about_failure
+from scaffold.run.failures.escalation_question import is_about_failure
 from simulator.worker import QUESTION
 
 if TYPE_CHECKING:

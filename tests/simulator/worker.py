@@ -15,16 +15,16 @@ from scaffold.core.spending import Spender
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.plan.budget import spending_limits
-from scaffold.run.assignment import Assignment
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.spending.budget import remaining
 from scaffold.store.spending.run_budget import RunBudgetAccount
-from scaffold.worker.activity import attempt_activity
+from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.story.rebase_step import REBASE_STEP
-from scaffold.worker.workspace import pin_earlier_work, rescue_and_remove, rescue_work
+from scaffold.worker.workspace.attempt_worktree import pin_earlier_work, rescue_and_remove, rescue_work
 from simulator.faults import FaultInjector
 from simulator.memory_git import Objects
 from simulator.plans import file_of

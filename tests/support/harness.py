@@ -38,9 +38,9 @@ from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
 from scaffold.orchestrator.supervisor.goal_process import supervise_goals
 from scaffold.orchestrator.user_control.open_run import RunInput, open_run
-from scaffold.run.assignment import read_assignment
-from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.context import RunContext
+from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_record import CandidateReady

@@ -22,7 +22,7 @@ from scaffold.landing.conflicts.merge_ladder import (
 )
 from scaffold.landing.marked_tree import MarkedTree, marked, set_apart
 from scaffold.policy.path import globs
-from scaffold.run.assignment import action_of_work
+from scaffold.run.attempts.assignment import action_of_work
 from scaffold.run.context import RunContext
 
 MAX_TOLD = 12

@@ -6,8 +6,8 @@ from scaffold.core.ids import ActionId, Commit
 from scaffold.core.model import Run
 from scaffold.landing.queue.forecast import Forecaster
 from scaffold.policy.path import globs
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 from scaffold.store.scheduling import Forecast, WaitingWork, WorkUnderWay
 

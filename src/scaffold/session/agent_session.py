@@ -67,7 +67,7 @@ from scaffold.session.user_command import command_note, run_user_command, stoppe
 from scaffold.session.user_content import user_parts
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
-from scaffold.tools.command.background import BackgroundCommands
+from scaffold.tools.command.background_commands import BackgroundCommands
 
 CALLER = Caller(role="agent")
 

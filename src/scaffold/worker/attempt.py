@@ -24,46 +24,46 @@ from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.assignment import Assignment
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.attempt_resources import held_resources
-from scaffold.run.candidate_environment import environment_at
+from scaffold.run.activity_recorder import ActivityRecorder
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
-from scaffold.run.failure_summary import first_failure
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.ladder import failure_text
+from scaffold.run.failures.refused_work import first_failure
 from scaffold.run.notices import warn
-from scaffold.run.resources import AttemptResources
-from scaffold.run.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.resources.attempt_resources import AttemptResources
+from scaffold.run.resources.candidate_environment import environment_at
+from scaffold.run.resources.held_resources import held_resources
+from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
 from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
-from scaffold.worker.activity import ActivityClock, attempt_activity
+from scaffold.worker.activity_clock import ActivityClock, attempt_activity
+from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
 from scaffold.worker.change_loop import make_change
-from scaffold.worker.continued_turn import take_up_turn
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.extensions.hooks import worker_hooks
-from scaffold.worker.file_requests import grant_approved_requests
+from scaffold.worker.extensions.mcp_servers import server_tools
+from scaffold.worker.extensions.plugins import worker_plugins
+from scaffold.worker.human.continued_turn import take_up_turn
+from scaffold.worker.human.file_requests import grant_approved_requests
+from scaffold.worker.human.soft_timeout_question import SoftTimeout
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.plugins import worker_plugins
-from scaffold.worker.rescue_diff import write_rescue_diff
-from scaffold.worker.review_loop import run_review
+from scaffold.worker.review.review_loop import run_review
 from scaffold.worker.second_review.path_request import declaration_reviewer
-from scaffold.worker.servers import server_tools
-from scaffold.worker.shared_folder import merge_shared_folder, open_shared_folder
-from scaffold.worker.soft_timeout import SoftTimeout
 from scaffold.worker.step_loop import run_step
 from scaffold.worker.story.edits import collect_left_edits, keep_edits_of_failed
-from scaffold.worker.workspace import (
+from scaffold.worker.workspace.attempt_worktree import (
     AttemptWorkspace,
     give_back_shared,
     open_workspace,
     release_workspace,
     rescue_and_release,
 )
+from scaffold.worker.workspace.rescue_diff import write_rescue_diff
+from scaffold.worker.workspace.shared_folder import merge_shared_folder, open_shared_folder
 
 
 class Worker:

@@ -16,23 +16,23 @@ from scaffold.core.tool import Tool
 from scaffold.git.checkouts import worktree
 from scaffold.host.environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.assignment import Assignment
+from scaffold.run.activity_recorder import ActivityRecorder
+from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.attempts.declaration import Declaration, read_declaration
 from scaffold.run.context import RunContext
-from scaffold.run.declaration import Declaration, read_declaration
-from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
-from scaffold.run.resources import AttemptResources
-from scaffold.run.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
+from scaffold.run.resources.attempt_resources import AttemptResources
+from scaffold.run.resources.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
+from scaffold.run.resources.worktree_environment import hook_place, worktree_environment
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.worker.activity import ActivityClock
+from scaffold.worker.activity_clock import ActivityClock
 from scaffold.worker.asked_edits import AskedEdits
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.inbox_approval import InboxApprover
-from scaffold.worker.shared_folder import SharedFolder
-from scaffold.worker.workspace import AttemptWorkspace
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
+from scaffold.worker.workspace.shared_folder import SharedFolder
 
 
 class AttemptContext(Struct, frozen=True, kw_only=True):

@@ -16,18 +16,27 @@ from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
-from scaffold.run.assignment import TESTING_ROLE
-from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.failure_summary import clip, summarize_failures
-from scaffold.run.failures.fingerprint import AGENT_SAID
+from scaffold.run.attempts.assignment import TESTING_ROLE
+from scaffold.run.failures.attempt_end import AttemptEnd
+from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.run.failures.stored_fingerprints import AGENT_SAID
 from scaffold.run.notices import inform
 from scaffold.verify.contract.check_runs import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
+from scaffold.worker.agent.native_executor import watched_agent
+from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings, with_learnings_of_failure
+from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
-from scaffold.worker.continued_turn import take_up_turn
-from scaffold.worker.critic import Critic, critique_prompt, improve_prompt
-from scaffold.worker.critique import (
+from scaffold.worker.extensions.hooks import accepted_by_hooks
+from scaffold.worker.hook_fixes import HookFixes
+from scaffold.worker.human.continued_turn import take_up_turn
+from scaffold.worker.human.lost_tests import blocking_losses, human_decision, named
+from scaffold.worker.human.protected_review import approve_protected_change, protected_refusal, restore_waiting_change
+from scaffold.worker.human.rejected_change import REWORK, restore_rejected_change
+from scaffold.worker.learner import Learner
+from scaffold.worker.review.critic import Critic, critique_prompt, improve_prompt
+from scaffold.worker.review.critique import (
     Critique,
     HandIn,
     Improve,
@@ -37,25 +46,16 @@ from scaffold.worker.critique import (
     decide_next_step,
     requests_end,
 )
-from scaffold.worker.extensions.hooks import accepted_by_hooks
-from scaffold.worker.hook_fixes import HookFixes
-from scaffold.worker.learner import Learner
-from scaffold.worker.learnings import last_failure, with_learnings, with_learnings_of_failure
-from scaffold.worker.lost_tests import blocking_losses, human_decision, named
-from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.prompts import failure_prompt
-from scaffold.worker.protected_review import approve_protected_change, protected_refusal, restore_waiting_change
-from scaffold.worker.rejected_change import REWORK, restore_rejected_change
 from scaffold.worker.second_review.judge import ChangeJudge
-from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S, second_reviewer
+from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S, second_reviewer
 from scaffold.worker.story.criteria import denied_criteria, with_uncited_criteria
 from scaffold.worker.story.edits import collect_edits
-from scaffold.worker.story.prompt import first_prompt
+from scaffold.worker.story.first_prompt import first_prompt
 from scaffold.worker.story.repeated_step import repeats_step
+from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.verification import AttemptVerifier
-from scaffold.worker.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
-from scaffold.worker.workspace import rescue_work
+from scaffold.worker.workspace.attempt_worktree import rescue_work
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""

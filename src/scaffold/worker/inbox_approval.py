@@ -28,10 +28,10 @@ from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tigh
 from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.run.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
 from scaffold.run.terminals import asked_items
-from scaffold.worker.activity import ActivityClock
+from scaffold.worker.activity_clock import ActivityClock
 
 QUESTION_LIFETIME = timedelta(days=7)
 """How long a question stays open; an older one may no longer match the situation."""

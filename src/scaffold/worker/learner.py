@@ -11,13 +11,13 @@ from scaffold.core.proof.contract import Verification
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
 from scaffold.plan.learning.triples import read_triple
-from scaffold.run.failure_summary import clip, summarize_failures
-from scaffold.run.failures.fingerprint import verification_fingerprint
-from scaffold.run.learning_stores import LearningStores
+from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.run.failures.stored_fingerprints import verification_fingerprint
+from scaffold.run.learning.stores import LearningStores
+from scaffold.worker.agent.side_agent import SideAgent
+from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.second_review.reviewer import HAND_IN_RESERVE_S
-from scaffold.worker.side_agent import SideAgent
-from scaffold.worker.watchdog import NoProgress
+from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S
 
 TASK_CHARS, FAILURE_CHARS, DIFF_CHARS = 6_000, 8_000, 24_000
 DIFF_BYTES = 64 * 1024

@@ -8,13 +8,13 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.live_context import Patience
-from scaffold.run.assignment import Assignment, read_assignment
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempts.assignment import Assignment, read_assignment
+from scaffold.run.attempts.lease import send_heartbeats
 from scaffold.run.context import RunContext
-from scaffold.run.lease import send_heartbeats
-from scaffold.worker.activity import attempt_activity
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.worker.activity_clock import attempt_activity
+from scaffold.worker.agent.work_models import connect_work_models
 from scaffold.worker.attempt import Worker
-from scaffold.worker.work_models import connect_work_models
 
 
 async def run_attempt(context: RunContext, attempt_id: AttemptId, *, log: Callable[[str], None]) -> None:

@@ -5,22 +5,22 @@ from msgspec import Struct
 from scaffold.core.ports import Model
 from scaffold.core.proof.contract import Verification
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
-from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failures.attempt_end import AttemptEnd
+from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.worker.agent.native_executor import watched_agent
+from scaffold.worker.agent.prompt_learnings import with_learnings, with_learnings_of_failure
+from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
-from scaffold.worker.continued_turn import take_up_turn
-from scaffold.worker.learnings import with_learnings, with_learnings_of_failure
-from scaffold.worker.native_executor import watched_agent
-from scaffold.worker.prompts import failure_prompt
-from scaffold.worker.shared_folder import merge_shared_folder
+from scaffold.worker.human.continued_turn import take_up_turn
 from scaffold.worker.story.criteria import unmet_criteria
 from scaffold.worker.story.edits import collect_edits
+from scaffold.worker.story.first_prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
-from scaffold.worker.story.prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_second_parent
-from scaffold.worker.watchdog import NoProgress, WatchedAgent
+from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
+from scaffold.worker.workspace.shared_folder import merge_shared_folder
 
 
 class _Answer(Struct, frozen=True):

@@ -18,10 +18,10 @@ from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.commits import PathChange
 from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.run.assignment import TESTING_ROLE
-from scaffold.run.candidate_environment import environment_at
-from scaffold.run.contracts import contract_in_force
+from scaffold.run.attempts.assignment import TESTING_ROLE
+from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.notices import warn
+from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.check_runs import PASSES_WITHOUT_WORK, Tree, required_names
 from scaffold.verify.contract.exercised import with_executed_lines
@@ -41,8 +41,8 @@ from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_
 from scaffold.verify.regression.flakiness.stability import unstable_result
 from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract, try_write_contract_files
-from scaffold.worker.workspace import pinned_meanwhile
+from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract, try_write_contract_files
+from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile
 
 PROVING = Activity(label="proves the work", is_whole=False, surrounds=True)
 OBSERVED_RUNNERS: frozenset[RunnerKind] = frozenset({"pytest", "unittest"})

@@ -12,8 +12,8 @@ from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.check_runs import STEP_CHECK
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
-from scaffold.worker.stray_work import pin_staged
-from scaffold.worker.workspace import copied_files
+from scaffold.worker.workspace.attempt_worktree import copied_files
+from scaffold.worker.workspace.stray_work import pin_staged
 
 
 class WorkCommit(Struct, frozen=True):

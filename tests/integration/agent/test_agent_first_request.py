@@ -34,7 +34,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FileHistory
 from scaffold.session.tools import ToolSetup, load_session_tools
-from scaffold.tools.command.background import BackgroundCommands
+from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.todos import Todos
 
 SKILLS = SkillPlace(Extensions(skills=(Skill(name="a", description="b", file="c"),)), Path("/x"))

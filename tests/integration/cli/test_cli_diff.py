@@ -4,7 +4,7 @@ from inline_snapshot import snapshot
 
 from builders import begin, fail, git, land, make_run, submit, work
 from scaffold.core.ids import Commit
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 
 NESTED = """\
 version: 1

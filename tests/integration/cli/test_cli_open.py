@@ -15,7 +15,7 @@ from scaffold.cli.render.html.components import MAX_TEXT
 from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.report_file import find_report
 from scaffold.views.run_history import read_history
 from scaffold.views.run_view import read_run_view

@@ -11,7 +11,7 @@ from scaffold.core.states import Cancelled, Completed, Failed, Landing, Running,
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.plan.text.file_format import write_plan
-from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.failures.attempt_end import block_unreachable_actions
 
 STORIES = (
     SourceTask(id="US-1", title="Add one"),

@@ -8,7 +8,7 @@ from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.commits import changed_paths, commit_all, diff_text
 from scaffold.git.refs import resolve
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.worker.watchdog import worktree_fingerprint
+from scaffold.worker.agent.watchdog import worktree_fingerprint
 
 ADD = "git -c protocol.file.allow=always submodule --quiet add"
 PLANT = """

@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 from scaffold.git.checkouts import worktree
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import BatchLanded
-from scaffold.worker.incoming_messages import IncomingMessages
+from scaffold.worker.agent.incoming_messages import IncomingMessages
 from support.harness import act, goal
 
 

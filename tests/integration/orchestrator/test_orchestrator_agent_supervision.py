@@ -18,7 +18,7 @@ from scaffold.orchestrator.planning.agent_supervision import (
 )
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import PlanRejected, PlanWritten
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)

@@ -2,7 +2,7 @@
 
 from inline_snapshot import snapshot
 
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 GOOD = "grep -q good a"

@@ -6,7 +6,7 @@ from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Amount, Spender
 from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.spending.run_budget import RunBudget
 from support.harness import act, goal
 

@@ -18,7 +18,7 @@ from scaffold.orchestrator.user_control.execution_control import (
     retry_run,
     withdraw_pause,
 )
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.run_view import read_summary
 from support.harness import act, goal, open_context, poll_until
 

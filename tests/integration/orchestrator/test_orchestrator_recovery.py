@@ -15,7 +15,7 @@ from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run, release_attempt
 from scaffold.orchestrator.supervisor.goal_loop import Supervisor
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.database import Store
 from support.harness import DEAD_PROCESS, NoPlanner, act, goal
 

@@ -18,7 +18,7 @@ from scaffold.orchestrator.upkeep.run_cleanup import clean_up
 from scaffold.orchestrator.upkeep.state_removal import Purge
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
 from scaffold.run.ignored_archive import archive_folder
-from scaffold.worker.contract.projections import ignore_projections
+from scaffold.worker.contract.checkout_files import ignore_projections
 from support.harness import UNSANDBOXED, act, goal
 
 KEEP = KeepSettings(days=30, logs_mb=1)

@@ -2,7 +2,7 @@
 
 from scaffold.core.states import Paused
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from support.harness import act, goal
 
 

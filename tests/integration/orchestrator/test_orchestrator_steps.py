@@ -5,7 +5,7 @@ import pytest
 from scaffold.core.states import Completed, Failed, Pending, Running
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import StepRecorded
-from scaffold.worker.workspace import open_workspace, rescue_and_remove
+from scaffold.worker.workspace.attempt_worktree import open_workspace, rescue_and_remove
 from support.harness import UNSANDBOXED, act, goal
 
 STORY = act("s", kind="compound", effects=("s_done",), title="A list of six")

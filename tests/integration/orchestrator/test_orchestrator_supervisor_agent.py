@@ -13,8 +13,8 @@ from scaffold.core.states import Completed, Landing, Running, Verifying
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.planning.turn import ModelFailed, PlanRejected, PlanWritten
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.learnings_told import with_notes_for_planning
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.learning.told_learnings import with_notes_for_planning
 from support.harness import act, goal
 
 COMMIT = Commit("c" * 40)

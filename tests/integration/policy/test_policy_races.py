@@ -8,7 +8,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.tools.file.append import append_file
-from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.read_write import read_file, write_file
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace

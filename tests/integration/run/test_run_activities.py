@@ -9,7 +9,7 @@ import pytest
 
 from scaffold.core.activity import Activity
 from scaffold.host.clock import FakeClock
-from scaffold.run.activities import SHOWN_AFTER_S, ActivityRecorder
+from scaffold.run.activity_recorder import SHOWN_AFTER_S, ActivityRecorder
 from scaffold.store.database import Store
 from support.harness import act, goal
 

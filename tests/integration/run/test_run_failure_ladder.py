@@ -11,8 +11,8 @@ from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.user_control.execution_control import retry_action
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from scaffold.plan.edit.draft import ChangeRejected, UpdateAction
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.failure_question import ask_about_failure, given_up_actions
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.escalation_question import ask_about_failure, given_up_actions
 from support.harness import act, goal
 
 

@@ -17,8 +17,8 @@ from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.memory.index_place import index_folder, index_path
 from scaffold.plan.learning.matching import Situation, matches
-from scaffold.run.landed_memories import confirm_memories, doubt_memories
-from scaffold.run.learning_stores import LearningStores
+from scaffold.run.learning.landed_memories import confirm_memories, doubt_memories
+from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore

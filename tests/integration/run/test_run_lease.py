@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from scaffold.host.clock import FakeClock
-from scaffold.run.lease import HEARTBEAT_S, send_heartbeats
-from scaffold.run.time_limit import TimeLimit
+from scaffold.run.attempts.lease import HEARTBEAT_S, send_heartbeats
+from scaffold.run.attempts.time_limit import TimeLimit
 from support.harness import act, goal
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.core.proof.gates import CheckEnvironment
-from scaffold.run.sandbox import check_services, stop_leftover_services
+from scaffold.run.resources.sandbox import check_services, stop_leftover_services
 from scaffold.verify.services import compose
 from scaffold.verify.services.compose import ComposeProject
 from scaffold.verify.services.specs import ComposeSpec

@@ -12,8 +12,8 @@ from scaffold.host.clock import SystemClock
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
 from scaffold.orchestrator.user_control.execution_control import request_goal_control, retry_action, retry_goal
 from scaffold.plan.failures.worker_deaths import ASK_AFTER, TELL_AFTER, pause_s
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.worker_deaths import LOSSES, MAX_LOST_IN_A_ROW, is_about_deaths
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.worker_losses import LOSSES, MAX_LOST_IN_A_ROW, is_about_deaths
 from scaffold.store.database import Store
 from scaffold.views.run_json import run_view_json
 from scaffold.views.run_view import read_run_view

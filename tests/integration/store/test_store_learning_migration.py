@@ -12,7 +12,7 @@ from scaffold.core.knowledge import LEARNINGS, MEMORIES, Chunk
 from scaffold.core.learning import Learning, Triple
 from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import HybridSearch
-from scaffold.run.learning_stores import LearningStores
+from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import format_time
 from scaffold.store.driver.location import StoreLocation

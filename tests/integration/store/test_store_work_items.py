@@ -8,7 +8,7 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.work_item import WorkItem
 from scaffold.host.clock import FakeClock
 from scaffold.plan.items import moved
-from scaffold.run.items import add_item, change_item
+from scaffold.run.item_changes import add_item, change_item
 from scaffold.store.database import Store
 
 

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.tools.arguments import argument_problems
-from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.read_write import read_file
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 

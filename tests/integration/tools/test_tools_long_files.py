@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.tools.command.shell import shell
-from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.line_reader import CHUNK_BYTES
 from scaffold.tools.file.read_write import MAX_LINE_CHARS, MAX_READ_BYTES, list_dir, read_file, write_file

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.tools.file.append import append_file
-from scaffold.tools.file.edit import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
 from scaffold.tools.search.search_files import search_files

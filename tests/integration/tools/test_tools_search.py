@@ -4,8 +4,8 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
+from scaffold.tools.search.grep_process import SearchQuery, SearchRequest, run_search
 from scaffold.tools.search.search_files import search_files
-from scaffold.tools.search.worker import SearchQuery, SearchRequest, run_search
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Deadline, Workspace
 
 

@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.tools.arguments import argument_problems
-from scaffold.tools.user.tools import MAX_PARALLEL_LOADS, UserToolEnv, load_user_tools
+from scaffold.tools.command.user_tools import MAX_PARALLEL_LOADS, UserToolEnv, load_user_tools
 from scaffold.tools.workspace import Workspace
 
 

@@ -19,15 +19,15 @@ from scaffold.llm.cassette_model import (
     CassetteUsage,
     RequestMatcher,
 )
-from scaffold.run.assignment import read_assignment
-from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.attempts.assignment import read_assignment
+from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.notices import warn
-from scaffold.run.sandbox import open_sandbox
+from scaffold.run.resources.sandbox import open_sandbox
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.attempt_record import CandidateReady
-from scaffold.worker.workspace import open_workspace
+from scaffold.worker.workspace.attempt_worktree import open_workspace
 from support.harness import UNSANDBOXED, Harness, poll_until, scripted_model
 
 NO_CRITIQUES: Mapping[int, Sequence[str]] = {}

@@ -12,9 +12,9 @@ from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
 from scaffold.host.identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.run.assignment import read_assignment
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
-from scaffold.worker.activity import attempt_activity
+from scaffold.run.attempts.assignment import read_assignment
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
 from support.harness import DEAD_PROCESS, act, goal, poll_until, scripted_model

@@ -6,10 +6,10 @@ import os
 import pytest
 
 from scaffold.host.identity import identify
-from scaffold.tools.command.background import BackgroundCommands, background
+from scaffold.tools.command.background_commands import BackgroundCommands, background
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace
-from scaffold.worker.native_executor import AgentWithoutLeftovers
+from scaffold.worker.agent.native_executor import AgentWithoutLeftovers
 
 
 class Starter:

@@ -14,7 +14,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.user_control.open_run import reconfigure_run
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 

@@ -11,10 +11,10 @@ from scaffold.core.proof.contract import Check, Contract
 from scaffold.git import commits
 from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
 from scaffold.plan.text.file_format import contract_document
-from scaffold.run.contracts import contract_in_force
-from scaffold.worker.contract.draft import check_on_base, draft_contract, refine_contract
+from scaffold.run.attempts.contracts import contract_in_force
+from scaffold.worker.contract.checkout_files import write_projections
 from scaffold.worker.contract.drafter import NoContract
-from scaffold.worker.contract.projections import write_projections
+from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract
 from support.harness import UNSANDBOXED, act, goal
 
 ADDS = Contract(intent="it has four", commands=(Check(command="grep -q four list"),))

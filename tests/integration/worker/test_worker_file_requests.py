@@ -15,7 +15,7 @@ from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.declaration_review import DeclarationAnswer, no_reviewer
-from scaffold.worker.file_requests import MAX_QUESTIONS
+from scaffold.worker.human.file_requests import MAX_QUESTIONS
 from support.harness import act, goal
 
 TEST = "def test_it(): pass\n"

@@ -9,8 +9,8 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.upkeep.unlanded import list_archived, list_unlanded
 from scaffold.run import ignored_archive
 from scaffold.run.ignored_archive import archive_folder, restore_archive
-from scaffold.worker.contract.projections import ignore_projections
-from scaffold.worker.workspace import open_workspace, rescue_again, rescue_and_remove
+from scaffold.worker.contract.checkout_files import ignore_projections
+from scaffold.worker.workspace.attempt_worktree import open_workspace, rescue_again, rescue_and_remove
 from support.harness import UNSANDBOXED, act, goal
 
 IGNORED = "printf '%s\\n' .env '*.log' 'build/' 'data/' '.venv*/' > .gitignore; git add .; git commit -qm ignore"

@@ -9,7 +9,7 @@ from integration.worker.builders import claimed_attempt
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.run_settings import ExtraProtectedAreas
 from scaffold.git import commits
-from scaffold.worker.protected_review import approve_protected_change
+from scaffold.worker.human.protected_review import approve_protected_change
 from support.harness import UNSANDBOXED, act, goal
 
 ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}

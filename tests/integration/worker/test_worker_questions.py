@@ -7,7 +7,7 @@ from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, items
 from scaffold.core.model import InboxItem
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.run.failure_question import FAILED
+from scaffold.run.failures.escalation_question import FAILED
 from support.harness import act, goal
 
 

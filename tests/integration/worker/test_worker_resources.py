@@ -1,7 +1,7 @@
 """What an attempt has for itself, where the disk takes no note of it."""
 
-from scaffold.run.attempt_resources import PORTS, held_resources
-from scaffold.run.resources import resource_notes
+from scaffold.run.resources.attempt_resources import resource_notes
+from scaffold.run.resources.held_resources import PORTS, held_resources
 from support.harness import act, goal
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from integration.worker.builders import critique_text, run_criticised
 from scaffold.landing.queue.merge_queue import MergeQueue
-from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal
 

@@ -10,7 +10,7 @@ from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Failed, status_of
 from scaffold.git import refs
 from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
-from scaffold.run.attempt_end import AttemptEnd
+from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.verify.contract.review_verdict import reviews
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNSANDBOXED, act, goal

@@ -17,12 +17,12 @@ from scaffold.landing.facts.effect_evidence import evidence_of
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import QueueIdle
 from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteModel, CassetteToolCall, RequestMatcher
-from scaffold.run.attempt_end import AttemptEnd
-from scaffold.run.learning_stores import user_store_if_any
-from scaffold.run.reviewer_records import reviewer_rates
+from scaffold.run.failures.attempt_end import AttemptEnd
+from scaffold.run.learning.reviewer_records import reviewer_rates
+from scaffold.run.learning.stores import user_store_if_any
 from scaffold.worker.attempt_record import CandidateReady
 from scaffold.worker.second_review.path_request import judge_path_request
-from scaffold.worker.second_review.reviewer import second_reviewer
+from scaffold.worker.second_review.review_agent import second_reviewer
 from support.harness import act, goal
 
 

@@ -8,7 +8,7 @@ from integration.worker.builders import REVIEWED, claimed_attempt
 from scaffold.core.conversation import RetryWait
 from scaffold.core.run_settings import ModelSettings
 from scaffold.llm.cassette_model import CassetteEntry, CassetteUsage, RequestMatcher
-from scaffold.worker.side_agent import SideAgent
+from scaffold.worker.agent.side_agent import SideAgent
 from support.harness import act, goal
 
 

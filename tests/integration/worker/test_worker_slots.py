@@ -14,7 +14,7 @@ from scaffold.core.states import Paused
 from scaffold.host.identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import act, goal, poll_until, scripted_model
 

@@ -13,7 +13,7 @@ from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
-from scaffold.run.assignment import TESTING_ROLE
+from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.worker.attempt_record import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 

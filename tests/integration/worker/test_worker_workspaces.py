@@ -7,7 +7,7 @@ from scaffold.git import refs
 from scaffold.host.files import delete_path
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.ignored_archive import archived_files
-from scaffold.worker.workspace import open_workspace, rescue_and_remove
+from scaffold.worker.workspace.attempt_worktree import open_workspace, rescue_and_remove
 from support.harness import act, goal
 
 SUBMODULE = (

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import Gate, GateResult, Regression
-from scaffold.run.failure_summary import (
+from scaffold.run.failures.refused_work import (
     FAILURES_CHARS,
     GIVE_UP,
     NAMED_REMEDIES,
@@ -16,7 +16,7 @@ from scaffold.run.failure_summary import (
     refusals_by_others,
     summarize_failures,
 )
-from scaffold.worker.prompts import failure_prompt
+from scaffold.worker.task_prompts import failure_prompt
 
 INTERNAL_WORDS = (
     *("new_failure", "pre_existing", "vacuous", "verdict", "baseline", "gate", "candidate", "sealed", "must_exist"),

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from scaffold.host.clock import FakeClock
-from scaffold.run.time_limit import TimeLimit
+from scaffold.run.attempts.time_limit import TimeLimit
 
 
 @pytest.fixture

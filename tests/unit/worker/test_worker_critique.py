@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from scaffold.worker.critique import (
+from scaffold.worker.review.critique import (
     CRITERIA,
     Critique,
     HandIn,

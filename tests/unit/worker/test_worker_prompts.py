@@ -9,12 +9,12 @@ from builders import a_goal, an_attempt
 from scaffold.core.model import Fact
 from scaffold.core.proof.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.proof.gates import Gate, GateResult
-from scaffold.run.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import safe_file_name
-from scaffold.run.failure_summary import clip
-from scaffold.worker.critic import critique_prompt, improve_prompt, malformed_prompt
-from scaffold.worker.critique import Critique
-from scaffold.worker.prompts import task_prompt
+from scaffold.run.failures.refused_work import clip
+from scaffold.worker.review.critic import critique_prompt, improve_prompt, malformed_prompt
+from scaffold.worker.review.critique import Critique
+from scaffold.worker.task_prompts import task_prompt
 
 GOAL = a_goal(description="A shop that sells.")
 

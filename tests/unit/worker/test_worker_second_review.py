@@ -15,7 +15,7 @@ from scaffold.worker.second_review.decision import (
     review_reasons,
     with_review,
 )
-from scaffold.worker.second_review.prompts import MAX_LISTED, TESTS_CHARS, BaseTest, section_of_tests
+from scaffold.worker.second_review.reviewer_prompts import MAX_LISTED, TESTS_CHARS, BaseTest, section_of_tests
 
 BASE, HEAD = Commit("b" * 40), Commit("c" * 40)
 DOUBT = Doubt("tests_removed", "1 test is gone: test_old")

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scaffold.worker.watchdog import FailedCall, RepeatedFailures, call_fingerprint
+from scaffold.worker.agent.watchdog import FailedCall, RepeatedFailures, call_fingerprint
 
 
 def test_durations_do_not_distinguish_failures():

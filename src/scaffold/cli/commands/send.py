@@ -10,7 +10,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.user_control.agent_message import send_message
 from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import find_run
-from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS
+from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
 STDIN = "-"
 MAX_UTF8_BYTES = 4

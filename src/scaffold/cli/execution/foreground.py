@@ -33,7 +33,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
-from scaffold.run.reviewer_records import keep_outcomes
+from scaffold.run.learning.reviewer_records import keep_outcomes
 from scaffold.views.changes.taken_work import summary_with_taken, with_taken
 from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json

@@ -18,7 +18,7 @@ from scaffold.views.run_costs import RunCosts, run_costs
 from scaffold.views.run_history import RunHistory, read_history
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import is_executed
-from scaffold.worker.contract.projections import ignore_projections
+from scaffold.worker.contract.checkout_files import ignore_projections
 
 Content = tuple[RunView, RunHistory, RunCosts]
 

@@ -19,11 +19,11 @@ from scaffold.git import commits, refs
 from scaffold.landing.facts.effect_evidence import approvals_of, evidence_of
 from scaffold.landing.facts.stale_facts import RecheckResult, affected_facts, all_facts, mark_stale, record_recheck
 from scaffold.landing.facts.staleness import ran_where_it_holds, shown_before
-from scaffold.run.assignment import inherited_preconditions
-from scaffold.run.attempt_end import AttemptEnd, record_attempt_end, require_attempt
+from scaffold.run.attempts.assignment import inherited_preconditions
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.landed_memories import confirm_memories
-from scaffold.run.lease import owner_transaction
+from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end, require_attempt
+from scaffold.run.learning.landed_memories import confirm_memories
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.verify.contract.review_verdict import is_audit, reviews

@@ -18,7 +18,7 @@ from scaffold.core.states import Active, Cancelled, Completed, Pending, Running
 from scaffold.landing.facts.effect_evidence import evidence_of
 from scaffold.landing.facts.staleness import ProvenFacts, group_by_action
 from scaffold.landing.facts.story_steps import chain_again
-from scaffold.run.assignment import inherited_preconditions
+from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.store.database import Store
 
 

@@ -14,9 +14,9 @@ from scaffold.landing.proving.candidate_check import Candidate, CandidateResult,
 from scaffold.landing.proving.checkouts import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup, with_agreement
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.candidate_environment import environment_at
+from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.context import RunContext
+from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.run.task_list import with_marks_of
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.proof import GateProof, prove_gates

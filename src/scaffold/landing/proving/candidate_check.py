@@ -16,8 +16,8 @@ from scaffold.landing.facts.staleness import ProvenFacts
 from scaffold.landing.proving.checkouts import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup, agreed_verification, with_agreement
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.failure_summary import RefusalReason, describe_refusals, refusals_by_others
+from scaffold.run.activity_recorder import ActivityRecorder
+from scaffold.run.failures.refused_work import RefusalReason, describe_refusals, refusals_by_others
 from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.proof import proof_key, prove_candidate

@@ -16,17 +16,17 @@ from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.checkouts.worktree import recycle_worktree
 from scaffold.git.client.command_line import Git
 from scaffold.host.environment import agent_variables
-from scaffold.run.attempt_resources import held_resources
 from scaffold.run.context import RunContext
-from scaffold.run.environment import hook_place, worktree_environment
 from scaffold.run.gate_logs import keep_gate_log
-from scaffold.run.sandbox import (
+from scaffold.run.resources.held_resources import held_resources
+from scaffold.run.resources.sandbox import (
     check_services,
     folders_without_sandbox,
     open_sandbox,
     remove_temporary_folder,
     stop_leftover_services,
 )
+from scaffold.run.resources.worktree_environment import hook_place, worktree_environment
 from scaffold.verify.contract.check_runs import During, Tree, unseen
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision

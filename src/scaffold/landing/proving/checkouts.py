@@ -8,7 +8,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Run
 from scaffold.landing.proving.checkout import LANDING, Checkout
 from scaffold.run.context import RunContext
-from scaffold.run.sandbox import stop_leftover_services
+from scaffold.run.resources.sandbox import stop_leftover_services
 from scaffold.verify.contract.check_runs import During, Tree
 
 

@@ -21,11 +21,11 @@ from scaffold.landing.facts.stale_facts import (
 )
 from scaffold.landing.facts.staleness import ProvenFacts, recheckable, shown_before
 from scaffold.landing.proving.checkouts import Checkouts
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.candidate_environment import environment_at
+from scaffold.run.activity_recorder import ActivityRecorder
+from scaffold.run.attempts.contracts import contract_in_force, contract_with_timings
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.contracts import contract_in_force, contract_with_timings
-from scaffold.run.lease import owner_transaction
+from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
 from scaffold.verify.contract.check_runs import CheckRunner, During, run_check, run_checks, unseen
 

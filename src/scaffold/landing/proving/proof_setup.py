@@ -11,11 +11,11 @@ from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.run.candidate_environment import environment_at
+from scaffold.run.attempts.contracts import contract_with_timings
+from scaffold.run.attempts.declaration import read_declaration
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.contracts import contract_with_timings
-from scaffold.run.declaration import read_declaration
-from scaffold.run.lease import owner_transaction
+from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.run.task_list import own_fingerprint
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import apply_gate_settings, detect_at_commit

@@ -6,9 +6,9 @@ from scaffold.core.model import Attempt, Run
 from scaffold.landing.facts.landing_record import record_without_commit
 from scaffold.landing.facts.story_steps import add_rebase_step, record_step
 from scaffold.landing.queue.step_result import CANCELLED, CandidateRefused, ReviewRecorded, StepRecorded
-from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
+from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end
 
 
 def end_candidate(context: RunContext, run: Run, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:

@@ -19,8 +19,8 @@ from scaffold.host.random_ids import new_id
 from scaffold.landing.proving.candidate_check import Candidate
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_fingerprint
 
 LISTED_BYTES = 8 * 1024

@@ -42,7 +42,7 @@ from scaffold.landing.queue.step_result import (
 )
 from scaffold.landing.resolving.background_merges import BackgroundMerges
 from scaffold.run.context import RunContext
-from scaffold.run.failure_summary import summarize_failures
+from scaffold.run.failures.refused_work import summarize_failures
 
 MAX_LANDING_TRIES = 5
 

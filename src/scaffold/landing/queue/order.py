@@ -27,8 +27,8 @@ from scaffold.landing.queue.arrangement import (
 from scaffold.landing.queue.forecast import Forecaster
 from scaffold.landing.queue.places import QueueState, places_of
 from scaffold.policy.path import globs
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.run.merge_queues import WorkDoneAgain
 
 

@@ -17,8 +17,8 @@ from scaffold.landing.facts.landing_record import LandedAttempt, record_landed, 
 from scaffold.landing.facts.stale_facts import RecheckResult
 from scaffold.landing.proving.candidate_check import Candidate
 from scaffold.landing.queue.change_approvals import ChangeApprovals
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 

@@ -13,8 +13,8 @@ from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_source import require_python
 from scaffold.landing.conflicts.resolution import ReadFile, resolved
+from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext
-from scaffold.run.contracts import contract_in_force
 
 MAX_CHARS = 48_000
 """Characters of the files that an agent is asked about, in all: it writes them again."""

@@ -29,9 +29,9 @@ from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.resolution import ReadFile
 from scaffold.landing.conflicts.text_form import read_text
 from scaffold.landing.proving.checkouts import Checkouts
-from scaffold.run.activities import ActivityRecorder
+from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.context import RunContext
-from scaffold.run.failure_summary import clip
+from scaffold.run.failures.refused_work import clip
 from scaffold.verify.contract.check_runs import Tree
 
 TIMEOUT_S = 120.0

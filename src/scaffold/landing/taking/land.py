@@ -34,7 +34,7 @@ from scaffold.landing.taking.remake import (
     remake,
     squash_message,
 )
-from scaffold.run.assignment import inherited_preconditions
+from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.run.context import RunContext
 from scaffold.views.changes.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit
 

@@ -29,10 +29,10 @@ from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
 from scaffold.landing.taking.remake import CommitStyle, Remaker
 from scaffold.landing.taking.revert import require_not_checked_out
-from scaffold.run.assignment import inherited_preconditions
-from scaffold.run.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.run.context import RunContext
-from scaffold.run.landed_memories import doubt_memories
+from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end
+from scaffold.run.learning.landed_memories import doubt_memories
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.views.changes.session_commits import SessionCommit, commits_between

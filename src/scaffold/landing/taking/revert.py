@@ -20,9 +20,9 @@ from scaffold.landing.facts.stale_facts import affected_facts, dependent_facts, 
 from scaffold.landing.facts.staleness import ProvenFacts
 from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.remake import CommitStyle, CommitText, read_text, remake
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.landed_memories import doubt_memories
-from scaffold.run.lease import owner_transaction
+from scaffold.run.learning.landed_memories import doubt_memories
 from scaffold.run.task_list import own_changed_paths
 from scaffold.store.database import Store
 from scaffold.views.changes.session_commits import commits_between, paths_by_commit

@@ -13,9 +13,9 @@ from scaffold.landing.proving.checkouts import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup
 from scaffold.landing.taking.land import TakenWork
+from scaffold.run.attempts.contracts import contract_in_force, contract_with_timings
 from scaffold.run.context import RunContext
-from scaffold.run.contracts import contract_in_force, contract_with_timings
-from scaffold.run.failure_summary import describe_failed_checks
+from scaffold.run.failures.refused_work import describe_failed_checks
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.contract.review_verdict import is_review
 

@@ -16,10 +16,10 @@ from scaffold.core.states import (
     Skipped,
 )
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine
-from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.run.worker_deaths import forget_deaths
+from scaffold.run.failures.attempt_end import block_unreachable_actions
+from scaffold.run.failures.worker_losses import forget_deaths
 from scaffold.store.database import Store
 
 """Pause reason of a goal that the user paused on its own; resuming the run does not resume it."""

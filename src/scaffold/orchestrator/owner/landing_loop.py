@@ -10,9 +10,9 @@ from scaffold.landing.facts.landing_record import resolve_intent
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import BranchHeld, QueueIdle, StepRecorded
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.worker.rescue_diff import write_rescue_diff
+from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 
 BRANCH_HELD_POLL_S = 1.0
 APPROVAL_POLL_S = 1.0

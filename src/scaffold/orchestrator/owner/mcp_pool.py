@@ -15,7 +15,7 @@ from scaffold.core.printable_text import join_limited
 from scaffold.host.random_ids import new_id
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
-from scaffold.run.sandbox import SandboxPlace, open_checkout_sandbox, remove_temporary_folder
+from scaffold.run.resources.sandbox import SandboxPlace, open_checkout_sandbox, remove_temporary_folder
 
 POLL_S = 1.0
 MAX_NAMED = 5

@@ -20,10 +20,10 @@ from scaffold.core.spending import Spender
 from scaffold.host.identity import own_identity
 from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.supervisor_agent import OpenModel
+from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.failure_summary import clip
+from scaffold.run.failures.refused_work import clip
 from scaffold.run.notices import warn
-from scaffold.run.time_limit import TimeLimit
 from scaffold.store.spending.run_budget import RunBudget
 
 ROLE = "merger"

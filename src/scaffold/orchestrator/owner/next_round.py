@@ -30,8 +30,8 @@ from scaffold.plan.compliance.rounds import (
     next_round,
 )
 from scaffold.plan.source.prompt_loop import PromptLoop, round_goal
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.views.compliance import Compliance, read_compliance
 
 

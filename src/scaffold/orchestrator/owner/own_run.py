@@ -24,7 +24,7 @@ from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import supervise_goals
 from scaffold.run.collisions.source_layout import ensure_source_layout
 from scaffold.run.context import RunContext
-from scaffold.worker.contract.projections import write_projections
+from scaffold.worker.contract.checkout_files import write_projections
 
 
 @asynccontextmanager

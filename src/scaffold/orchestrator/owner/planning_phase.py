@@ -29,12 +29,12 @@ from scaffold.orchestrator.planning.turn import (
     TurnOverBudget,
     TurnUnavailable,
 )
+from scaffold.run.attempts.lease import owner_transaction
+from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.run.time_limit import TimeLimit
 from scaffold.store.spending.run_budget import budget_use, more_budget
 from scaffold.views.text_format import clip
-from scaffold.worker.contract.projections import write_projections
+from scaffold.worker.contract.checkout_files import write_projections
 
 StopCause = Literal["stopped", "paused", "cancelled", "unavailable"]
 STOP_BY_REQUEST: Mapping[HaltRequest, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}

@@ -11,7 +11,7 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
-from scaffold.run.sandbox import stop_leftover_services
+from scaffold.run.resources.sandbox import stop_leftover_services
 
 
 async def recover_from_dead_owner(context: RunContext, run: Run) -> None:

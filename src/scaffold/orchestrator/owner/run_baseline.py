@@ -24,12 +24,12 @@ from scaffold.landing.proving.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.command_sandbox import probe_level
 from scaffold.policy.trust_decision import INCLUDE_FILE
-from scaffold.run.activities import ActivityRecorder
-from scaffold.run.candidate_environment import SETUP_FOLDER, environment_request
+from scaffold.run.activity_recorder import ActivityRecorder
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import inform, warn
-from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.resources.candidate_environment import SETUP_FOLDER, environment_request
+from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.environment.check_env import program_folders

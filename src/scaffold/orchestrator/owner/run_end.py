@@ -24,9 +24,9 @@ from scaffold.core.states import (
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.decide import decide
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.terminals import asked_items
 from scaffold.store.database import Store
 

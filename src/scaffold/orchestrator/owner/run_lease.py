@@ -9,8 +9,8 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import Active, Paused, Saved
 from scaffold.host.identity import is_alive, own_identity
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 from scaffold.views.store_reader import is_underway
 

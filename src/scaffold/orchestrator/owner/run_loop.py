@@ -54,8 +54,8 @@ from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
 from scaffold.orchestrator.supervisor.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.goal_process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 
 OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     BUDGET_EXIT_CODE: "budget",

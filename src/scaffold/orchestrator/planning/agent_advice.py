@@ -8,8 +8,8 @@ from scaffold.core.run_settings import RunLimits
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
 from scaffold.plan.progress import PlanProgress
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 
 
 def advice_for(

@@ -32,7 +32,7 @@ from scaffold.plan.edit.draft import (
     UpdateAction,
 )
 from scaffold.plan.progress import PlanProgress
-from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.failures.attempt_end import block_unreachable_actions
 from scaffold.run.new_actions import new_actions
 from scaffold.store.database import Store
 

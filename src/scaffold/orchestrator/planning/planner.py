@@ -17,9 +17,9 @@ from scaffold.plan.edit.draft import PlanDraft
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.learnings_told import with_notes_by_meaning
-from scaffold.run.time_limit import TimeLimit
+from scaffold.run.learning.told_learnings import with_notes_by_meaning
 from scaffold.store.database import Store
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache

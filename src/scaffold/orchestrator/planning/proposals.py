@@ -10,8 +10,8 @@ from scaffold.orchestrator.dispatch import free_slots, why_held_back
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
 from scaffold.plan.message_text import quoted_list
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 
 Dispatcher = Callable[[GoalId, ActionId], Awaitable[Attempt | None]]

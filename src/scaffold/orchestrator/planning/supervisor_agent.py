@@ -40,9 +40,9 @@ from scaffold.orchestrator.planning.turn import (
 )
 from scaffold.plan.edit.draft import IN_PROGRESS_STATUSES, PlanDraft
 from scaffold.plan.message_text import quoted_list
+from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.learnings_told import with_notes_for_planning
-from scaffold.run.time_limit import TimeLimit
+from scaffold.run.learning.told_learnings import with_notes_for_planning
 from scaffold.store.database import Store
 
 MAX_READY = 10

@@ -37,9 +37,9 @@ from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel
 from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
+from scaffold.run.attempts.lease import owner_transaction
+from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.run.time_limit import TimeLimit
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
 

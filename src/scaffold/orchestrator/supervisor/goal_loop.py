@@ -36,10 +36,10 @@ from scaffold.plan.decide import (
     decide,
 )
 from scaffold.plan.message_text import quoted_list
-from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.failure_question import ask_about_failure, given_up_actions
-from scaffold.run.lease import owner_transaction
+from scaffold.run.failures.attempt_end import block_unreachable_actions
+from scaffold.run.failures.escalation_question import ask_about_failure, given_up_actions
 
 GOAL_COMPLETE = "goal_complete"
 STORED_COMMANDS = StartCompound | CompleteCompound | AskHuman | FailCompound | CompleteGoal | FailGoal

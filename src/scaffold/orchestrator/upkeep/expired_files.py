@@ -20,7 +20,7 @@ from scaffold.host.folder_tree import walk
 from scaffold.run.context import RunContext
 from scaffold.run.projections import PROJECTIONS, REPORTS
 from scaffold.verify.environment.golden import ENVIRONMENTS, delete_unused, unused
-from scaffold.worker.rescue_diff import FAILURES, RESTARTS
+from scaffold.worker.workspace.rescue_diff import FAILURES, RESTARTS
 
 DAY_S = 86_400.0
 ENDED = (Cancelled, Completed, Failed)

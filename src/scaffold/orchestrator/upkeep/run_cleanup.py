@@ -17,9 +17,9 @@ from scaffold.host.files import delete_path
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.upkeep.expired_files import list_expired, remove_expired
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
-from scaffold.run.sandbox import leftover_services
+from scaffold.run.resources.sandbox import leftover_services
 from scaffold.views.store_reader import executing_process
 
 CleanupVerdict = Literal["removed", "pinned", "kept"]

@@ -6,7 +6,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Skipped, status_of
 from scaffold.run.context import RunContext
 from scaffold.run.senders import HUMAN
-from scaffold.worker.incoming_messages import MAX_MESSAGE_CHARS
+from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
 SEE_TASKS = "`scaffold tasks` shows every action."
 

@@ -33,8 +33,8 @@ from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
 from scaffold.run.context import RunContext
-from scaffold.run.failure_question import is_about_failure, retry_asked
-from scaffold.run.worker_deaths import forget_deaths, is_about_deaths
+from scaffold.run.failures.escalation_question import is_about_failure, retry_asked
+from scaffold.run.failures.worker_losses import forget_deaths, is_about_deaths
 from scaffold.store.database import Store
 
 POLL_S = 0.1

@@ -9,7 +9,7 @@ from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict, ProcessIdentity
 from scaffold.core.printable_text import printable
 from scaffold.plan.failures.answers import CHOICES, ChosenAnswer, chosen_answer
-from scaffold.run.failure_question import apply_failure_answer, is_about_failure
+from scaffold.run.failures.escalation_question import apply_failure_answer, is_about_failure
 from scaffold.run.failures.soft_timeouts import is_about_soft_timeout, is_asked_in_time
 from scaffold.store.database import Store
 from scaffold.store.run.inbox import DECISIONS

@@ -20,8 +20,8 @@ from scaffold.orchestrator.owner.run_lease import claim_run
 from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.orchestrator.planning.agreed_plan import as_started, with_agreed_actions
 from scaffold.orchestrator.planning.apply_plan import new_goal
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.new_actions import new_actions
 from scaffold.store.database import Store
 from scaffold.views.store_reader import is_executed, is_interrupted

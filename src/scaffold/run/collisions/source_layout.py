@@ -5,9 +5,9 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.plan.collisions.layout import SourceLayout, layout_of
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.collisions.workspaces import MANIFESTS, find_workspaces
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.notices import warn
 
 

@@ -15,11 +15,11 @@ from scaffold.plan.failures.escalation import (
 from scaffold.plan.failures.recurrence import same_failure
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import select
-from scaffold.run.declaration import read_declaration
-from scaffold.run.failure_summary import summarize_failures
-from scaffold.run.failures.fingerprint import attempt_fingerprint
-from scaffold.run.learning_stores import LearningStores
-from scaffold.run.telling_failure import failure_kind
+from scaffold.run.attempts.declaration import read_declaration
+from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.run.failures.stored_fingerprints import attempt_fingerprint
+from scaffold.run.failures.telling_failure import failure_kind
+from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.verify.contract.review_verdict import is_audit
 

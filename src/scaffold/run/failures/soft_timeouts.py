@@ -11,7 +11,7 @@ from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES
 from scaffold.host.random_ids import new_id
 from scaffold.plan.failures.answers import CHOICES
 from scaffold.plan.failures.soft_timeout import ANSWERS, WAIT
-from scaffold.run.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.store.database import Store
 
 SOFT_TIMEOUT: Final = "soft_timeout"

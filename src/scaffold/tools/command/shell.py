@@ -13,7 +13,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import command as landlock
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.command.background import BackgroundCommands
+from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.command.sandbox_notice import sandbox_notice
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer

@@ -17,7 +17,7 @@ from scaffold.tools.content.patch_sections import PatchedText, apply_sections
 from scaffold.tools.content.safe_open import FileContent, read_whole
 from scaffold.tools.content.seen_files import whole_content
 from scaffold.tools.content.text_encoding import decode, encode_text, split_lines
-from scaffold.tools.file.edit import change_report
+from scaffold.tools.file.edit_lines import change_report
 from scaffold.tools.file.read_write import MAX_READ_BYTES, content_before, in_the_manner_of
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 

@@ -11,7 +11,7 @@ from scaffold.tools.content.safe_open import FileContent, read_whole, replace_fi
 from scaffold.tools.content.seen_files import whole_content
 from scaffold.tools.content.text_encoding import decode, encode_text
 from scaffold.tools.content.text_replacement import TextReplacement, replace_text
-from scaffold.tools.file.edit import change_report
+from scaffold.tools.file.edit_lines import change_report
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 

@@ -9,7 +9,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.walk import files_below
-from scaffold.tools.search.worker import matches_glob
+from scaffold.tools.search.grep_process import matches_glob
 from scaffold.tools.workspace import (
     Deadline,
     Workspace,

@@ -10,9 +10,8 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process.command import Containment, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.search import worker
-from scaffold.tools.search.ripgrep import candidate_files
-from scaffold.tools.search.worker import (
+from scaffold.tools.search import grep_process
+from scaffold.tools.search.grep_process import (
     ENCODING_ERRORS,
     SearchQuery,
     SearchRequest,
@@ -20,6 +19,7 @@ from scaffold.tools.search.worker import (
     encode_search,
     run_search,
 )
+from scaffold.tools.search.ripgrep import candidate_files
 from scaffold.tools.workspace import (
     Deadline,
     ReadablePath,
@@ -127,7 +127,7 @@ def _timeout_answer(time_limit_s: float) -> ToolOutput:
 
 async def _search_in_process(workspace: Workspace, search: SearchRequest, time_limit_s: float) -> ToolOutput:
     finished = await run_command(
-        [sys.executable, "-I", "-m", worker.__name__],
+        [sys.executable, "-I", "-m", grep_process.__name__],
         cwd=workspace.root,
         env=workspace.own_env,
         timeout_s=time_limit_s,

@@ -14,11 +14,11 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.plan.text.file_format import read_contract
 from scaffold.tools.arguments import object_schema
 from scaffold.verify.contract.strictness import find_weakenings, strengthen
+from scaffold.worker.agent.side_agent import SideAgent
+from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.contract.prompts import intent_of, unreadable_prompt, weakened_prompt
+from scaffold.worker.contract.drafter_prompts import intent_of, unreadable_prompt, weakened_prompt
 from scaffold.worker.inbox_approval import worker_gate
-from scaffold.worker.side_agent import SideAgent
-from scaffold.worker.watchdog import NoProgress
 
 MAX_ASKS = 3
 """Answers a drafter may give until one can be used."""

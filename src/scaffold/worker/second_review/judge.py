@@ -12,11 +12,11 @@ from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.learning.reviewer_standing import reviewer_standing
 from scaffold.run.notices import warn
-from scaffold.run.reviewer_standing import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.protected_review import change_hash, paths_for_reviewer
-from scaffold.worker.second_review.base_tests import base_tests_in_doubt
+from scaffold.worker.human.protected_review import change_hash, paths_for_reviewer
+from scaffold.worker.second_review.changed_tests import base_tests_in_doubt
 from scaffold.worker.second_review.decision import (
     ChangeScope,
     changed_packages,
@@ -25,8 +25,8 @@ from scaffold.worker.second_review.decision import (
     review_reasons,
     with_review,
 )
-from scaffold.worker.second_review.prompts import ReviewSubject, change_prompt, losses_prompt
-from scaffold.worker.second_review.reviewer import ReviewEvent, ReviewQuestion, YesNoReviewer
+from scaffold.worker.second_review.review_agent import ReviewEvent, ReviewQuestion, YesNoReviewer
+from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, change_prompt, losses_prompt
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the prompt cuts it further."""

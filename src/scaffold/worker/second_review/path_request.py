@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scaffold.core.ports import Model
 from scaffold.core.proof.citation import Review
-from scaffold.run.reviewer_standing import reviewer_standing
+from scaffold.run.learning.reviewer_standing import reviewer_standing
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.declaration_review import (
     DeclarationAnswer,
@@ -12,8 +12,8 @@ from scaffold.worker.declaration_review import (
     DeclarationReviewer,
     no_reviewer,
 )
-from scaffold.worker.second_review.prompts import paths_prompt
-from scaffold.worker.second_review.reviewer import ReviewQuestion, YesNoReviewer, second_reviewer
+from scaffold.worker.second_review.review_agent import ReviewQuestion, YesNoReviewer, second_reviewer
+from scaffold.worker.second_review.reviewer_prompts import paths_prompt
 
 
 def declaration_reviewer(context: AttemptContext, model: Model) -> DeclarationReviewer:

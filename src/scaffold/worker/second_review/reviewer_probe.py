@@ -30,21 +30,21 @@ from scaffold.git.trees.scratch_repository import ScratchRepository, scratch_rep
 from scaffold.git.trees.tree_file import read_file
 from scaffold.host.identity import own_identity
 from scaffold.host.random_ids import new_id
+from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext
-from scaffold.run.contracts import contract_in_force
-from scaffold.run.learning_stores import user_store_if_any
+from scaffold.run.learning.stores import user_store_if_any
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
 from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.verify.planted_faults.fault import Fault
+from scaffold.worker.agent.side_agent import MAX_REQUESTS, PROMPTS, SideRole
 from scaffold.worker.inbox_approval import worker_gate
-from scaffold.worker.second_review.base_tests import base_tests_in_doubt
+from scaffold.worker.second_review.changed_tests import base_tests_in_doubt
 from scaffold.worker.second_review.judge import DIFF_BYTES
-from scaffold.worker.second_review.prompts import ReviewSubject, change_prompt
-from scaffold.worker.second_review.reviewer import ReviewQuestion, usable_verdict
-from scaffold.worker.side_agent import MAX_REQUESTS, PROMPTS, SideRole
+from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_verdict
+from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, change_prompt
 
 MAX_CHANGES = 200
 """How many landed changes are looked through."""

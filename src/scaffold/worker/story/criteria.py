@@ -10,7 +10,7 @@ from scaffold.plan.story.criteria_review import CriterionVerdict, judge_criteria
 from scaffold.plan.story.prompt import JUDGING_STEPS, MAX_CRITERIA
 from scaffold.verify.contract.review_verdict import citation_problem, line_counts
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.story.prompt import is_step_of_story
+from scaffold.worker.story.first_prompt import is_step_of_story
 
 CRITERIA = "criteria"
 """The name of the result that says which criteria are not met."""

@@ -14,13 +14,13 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.host.files import read_untrusted
 from scaffold.plan.story.apply_edit import foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
-from scaffold.run.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext, safe_file_name
 from scaffold.run.edit_files import EDITS, edit_file_name, keep_edits, keep_unused_edits, keep_unused_file
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
 from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.shared_folder import SharedFolder
+from scaffold.worker.workspace.shared_folder import SharedFolder
 
 MAX_FOREIGN = 20
 """Files for other stories that are looked at and kept each time; the others stay where they are."""

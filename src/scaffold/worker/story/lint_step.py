@@ -5,7 +5,7 @@ from msgspec import structs
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import GateKind
 from scaffold.git.checkouts import worktree
-from scaffold.run.failure_summary import describe_failed_checks
+from scaffold.run.failures.refused_work import describe_failed_checks
 from scaffold.verify.contract.check_runs import STEP_CHECK
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.gate_results import judge_gates

@@ -11,7 +11,7 @@ from scaffold.cli.render.goals_tasks_agents import format_agents, held_back_line
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.run.resources import resources_in_use
+from scaffold.run.resources.attempt_resources import resources_in_use
 from scaffold.views.agent_list import AgentRow
 from scaffold.views.held_back import read_held_back
 from scaffold.views.run_json import agent_json, held_back_json

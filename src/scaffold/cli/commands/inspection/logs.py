@@ -19,7 +19,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
-from scaffold.run.assignment import journal_names
+from scaffold.run.attempts.assignment import journal_names
 from scaffold.run.context import RunContext
 from scaffold.views.journal_entries import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
 from scaffold.views.name_lookup import find_action

@@ -15,7 +15,7 @@ from scaffold.core.states import WORKER_PHASES
 from scaffold.git.refs import rescue_ref, work_ref
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.run.resources import resources_in_use
+from scaffold.run.resources.attempt_resources import resources_in_use
 from scaffold.views.held_back import read_held_back
 from scaffold.views.name_lookup import find_action
 from scaffold.views.run_json import failure_json

@@ -21,7 +21,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.items import Items, moved
 from scaffold.plan.message_text import quoted
-from scaffold.run.items import MAX_LOG_CHARS, ItemChange, add_item, change_item
+from scaffold.run.item_changes import MAX_LOG_CHARS, ItemChange, add_item, change_item
 from scaffold.store.database import Store
 from scaffold.views.store_reader import StoreReader, find_run
 

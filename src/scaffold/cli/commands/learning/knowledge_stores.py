@@ -14,7 +14,7 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.message_text import quoted
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.run.learning_stores import LearningStores, user_store_if_any
+from scaffold.run.learning.stores import LearningStores, user_store_if_any
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.location import existing_state_location, state_location

@@ -26,8 +26,8 @@ from scaffold.core.run_settings import BUILDER, ReviewerSettings
 from scaffold.host.wall_clock import WallClock
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.run.context import RunContext
-from scaffold.run.reviewer_records import reviewer_rates
-from scaffold.run.reviewer_standing import reviewer_standing
+from scaffold.run.learning.reviewer_records import reviewer_rates
+from scaffold.run.learning.reviewer_standing import reviewer_standing
 from scaffold.worker.second_review.reviewer_probe import ProbeReply, ReviewerProbe
 
 NO_CHANGES = "There is no landed change of code in which a fault can be planted."

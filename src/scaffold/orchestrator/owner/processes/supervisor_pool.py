@@ -30,8 +30,8 @@ from scaffold.orchestrator.supervisor.goal_process import (
     goal_with_fault,
 )
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
 
 PROBE_INTERVAL_S = 5.0

@@ -10,14 +10,14 @@ from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLaunch
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
 from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
+from scaffold.run.attempts.lease import owner_transaction
+from scaffold.run.attempts.time_limit import attempt_timeout_s
 from scaffold.run.context import RunContext
 from scaffold.run.failures.soft_timeouts import settled_questions, withdraw_settled
-from scaffold.run.lease import owner_transaction
 from scaffold.run.machine_faults import FAULT_EXIT_CODE
-from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.run.terminals import asked_items
-from scaffold.run.time_limit import attempt_timeout_s
-from scaffold.worker.workspace import UNPINNED_PHASES, rescue_and_remove
+from scaffold.worker.workspace.attempt_worktree import UNPINNED_PHASES, rescue_and_remove
 
 OVERTIME_S = 120.0
 """Seconds after its deadline that a worker has to save its work before it is stopped."""

@@ -7,8 +7,8 @@ from scaffold.landing.taking.rebase import Rebased, candidates_in_base, lost_lan
 from scaffold.landing.taking.revert import Reverted, changed_by, find_interrupted, record_reverted
 from scaffold.orchestrator.owner.recovery.reopening import retry_failed_goal
 from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.database import Store
 
 REVERTED = "reverted by the user"

@@ -25,15 +25,15 @@ from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interr
 from scaffold.orchestrator.owner.recovery.orphaned_files import remove_leftovers
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.plan.budget import spending_limits
-from scaffold.run.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
+from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.soft_timeouts import withdraw_settled
-from scaffold.run.lease import owner_transaction
-from scaffold.run.sandbox import remove_temporary_folder
+from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.store.spending.budget import settle_dead_owners
 from scaffold.store.spending.run_budget import RunBudgetAccount
-from scaffold.worker.rescue_diff import write_rescue_diff
-from scaffold.worker.workspace import rescue_and_remove
+from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
+from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 
 
 async def ensure_session_branch(context: RunContext, run: Run) -> None:

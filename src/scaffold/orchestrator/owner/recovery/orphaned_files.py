@@ -13,7 +13,7 @@ from scaffold.host.leftovers import left_by_dead_processes
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import archives_folder
-from scaffold.run.resources import resource_notes
+from scaffold.run.resources.attempt_resources import resource_notes
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
 from scaffold.verify.environment.provisioning import forget_copies
 

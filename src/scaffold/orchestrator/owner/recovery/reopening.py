@@ -5,7 +5,7 @@ from scaffold.core.ids import ActionId, GoalId, RunId
 from scaffold.core.model import Goal
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Pending, status_of
 from scaffold.orchestrator.owner.run_end import RETRIED
-from scaffold.run.attempt_end import block_unreachable_actions
+from scaffold.run.failures.attempt_end import block_unreachable_actions
 from scaffold.store.database import Store
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from scaffold.core.errors import GitError, ScaffoldError, StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 
 MACHINE_FAULTS = (GitError, StoreUnavailable, OSError)
 FIRST_WAIT_S = 0.5

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.verify.environment.golden import ENVIRONMENTS, EnvironmentUse, delete_unused
 
 WATCH_POLL_S = 2.0

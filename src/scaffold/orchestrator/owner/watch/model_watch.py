@@ -10,8 +10,8 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.core.throttling import UNTHROTTLED, ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.host.wall_clock import zoned_time
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.user_store import UserStore
 
 WATCH_POLL_S = 1.0

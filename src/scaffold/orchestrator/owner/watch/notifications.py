@@ -13,8 +13,8 @@ from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
 from scaffold.host.environment import child_environment, path_outside
 from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.lease import owner_transaction
 from scaffold.store.spending.run_budget import budget_use
 
 NotificationEvent = Literal["inbox", "done", "failed", "budget"]

@@ -1,0 +1,134 @@
+"""The last rung of the failure ladder: a human decides about an action, and other work goes on meanwhile."""
+
+from typing import Final
+
+from scaffold.core.ids import ActionId, ActionKey, GoalId
+from scaffold.core.model import Attempt, InboxItem, Run
+from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.states import COUNTED_FAILURES, Failed, Pending, Skipped, blocked_on_inbox
+from scaffold.git.refs import rescue_ref
+from scaffold.host.random_ids import new_id
+from scaffold.plan.failures.answers import CHOICES, CONTEXT, ChosenAnswer
+from scaffold.plan.failures.recurrence import first_same
+from scaffold.run.failures.attempt_end import block_unreachable_actions
+from scaffold.run.failures.refused_work import clip, first_failure
+from scaffold.store.database import Store
+
+FAILED: Final = "failed"
+"""Key in the detail of an inbox item that asks about a failed action; the value is how often it has failed."""
+GIVEN_UP: Final = "a human gave it up"
+"""The reason of an action that failed because a human said so."""
+CAUSE_CHARS = 600
+MAX_ATTEMPTS = 5
+ANSWERS: Final = {
+    "retry": "try again with a new set of attempts; what follows is a hint to their agents",
+    "skip": "go on without it; the planner may find another way",
+    "fail": "give it up; what needs it fails",
+}
+
+
+def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
+    """Let a failed action wait for a human, whose question shows its failures; the caller owns the transaction."""
+    action = store.actions.get(action_id)
+    if action is None or not isinstance(action.state, Failed):
+        return
+    failed = [each for each in store.attempts.of_action(action_id) if each.outcome in COUNTED_FAILURES]
+    times = count_of(len(failed), "attempt")
+    text = f"`{action.key}` failed after {times}, and the planner found no other way. How should it go on?"
+    detail = {
+        "question": text,
+        "action": action.key,
+        FAILED: len(failed),
+        CHOICES: ANSWERS,
+        CONTEXT: _context(failed),
+        "attempts": [_attempt_detail(each, failed) for each in failed],
+    }
+    asked = InboxItem(
+        id=new_id(),
+        run_id=run.id,
+        goal_id=action.goal_id,
+        action_id=action.id,
+        attempt_id=failed[-1].id if failed else None,
+        kind="question",
+        text=text,
+        detail=detail,
+        created_at=(failed[-1].ended_at if failed else None) or action.updated_at,
+    )
+    item = store.inbox.ask(asked)
+    store.actions.move_each((action,), Pending(), blocked_on_inbox(item.id))
+    # What was blocked by the failure waits again: the answer may be another try.
+    store.actions.unblock(action.goal_id)
+    block_unreachable_actions(store, action.goal_id)
+
+
+def given_up_actions(store: Store, goal_id: GoalId) -> tuple[ActionKey, ...]:
+    """Return the failed actions of a goal that a human has given up, in plan order."""
+    failed = ((each.key, each.state) for each in store.actions.of_goal(goal_id))
+    return tuple(key for key, state in failed if isinstance(state, Failed) and state.reason.startswith(GIVEN_UP))
+
+
+def is_about_failure(item: InboxItem) -> bool:
+    """Return whether the item asks how to go on with an action that has failed."""
+    return FAILED in item.detail
+
+
+def apply_failure_answer(store: Store, item: InboxItem, answer: ChosenAnswer) -> None:
+    """Do what a human answered about a failed action, which the decision has set back to pending.
+
+    The caller owns the transaction, which is that of the decision: nothing may start in between.
+    """
+    action = store.actions.get(item.action_id) if item.action_id else None
+    if action is None or not isinstance(action.state, Pending):
+        return
+    why = f": {answer.rest}" if answer.rest else ""
+    match answer.word:
+        case "retry":
+            store.actions.reset_failures(action.id)
+            if answer.rest:
+                store.actions.hint(action.id, utf8_safe(answer.rest))
+        case "skip":
+            store.actions.move(action.id, Skipped(utf8_safe(f"a human skipped it{why}")))
+        case _:
+            store.actions.move(action.id, Failed(utf8_safe(f"{GIVEN_UP}{why}")))
+            store.actions.mark_failure_handled(action.id)
+    if answer.word != "fail":
+        # The planner may help again: with what a human decided, its earlier turns say nothing about the next ones.
+        store.turns.reset_progress_count(action.goal_id)
+    block_unreachable_actions(store, action.goal_id)
+
+
+def retry_asked(store: Store, item: InboxItem) -> None:
+    """Answer the question by a retry without a hint; the caller owns the transaction."""
+    store.inbox.decide(item.id, "answered", answer="retry")
+    apply_failure_answer(store, item, ChosenAnswer("retry"))
+
+
+def _context(failed: list[Attempt]) -> str:
+    """Return how the last attempts failed, and where their changes are."""
+    lines = []
+    for each in failed[-MAX_ATTEMPTS:]:
+        lines.append(f"attempt {each.number} ({_how(each, failed)}): {clip(_cause(each), CAUSE_CHARS)}")
+        if each.head_sha is not None and each.head_sha != each.base_sha:
+            lines.append(f"  its changes: git diff {each.base_sha[:12]} {rescue_ref(each.id)}")
+    return "\n".join(lines)
+
+
+def _how(attempt: Attempt, failed: list[Attempt]) -> str:
+    first = first_same(failed, attempt)
+    same = f", the same failure as in attempt {first.number}" if first else ""
+    return f"{attempt.outcome}{', another approach' if attempt.alternative else ''}{same}"
+
+
+def _cause(attempt: Attempt) -> str:
+    return first_failure(utf8_safe(attempt.error or "no cause is known"))
+
+
+def _attempt_detail(attempt: Attempt, failed: list[Attempt]) -> dict[str, object]:
+    return {
+        "number": attempt.number,
+        "outcome": attempt.outcome,
+        "how": _how(attempt, failed),
+        "fingerprint": attempt.fingerprint,
+        "base": attempt.base_sha,
+        "head": attempt.head_sha,
+    }

@@ -1,0 +1,132 @@
+"""The environment of a candidate's checks: that of the base, or a new one if the work changed its dependencies."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from msgspec import Struct, structs
+
+from scaffold.core.ids import Commit
+from scaffold.core.model import Run
+from scaffold.core.printable_text import join_limited
+from scaffold.core.proof.gates import CheckEnvironment
+from scaffold.git import commits
+from scaffold.policy.secret.command_environment import command_environment
+from scaffold.run.context import RunContext
+from scaffold.run.notices import inform
+from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.verify.check_readiness import NotReady
+from scaffold.verify.contract.check_runs import During
+from scaffold.verify.environment.check_env import PYTHON_PATH
+from scaffold.verify.environment.dependency_changes import DependencyChange, dependency_change, names_of
+from scaffold.verify.environment.later_commit import environment_of_commit
+from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.gates.detection import detect_at_commit
+
+MAX_NAMED = 3
+SETUP_FOLDER = "setup"
+"""Name of the temporary folder of the setup commands."""
+
+
+class CandidateEnvironment(Struct, frozen=True):
+    """The environment of a commit's checks."""
+
+    environment: CheckEnvironment
+    lacks: str = ""
+    """Which new dependencies are not in it, why, and what to do; empty if none are missing."""
+
+
+def environment_request(
+    context: RunContext,
+    run: Run,
+    base: Commit,
+    setup: tuple[str, ...],
+    *,
+    sandbox: str,
+    during: During,
+    name: str = SETUP_FOLDER,
+) -> EnvironmentRequest:
+    """Return the request for an environment of a commit; `name` is that of the set-up's temporary folder."""
+    environment = run.settings.environment
+    return EnvironmentRequest(
+        repository=context.repository,
+        base=base,
+        setup=setup,
+        trusted=environment.trusted,
+        services=environment.services,
+        include=environment.include,
+        sandbox=sandbox,
+        cache=context.cache,
+        environ=command_environment(context.environ, names=environment.variables),
+        open_sandbox=partial(open_sandbox, context, run, name=name),
+        clean=context.redactor.clean,
+        during=during,
+        tell=lambda command: inform(context, run.id, f"Setting up the check environment: {command}"),
+    )
+
+
+async def landed() -> bool:
+    """Return True: what has landed may run."""
+    return True
+
+
+async def environment_at(
+    context: RunContext,
+    run: Run,
+    base: CheckEnvironment,
+    commit: Commit,
+    *,
+    during: During,
+    may_run: Callable[[], Awaitable[bool]] = landed,
+) -> CandidateEnvironment:
+    """Return the environment of a commit, given that of the run's base.
+
+    If the work changed dependencies, they are set up for it, where set-up commands may run; otherwise the environment
+    of the base has to do. A set-up runs code of the commit, so `may_run` is asked first.
+    """
+    if commit == run.base_sha:
+        return CandidateEnvironment(base)
+    git = context.git
+    changes = await commits.path_changes(git, run.base_sha, commit)
+    fitting = await environment_of_commit(base, git, changes, made_at=run.base_sha, commit=commit)
+    change = await dependency_change(git, [change.path for change in changes], run.base_sha, commit)
+    if change is None or not await may_run():
+        return CandidateEnvironment(fitting)
+    found = await _set_up(context, run, base, commit, change, during)
+    if isinstance(found, str):
+        return CandidateEnvironment(fitting, _lacks(change, found))
+    # The source folders that come first are a matter of the commit, not of what is installed.
+    paths = {name: value for name, value in fitting.variables.items() if name == PYTHON_PATH}
+    variables = {**found.variables, **paths}
+    return CandidateEnvironment(structs.replace(found, variables=variables, installed=base.installed))
+
+
+async def _set_up(
+    context: RunContext, run: Run, base: CheckEnvironment, commit: Commit, change: DependencyChange, during: During
+) -> CheckEnvironment | str:
+    """Return a new environment for the commit, or why there is none and what to do."""
+    configured = run.settings.environment.setup
+    setup = (await detect_at_commit(context.git, commit)).setup if configured is None else configured
+    if not setup:
+        return "Name the command that installs what the work needs in `setup`"
+    if not run.settings.environment.trusted:
+        return "`scaffold trust` lets set-up install what the work needs"
+    name = f"{SETUP_FOLDER}-{commit[:12]}"
+    request = environment_request(context, run, commit, setup, sandbox=base.fingerprint, during=during, name=name)
+    try:
+        found = await prepare_environment(structs.replace(request, renewed=change.folders))
+    finally:
+        await asyncio.to_thread(remove_temporary_folder, context, run, name=name)
+    match found:
+        case PreparedEnvironment(environment=environment):
+            return environment
+        case NotReady(what=what):
+            return what
+
+
+def _lacks(change: DependencyChange, why: str) -> str:
+    """Return a sentence about what the work needs; empty if it only removed dependencies."""
+    names = names_of(change.added)
+    if not names:
+        return ""
+    return f"Not installed here: {join_limited(names, MAX_NAMED)}. {why}."

@@ -1,0 +1,228 @@
+"""The native executor: ralph itself, in the attempt's worktree."""
+
+import platform
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from msgspec import structs
+
+from scaffold.agent.files_note import files_note
+from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
+from scaffold.agent.instructions import find_instructions
+from scaffold.agent.journal import Journal, JournalFile, approval_logger
+from scaffold.agent.ports import AgentIO, MergedIncoming
+from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
+from scaffold.agent.role_tools import kept_tools
+from scaffold.agent.skills import skill_folders, skill_tools, skills_section
+from scaffold.agent.todo_reminder import TodoContext
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.core.conversation import Caller, WaitingTurn
+from scaffold.core.ports import Model
+from scaffold.core.spending import Spender
+from scaffold.core.tool import Tool
+from scaffold.host.identity import own_identity
+from scaffold.run.notices import warn
+from scaffold.run.resources.sandbox import folders_without_sandbox
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.command.background_commands import BackgroundCommands
+from scaffold.tools.content.seen_files import SeenFiles
+from scaffold.tools.file_item import file_item
+from scaffold.tools.human_question import ask_human
+from scaffold.tools.memory_tools import recall_memories, remember
+from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.request_files import request_files
+from scaffold.tools.todos import EMPTY_LIST, Todos, todo_read, todo_write
+from scaffold.tools.workspace import Workspace as ToolRoot
+from scaffold.verify.contract.review_verdict import is_audit, is_review
+from scaffold.worker.activity_clock import WaitAwareBudget
+from scaffold.worker.agent.attempt_memories import AttemptMemories
+from scaffold.worker.agent.filed_items import FiledItems
+from scaffold.worker.agent.incoming_messages import IncomingMessages
+from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.extensions.roles import worker_role
+from scaffold.worker.extensions.skills import worker_skills
+from scaffold.worker.human.file_requests import FileRequests
+from scaffold.worker.human.questions import AgentQuestions
+from scaffold.worker.inbox_approval import InboxApprover, worker_gate
+from scaffold.worker.story.edit_tool import edit_workflow
+
+
+def watched_agent(context: AttemptContext, model: Model, continued: WaitingTurn | None = None) -> WatchedAgent:
+    """Return a watched agent that works in the attempt's workspace and is paid from the run's budget.
+
+    `continued` is the turn that it continues, if any.
+    """
+    repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
+    commands = BackgroundCommands(context.run_context.outputs(context.task.attempt.run_id, context.task.attempt.id))
+    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands, continued), commands, context.hooks)
+    return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
+
+
+class AgentWithoutLeftovers:
+    """An agent whose background commands end with each turn: nothing may change the worktree while it is checked."""
+
+    def __init__(self, agent: TurnTaker, commands: BackgroundCommands, hooks: AgentHooks = NO_HOOKS) -> None:
+        """`hooks` may want it to go on."""
+        self._agent = agent
+        self._hooks = hooks
+        self._commands = commands
+
+    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
+        """Take one turn."""
+        try:
+            return await self._hooks.turn(self._agent, prompt)
+        finally:
+            await self._commands.end_all()
+
+
+def native_agent(
+    context: AttemptContext,
+    model: Model,
+    repeats: RepeatGuard,
+    commands: BackgroundCommands,
+    continued: WaitingTurn | None = None,
+) -> Agent:
+    """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
+    run_context, task, attempt = context.run_context, context.task, context.task.attempt
+    journal = JournalFile(
+        run_context.journal(*task.journal_names),
+        clock=run_context.clock,
+        fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
+        redactor=run_context.redactor,
+    )
+    own = task.run.settings.worker_model(task.action.role, task.action.type)
+    budget = RunBudget(
+        run_context.store,
+        attempt,
+        Spender(task.action.role, own.name),
+        limits=task.run.settings.limits,
+        clock=run_context.clock,
+        owner=own_identity(),
+    )
+    todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
+    tools = map(context.plugins.watch, _tools(context, journal, todos, commands, seen))
+    agent = Agent(
+        model=context.plugins.hooked(model),
+        tools=tuple(map(context.activity.guard, tools)),
+        brief=AgentSpec(
+            caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
+            system=_system_prompt(context, journal),
+            context=TodoContext(f"Platform: {platform.system()}\n{files_note(context.workspace.path)}", todos),
+            effort=own.effort_of("worker"),
+            compaction=own.compaction,
+            whole_prompt=True,
+        ),
+        io=AgentIO(
+            on_delta=context.activity.on_delta,
+            on_compaction=seen.forget_lines,
+            incoming=MergedIncoming(repeats, IncomingMessages(run_context, attempt)),
+            watch=repeats.watch,
+            redactor=run_context.redactor,
+        ),
+        records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity, context.human.goes_on)),
+    )
+    context.human.keeps(partial(_waiting_turn, agent, todos))
+    return agent
+
+
+def _waiting_turn(agent: Agent, todos: Todos) -> WaitingTurn | None:
+    turn = agent.waiting_turn
+    return None if turn is None else structs.replace(turn, todos=todos.saved)
+
+
+def _system_prompt(context: AttemptContext, journal: Journal) -> str:
+    """Return the system prompt of the action's role; warn once in a run about an unusable custom prompt."""
+
+    def notice(text: str) -> None:
+        journal.note("notice", text=text)
+        warn(context.run_context, context.task.run.id, text)
+
+    folders, root = context.task.run.settings.planning.prompts, context.workspace.path
+    action = context.task.action
+    if action.method == "story":
+        prompt = step_prompt_rules()
+    elif is_audit(action):
+        prompt = auditor_prompt(folders, notice)
+    else:
+        role = worker_role(context)
+        given = role.prompt if role else ""
+        prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice, given=given)
+    prompt = "\n\n".join(filter(None, (prompt, skills_section(context.task.run.settings.extensions.skills))))
+    instructions = find_instructions(root, home=root)
+    for each in instructions:
+        if each.notice:
+            notice(each.notice)
+    return context.run_context.redactor.clean(with_instructions(prompt, instructions))
+
+
+def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
+    """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
+    root, outputs = _tool_root(context, SeenFiles())
+    tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
+    yield from _guarded(context, journal, None, (each for each in tools if each.category == "file_read"))
+
+
+def _tools(
+    context: AttemptContext, journal: Journal, todos: Todos, commands: BackgroundCommands, seen: SeenFiles
+) -> Iterator[Tool]:
+    """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
+
+    A reviewer gets no tools to write files, nor to ask for some.
+    """
+    reviews = is_review(context.task.action)
+    root, outputs = _tool_root(context, seen)
+    built_in = builtin_tools(root, outputs=outputs, commands=commands)
+    tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
+    offered = (each for each in tools if not (reviews and each.category == "file_write"))
+    role, all_tools = worker_role(context), (*offered, *context.plugins.tools, *context.server_tools)
+    kept = all_tools if role is None else kept_tools(all_tools, role)
+    yield from _guarded(context, journal, context.human, kept)
+    # With `--yolo` no human is expected to answer, and a question would only block the action.
+    if not context.task.run.settings.permissions.yolo:
+        yield ask_human(AgentQuestions(context).answer)
+    yield file_item(FiledItems(context).file)
+    memories = AttemptMemories(context)
+    yield from (remember(memories), recall_memories(memories))
+    yield from skill_tools(worker_skills(context))
+    if (edits := edit_workflow(context)) is not None:
+        yield edits
+    if not reviews:
+        yield context.human.guard(request_files(FileRequests(context).ask))
+
+
+def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path]:
+    """Return the workspace of the attempt's tools, and the folder of their long outputs."""
+    attempt = context.task.attempt
+    outputs = context.run_context.outputs(attempt.run_id, attempt.id)
+    folders = folders_without_sandbox(context.run_context, context.task.run, context.sandbox, name=attempt.id)
+    root = ToolRoot(
+        context.workspace.path,
+        context.environ | folders,
+        readable=(outputs, *skill_folders(worker_skills(context))),
+        sandbox=context.sandbox,
+        redactor=context.run_context.redactor,
+        on_output=context.activity.beat,
+        seen=seen,
+        replaces_unread=True,
+    )
+    return root, outputs
+
+
+def _guarded(
+    context: AttemptContext, journal: Journal, human: InboxApprover | None, tools: Iterable[Tool]
+) -> Iterator[Tool]:
+    """Yield the tools, each guarded; `human` decides what the rules leave open."""
+    gate = worker_gate(
+        context.run_context,
+        context.task.run.settings.permissions,
+        context.workspace.path,
+        human,
+        confined=context.sandbox is not None,
+        tell=approval_logger(journal),
+    )
+    if human is not None:
+        gate.hooks = context.hooks
+    yield from map(gate.guard, tools if human is None else map(human.guard, tools))

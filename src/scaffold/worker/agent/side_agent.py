@@ -1,0 +1,116 @@
+"""Agents that advise on an attempt (critic, drafter, second reviewer, learner): watched, and paid from its budget."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Literal
+
+from scaffold.agent.journal import Journal, JournalFile
+from scaffold.agent.ports import AgentIO
+from scaffold.agent.prompts import system_prompt
+from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.core.conversation import Caller, Delta, RetryWait
+from scaffold.core.ports import Model
+from scaffold.core.run_settings import ModelSettings, RunSettings
+from scaffold.core.spending import Spender
+from scaffold.core.tool import Tool
+from scaffold.host.identity import own_identity
+from scaffold.run.notices import warn
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.worker.activity_clock import WaitAwareBudget
+from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
+from scaffold.worker.attempt_context import AttemptContext
+
+SideRole = Literal["critic", "drafter", "reviewer", "learner"]
+MAX_REQUESTS = 40
+"""The model requests of one turn: reading the code around a change takes some."""
+TELL_AFTER_S = 5.0
+"""Shorter waits are not worth a line."""
+PROMPTS: Mapping[SideRole, str] = {
+    "critic": "critic",
+    "drafter": "drafter",
+    "reviewer": "second_reviewer",
+    "learner": "learner",
+}
+"""The prompt of each role: `reviewer` alone is also a role that an action may have."""
+
+
+def _model(settings: RunSettings, role: SideRole) -> ModelSettings:
+    """Return the adviser's model; the second reviewer may have one of its own."""
+    reviewer = settings.planning.reviewer
+    return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
+
+
+def no_tools(_: Journal) -> Iterable[Tool]:
+    """Return no tools."""
+    return ()
+
+
+class SideAgent:
+    """One conversation with an adviser, recorded in the action's journal."""
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        model: Model,
+        role: SideRole,
+        *,
+        event: str | None = None,
+        tools: Callable[[Journal], Iterable[Tool]] = no_tools,
+    ) -> None:
+        """`tools` gets the journal and returns what the agent may call.
+
+        `model` is that of the attempt's work; a role with a model of its own uses that one.
+        """
+        self._context = context
+        self._role = role
+        run_context, pulse, task = context.run_context, context.activity, context.task
+        run, attempt, key = task.run, task.attempt, task.action.key
+        fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
+        self.journal = JournalFile(
+            run_context.journal(*context.task.journal_names),
+            clock=run_context.clock,
+            fields=fields,
+            redactor=run_context.redactor,
+        )
+        budget = RunBudget(
+            run_context.store,
+            attempt,
+            Spender(role, _model(run.settings, role).name),
+            limits=run.settings.limits,
+            clock=run_context.clock,
+            owner=own_identity(),
+        )
+        repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
+        agent = Agent(
+            model=context.side_models.get(role, model),
+            tools=tuple(map(pulse.guard, tools(self.journal))),
+            brief=AgentSpec(
+                caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
+                system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
+                max_requests=MAX_REQUESTS,
+                effort=_model(run.settings, role).effort_of(role),
+                compaction=run.settings.model.compaction,
+                whole_prompt=True,
+            ),
+            io=AgentIO(on_delta=self._heard, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
+            records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, pulse)),
+        )
+        self._tells_waits = _model(run.settings, role).name != run.settings.model.name
+        self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
+
+    def _heard(self, delta: Delta) -> None:
+        """Note a sign of life; say once in the run if the adviser's own model, which no one watches, is waited for."""
+        self._context.activity.on_delta(delta)
+        if self._tells_waits and isinstance(delta, RetryWait) and delta.seconds > TELL_AFTER_S:
+            self._tells_waits = False
+            key, waits = self._context.task.action.key, f"{delta.seconds:.0f} s at least"
+            self.warn(f"{key} waits for the model of its {self._role}, for {waits}: {delta.reason}")
+
+    async def turn(self, prompt: str) -> TurnResult | NoProgress:
+        """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""
+        return await self._watched.turn(self._context.run_context.redactor.clean(prompt))
+
+    def warn(self, text: str) -> None:
+        """Add a warning to the run and to the journal."""
+        self.journal.note("notice", text=text)
+        warn(self._context.run_context, self._context.task.run.id, text)

@@ -1,0 +1,183 @@
+"""The watchdog: interrupts an idle agent, and stops one that repeats the same failing call."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from scaffold.agent.repeated_failures import FailedCall, RepeatedFailures, call_fingerprint
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.conversation import Text, ToolCall, WaitingTurn
+from scaffold.core.errors import GitError
+from scaffold.core.ids import Commit
+from scaffold.core.states import AttemptOutcome
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.git.checkouts.submodule import checked_out_submodule, gitlinks
+from scaffold.git.client.command_line import Git
+from scaffold.host.random_ids import new_id
+from scaffold.worker.activity_clock import ActivityClock
+
+NUDGE_AT = 2
+"""Turns with the same failure and no change after which the agent is nudged."""
+END_AT = 3
+"""Turns after which the attempt ends."""
+
+NO_SUBMODULES = "--ignore-submodules=all"
+"""Git enters no submodule: it would obey a repository that an agent put there."""
+READ_BYTES = 1 << 20
+"""Bytes hashed of each changed file; for the rest, size and modification time decide."""
+
+
+class NoProgress(Struct, frozen=True):
+    """The agent makes no progress; `cause` says how."""
+
+    outcome: AttemptOutcome
+    cause: str
+
+
+class TurnTaker(Protocol):
+    """An agent that takes turns."""
+
+    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
+        """Send `prompt`, or continue a turn, and return the result."""
+        ...
+
+
+class RepeatGuard:
+    """Detects calls that fail the same way repeatedly in an unchanged tree. Implements `agent.ports.Incoming`."""
+
+    def __init__(self, tree: Callable[[], Awaitable[str]]) -> None:
+        """`tree` returns a fingerprint of the worktree."""
+        self._tree = tree
+        self._turn = 0
+        self._seen = RepeatedFailures()
+        self._nudge: str | None = None
+        self._closed = asyncio.Event()
+        self.cause = ""
+        """Why the agent is stopped; empty until then."""
+
+    def peek(self) -> Sequence[Text]:
+        """Return the nudge, if there is one; the agent peeks before each request, so each call begins a new turn."""
+        # Several equal calls in one reply count as one failure: the model could not react in between.
+        self._turn += 1
+        return () if self._nudge is None else (Text(self._nudge),)
+
+    def take(self) -> None:
+        """Clear the nudge: it is in the conversation now."""
+        self._nudge = None
+
+    async def watch(self, call: ToolCall, _tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
+        """Return the answer to a call, which is counted if it failed; an `agent.ports.AnswerWatch`."""
+        if answer.failed:
+            await self._count(call.name, call.args, answer.content)
+        return answer
+
+    async def closed(self) -> None:
+        """Return once the agent is to be stopped."""
+        await self._closed.wait()
+
+    async def _count(self, tool: str, args: Mapping[str, Any], answer: str) -> None:
+        turn, call, tree = self._turn, call_fingerprint(tool, args, answer), await self._tree()
+        self._seen = self._seen.after(FailedCall(turn=turn, call=call, tree=tree))
+        times = self._seen.times(call)
+        how = f"{tool} failed the same way in {times} turns without any change in between"
+        if times == NUDGE_AT:
+            self._nudge = f"{how}. Try a different approach: one more turn like this ends the attempt."
+        elif times >= END_AT:
+            self.cause = f"no progress: {how}: {answer}"
+            self._closed.set()
+            await asyncio.Event().wait()  # wait to be cancelled by WatchedAgent: the model is not asked again
+
+
+class WatchedAgent:
+    """An agent with its watchdog; the first idle timeout nudges it, the second one stops it."""
+
+    def __init__(self, agent: TurnTaker, activity: ActivityClock, repeats: RepeatGuard, *, idle_s: float) -> None:
+        self._agent = agent
+        self._activity = activity
+        self._repeats = repeats
+        self._idle_s = idle_s
+        self._nudged = False
+
+    async def turn(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
+        """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats a failing call."""
+        finish = await self._until_stuck(prompt)
+        # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
+        if isinstance(finish, NoProgress) and finish.outcome == "timeout" and not self._nudged:
+            self._nudged = True
+            finish = await self._until_stuck(self._nudge)
+        return finish
+
+    @property
+    def _nudge(self) -> str:
+        return (
+            f"There was no activity for {self._idle_s:g} s, so the running step was interrupted. Check the "
+            "current state, then continue in another way, with commands that print progress. The next timeout ends the "
+            "attempt."
+        )
+
+    async def _until_stuck(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
+        turn = asyncio.create_task(self._agent.turn(prompt))
+        idle = asyncio.create_task(self._activity.wait_until_idle())
+        repeats = asyncio.create_task(self._repeats.closed())
+        tasks = (turn, idle, repeats)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        # The turn may have ended in the moment it was cancelled; its result counts then.
+        if not turn.cancelled():
+            return turn.result()
+        if self._repeats.cause:
+            return NoProgress("executor_failed", self._repeats.cause)
+        return NoProgress("timeout", f"no output, no tool call and no model reply for {self._idle_s:g} s")
+
+
+async def worktree_fingerprint(git: Git, base: Commit) -> str:
+    """Return a fingerprint of the worktree without ignored files; a new random one if git fails."""
+    try:
+        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", NO_SUBMODULES, "-z", base)
+        others = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
+        links = await gitlinks(git)
+    except GitError:
+        # An unknown tree must not look unchanged, or the agent would be stopped for git's failure.
+        return new_id()
+    names = sorted({*changed.records, *others.records})
+    found = [await asyncio.to_thread(_digest, git.cwd, names)]
+    for link in links:
+        inner = checked_out_submodule(git, link)
+        found.append("" if inner is None else await worktree_fingerprint(inner, link.commit))
+    return " ".join(found)
+
+
+def _digest(root: Path, names: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(os.fsencode(name) + b"\0")
+        with contextlib.suppress(OSError):  # deleted, or not a regular file: its name is enough
+            digest.update(_version(root / name))
+    return digest.hexdigest()
+
+
+def _version(path: Path) -> bytes:
+    """Return a fingerprint of a file's content or of a link's target."""
+    status = path.lstat()
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    # An agent may create pipes and links while this runs; `lstat` alone would leave a gap before `open`.
+    with open(path, "rb", opener=_open_nonblocking) as file:
+        start = file.read(READ_BYTES)
+    rest = b"" if status.st_size <= len(start) else f"{status.st_size} {status.st_mtime_ns}".encode()
+    return hashlib.sha256(start).digest() + rest
+
+
+def _open_nonblocking(path: str, flags: int) -> int:
+    """Open without blocking on a pipe that has no writer."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

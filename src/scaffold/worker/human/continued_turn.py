@@ -1,0 +1,137 @@
+"""The turn in which the action's last attempt waited for a human: the next attempt continues it where it can."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from scaffold.core.conversation import Message, Thinking, WaitingTurn
+from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.git import commits, refs
+from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
+from scaffold.run.notices import inform
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.story.rebase_step import REBASE_STEP
+from scaffold.worker.workspace.shared_folder import SHARED
+
+MAX_PATHS = 20
+"""How many changed files the message to the agent names."""
+RESTORED = (
+    "You waited for a human, and your work was saved meanwhile. It is restored; background commands have ended, and "
+    "files that git ignores may be gone."
+)
+
+
+async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
+    """Restore the files of the last attempt if it waited for a human, and return its turn; None to start over.
+
+    Call it before the attempt executes: until then the last attempt counts, whatever happens to this one. If its turn
+    cannot be continued, a notice says why.
+    """
+    store, attempt = context.run_context.store, context.task.attempt
+    before = _last_executed(context)
+    turn = store.waiting_turns.get(before.id) if before else None
+    if before is None or turn is None:
+        return None
+    key = context.task.action.key
+    restored = await _restore(context, before)
+    if isinstance(restored, Impossible):
+        inform(context.run_context, attempt.run_id, f"{key} starts over after attempt {before.number}: {restored.why}.")
+        with store.transaction():
+            store.waiting_turns.forget(attempt.action_id)
+        return None
+    messages = tuple(_moved(message, before, context) for message in turn.messages)
+    turn = msgspec.structs.replace(turn, messages=messages, news=restored)
+    with store.transaction(durable=True):
+        store.attempts.check(attempt.id, fence=attempt.fence)
+        store.waiting_turns.keep(attempt.id, turn)
+        store.learning_uses.carry(before.id, attempt.id)
+        if before.edits is not None:
+            store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
+    inform(context.run_context, attempt.run_id, f"{key} continues where attempt {before.number} waited for you.")
+    return turn
+
+
+class Impossible(msgspec.Struct, frozen=True):
+    """Earlier work cannot be taken up, and why."""
+
+    why: str
+
+
+def _last_executed(context: AttemptContext) -> Attempt | None:
+    """Return the last earlier attempt whose agent may have begun; None if there is none."""
+    attempt = context.task.attempt
+    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
+    return begun[-1] if begun else None
+
+
+async def _restore(context: AttemptContext, before: Attempt) -> str | Impossible:
+    """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
+    git, base, now = context.workspace.git, context.workspace.base, context.task.attempt
+    if before.model != now.model:
+        return Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
+    if now.kind == "step" and context.task.action.role == REBASE_STEP:
+        return Impossible("the merge that it resolves is made again, with what has landed by now")
+    head = before.head_sha or await refs.resolve(context.run_context.git, refs.rescue_ref(before.id))
+    if head is not None:
+        if await refs.resolve(context.run_context.git, head) is None:
+            return Impossible("the repository no longer has its work")
+        tree = await work_on_base(context, before, head)
+        if isinstance(tree, Impossible):
+            return tree
+        await git("read-tree", "-u", "--reset", tree)
+    if before.base_sha == base:
+        return RESTORED
+    changed = sorted(utf8_safe(path) for path in await commits.changed_paths(git, before.base_sha, base))
+    named = join_limited(changed, MAX_PATHS)
+    return f"{RESTORED} Other work has landed since and is in your files now; read these again: {named}"
+
+
+async def work_on_base(context: AttemptContext, before: Attempt, head: Commit) -> str | Impossible:
+    """Return the commit or tree with the work of an earlier attempt on the present base."""
+    base = context.workspace.base
+    if before.base_sha == base:
+        return head
+    git = context.run_context.git
+    merged = await merge_commits(git, await on_base(git, base, before.base_sha), head)
+    if isinstance(merged, Conflicted):
+        paths = join_limited([utf8_safe(path) for path in merged.paths], MAX_PATHS)
+        return Impossible(f"its work conflicts with what landed meanwhile in {paths}")
+    return merged.tree
+
+
+def _moved(message: Message, before: Attempt, context: AttemptContext) -> Message:
+    """Return the message with this attempt's folders in place of the earlier one's, except in what a model signed."""
+    old = context.run_context.worktree_of(before)
+    moves = [(_pattern({old, old.resolve(), Path(before.worktree or old)}), context.workspace.path)]
+    if context.shared is not None:
+        temporary = context.run_context.temporary(before.run_id, before.id)
+        # A sandbox has a folder of its own in it.
+        moves.append((_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), context.shared.path))
+
+    def moved(part: object) -> object:
+        for pattern, new in moves:
+            part = part if isinstance(part, Thinking) else _with(part, pattern, _escaped(str(new)))
+        return part
+
+    return msgspec.structs.replace(message, parts=tuple(map(moved, message.parts)))
+
+
+def _pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
+    """Return what finds one of the folders in JSON, or what the pattern `below` finds in one."""
+    escaped = sorted((re.escape(_escaped(str(folder))) for folder in folders), key=len, reverse=True)
+    return re.compile(rf"(?:{'|'.join(escaped)}){below}(?![\w.-])")
+
+
+def _escaped(path: str) -> str:
+    """Return the path as it stands in JSON."""
+    return msgspec.json.encode(path).decode()[1:-1]
+
+
+def _with(part: object, pattern: re.Pattern[str], new: str) -> object:
+    text = msgspec.json.encode(part).decode()
+    changed = pattern.sub(lambda _: new, text)
+    return part if changed == text else msgspec.json.decode(changed, type=type(part))

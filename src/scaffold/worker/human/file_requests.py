@@ -1,0 +1,174 @@
+"""Requests of a worker's agent for further files: by rule, or by a reviewer or a human if the files judge the work."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import assert_never
+
+from scaffold.core.model import FileGrantor, InboxItem
+from scaffold.core.printable_text import count_of, join_limited, utf8_safe
+from scaffold.core.tool import ToolOutput
+from scaffold.plan.text.file_format import bad_glob
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.attempts.contracts import contract_in_force
+from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.requested_paths import RequestedEntry, classify_requested
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.declaration_review import DeclarationAnswer, DeclarationQuestion
+
+MAX_QUESTIONS = 5
+"""Requests of one attempt that a reviewer or a human is asked about."""
+MAX_GRANTS = 100
+"""Entries granted to one action."""
+MAX_NAMED = 5
+MAX_SHOWN = 20
+FILES_KEY = "files"
+"""The key of an inbox item's detail that lists the requested entries."""
+OTHERWISE = (
+    "Do the task without changing these files, for example with new tests in new files. If that is impossible, change "
+    "nothing more and say so, with the reason."
+)
+
+
+class FileRequests:
+    """Answers the requests of one attempt; equal requests get the same answer."""
+
+    def __init__(self, context: AttemptContext) -> None:
+        self._context = context
+        self._decided: dict[frozenset[str], DeclarationAnswer] = {}
+
+    async def ask(self, paths: Sequence[str], reason: str) -> ToolOutput:
+        """Return what was granted and what was denied; HumanDecisionRequired if a human has not decided in time."""
+        context, declaration = self._context, self._context.declaration
+        problems = [f"`{path}` {problem}" for path in paths if (problem := bad_glob(path))]
+        if len(declaration.grants) + len(paths) > MAX_GRANTS:
+            problems.append(f"this task was granted {count_of(len(declaration.grants), 'entry', 'entries')} already")
+        if problems:
+            return ToolOutput(f"Not granted: {'; '.join(problems)}. {OTHERWISE}", failed=True)
+        workspace = context.workspace
+        found = await classify_requested(_judged_by(context), workspace.git, workspace.base, paths)
+        reason = context.run_context.redactor.clean(utf8_safe(reason))
+        # Before anyone is asked: the attempt may end while it waits for an answer.
+        self._grant([each for each in found if each.kind == "free"], "rule", reason)
+        judging = [each for each in found if each.kind == "judges"]
+        answer = await self._decision(judging, reason) if judging else None
+        return _output(found, answer)
+
+    async def _decision(self, judging: Sequence[RequestedEntry], reason: str) -> DeclarationAnswer:
+        """Return the decision of a reviewer or a human about entries that judge the work, and store the grants."""
+        entries = tuple(sorted(each.entry for each in judging))
+        known = self._decided.get(frozenset(entries)) or self._rejected_before(entries)
+        if known is not None:
+            return known
+        if len(self._decided) >= MAX_QUESTIONS:
+            return DeclarationAnswer(False, f"this attempt has asked {MAX_QUESTIONS} times already")
+        question = DeclarationQuestion(
+            action=self._context.task.action,
+            entries=entries,
+            judging={path: why for each in judging for path, why in each.judging.items()},
+            reason=reason,
+            base=self._context.workspace.base,
+        )
+        by: FileGrantor = "reviewer"
+        answer = await self._context.reviewer(question)
+        if answer is None:
+            by, answer = "human", await self._ask_human(question)
+        self._decided[frozenset(entries)] = answer
+        if answer.approved:
+            self._grant(judging, by, reason)
+        return answer
+
+    async def _ask_human(self, question: DeclarationQuestion) -> DeclarationAnswer:
+        if self._context.task.run.settings.permissions.yolo:
+            return DeclarationAnswer(False, "this run asks no human")
+        named = join_limited(question.entries, MAX_NAMED)
+        text = f"{question.action.key} asks to change files that judge its work: {named}"
+        reasons = [f"{path} {why}" for path, why in question.judging.items()]
+        detail = {
+            "action": question.action.key,
+            FILES_KEY: list(question.entries),
+            "judging": [*reasons[:MAX_SHOWN], *(["..."] if len(reasons) > MAX_SHOWN else [])],
+            "reason": question.reason,
+        }
+        return _answer_of(await self._context.human.request_approval(text, detail))
+
+    def _rejected_before(self, entries: Sequence[str]) -> DeclarationAnswer | None:
+        """Return a human's earlier rejection of the same entries that still applies, whatever reason they had."""
+        store, now = self._context.run_context.store, self._context.run_context.clock.now()
+        for item in store.inbox.rejected(self._context.task.action.id):
+            if sorted(item.detail.get(FILES_KEY, ())) == list(entries) and _still_applies(item, now):
+                return _answer_of(item)
+        return None
+
+    def _grant(self, entries: Sequence[RequestedEntry], by: FileGrantor, reason: str) -> None:
+        if entries:
+            store, attempt = self._context.run_context.store, self._context.task.attempt
+            with store.transaction():
+                store.attempts.check(attempt.id, fence=attempt.fence)
+                store.file_grants.add(attempt.action_id, [each.entry for each in entries], by=by, reason=reason)
+
+
+def grant_approved_requests(context: AttemptContext) -> None:
+    """Store the grants that a human approved while no attempt of the action was running."""
+    store, attempt, now = context.run_context.store, context.task.attempt, context.run_context.clock.now()
+    items = [item for item in store.inbox.approved(attempt.action_id) if item.detail.get(FILES_KEY)]
+    with store.transaction():
+        store.attempts.check(attempt.id, fence=attempt.fence)
+        for item in items:
+            if _still_applies(item, now):
+                reason = str(item.detail.get("reason", ""))
+                store.file_grants.add(attempt.action_id, item.detail[FILES_KEY], by="human", reason=reason)
+
+
+def _judged_by(context: AttemptContext) -> ProofRequest:
+    """Return what the guard judges the work's paths by, with what is declared now."""
+    settings, declaration = context.task.run.settings, context.declaration
+    return ProofRequest(
+        contract=contract_in_force(context.run_context.store, context.task.action.id),
+        files=declaration.files,
+        granted=declaration.by_rule,
+        areas=ProtectedAreas.with_added(settings.permissions.areas),
+        installed=context.environment.installed if context.environment else (),
+        baseline=context.baseline if settings.gates.enabled else None,
+    )
+
+
+def _still_applies(item: InboxItem, now: datetime) -> bool:
+    return item.valid_until is None or item.valid_until > now
+
+
+def _answer_of(item: InboxItem) -> DeclarationAnswer:
+    said = f": {item.answer}" if item.answer else ""
+    approved = item.state == "approved"
+    return DeclarationAnswer(approved, f"a human {'approved' if approved else 'rejected'} it{said}")
+
+
+def _output(found: Sequence[RequestedEntry], answer: DeclarationAnswer | None) -> ToolOutput:
+    """Return what the agent reads: what it may change now, what not and why, and what else it may do."""
+    approved = answer is not None and answer.approved
+    refused = any(each.kind == "forbidden" or (each.kind == "judges" and not approved) for each in found)
+    lines = [_line(each, answer) for each in found]
+    return ToolOutput("\n".join([*lines, *([OTHERWISE] if refused else [])]), failed=refused)
+
+
+def _line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:
+    match entry.kind:
+        case "declared":
+            return f"Declared already: {entry.entry}"
+        case "forbidden":
+            return f"Denied: {entry.entry} {entry.why}."
+        case "free" if entry.judging:
+            kept = join_limited(_reasons(entry), MAX_NAMED)
+            return f"Granted: {entry.entry}, but not what judges the work in it, which takes a request by name: {kept}."
+        case "free":
+            return f"Granted: {entry.entry}"
+        case "judges":
+            why = answer.why if answer else ""
+            if answer and answer.approved:
+                return f"Granted: {entry.entry} ({why}). Change no more of it than the task needs."
+            return f"Denied: {entry.entry} ({join_limited(_reasons(entry), MAX_NAMED)}): {why}."
+        case _:
+            assert_never(entry.kind)
+
+
+def _reasons(entry: RequestedEntry) -> list[str]:
+    return [f"{path} {why}" for path, why in entry.judging.items()]

@@ -1,0 +1,131 @@
+"""Changes of protected files and areas: they land only after a human approved exactly this change.
+
+An attempt whose change waited for the approval is restored instead of started over.
+"""
+
+import hashlib
+
+from scaffold.core.ids import Commit
+from scaffold.core.model import Attempt
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import ChangeReview, Verification
+from scaffold.git import commits
+from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.policy.path.protected_files import protected_entry
+from scaffold.run.failures.attempt_end import AttemptEnd
+from scaffold.store.database import Store
+from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
+from scaffold.worker.attempt_context import AttemptContext
+
+MAX_PATHS_SHOWN = 5
+DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
+
+
+async def approve_protected_change(
+    context: AttemptContext, head: Commit, review: ChangeReview | None = None
+) -> AttemptEnd | None:
+    """Return None if the work may be handed in, the attempt's ending if a human rejects it.
+
+    In protected areas, no approval is needed with `--yolo`, nor for a file named in the user's own plan, nor if the
+    second reviewer approved the change in a tier that lets it. The decision holds for the same change of the same base.
+    HumanDecisionRequired if none comes in time. Not asked where a human reviews every change.
+    """
+    git, base = context.workspace.git, context.workspace.base
+    # The merge queue asks a human about the whole change.
+    if context.task.run.settings.human_reviews:
+        return None
+    if not context.declaration.files:  # verification has already refused undeclared changes of protected paths
+        return None
+    inner = [change.path for change in await commits.submodule_changes(git, base, head)]
+    files = tuple(path for path in inner if protected_entry(path))
+    touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
+    change = await change_hash(context, head)
+    verdict = review.review if review is not None and review.holds_for(base, change, ()) else None
+    if verdict is not None and review is not None and review.approves:
+        left_to_reviewer = paths_for_reviewer(context, touched)
+        touched = tuple(path for path in touched if path not in left_to_reviewer)
+    if not touched:
+        return None
+    key = context.task.action.key
+    detail = {
+        "action": key,
+        "protected": [utf8_safe(path) for path in touched],
+        "base": base,
+        "change": change,
+    }
+    objection = (
+        f". The second reviewer rejects it: {verdict.summary}" if verdict and verdict.verdict == "reject" else ""
+    )
+    text = f"{key} changes protected paths: {_named(touched)}{objection}"
+    decided = await context.human.request_approval(text, detail)
+    if decided.state == "approved":
+        return None
+    why = f": {decided.answer}" if decided.answer else ""
+    return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
+
+
+def protected_refusal(failed: Verification) -> str:
+    """Return which protected files were changed, in one line, and what to do about it."""
+    (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
+    problem, *files = detail.splitlines()
+    named = ", ".join(line.removeprefix("- ") for line in files)
+    return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
+
+
+async def change_hash(context: AttemptContext, head: Commit) -> str:
+    """Return the hash of the attempt's change: the same for the same paths, modes and blobs before and after."""
+    fingerprint = await commits.patch_fingerprint(context.workspace.git, context.workspace.base, head)
+    return hashlib.sha256(fingerprint).hexdigest()
+
+
+def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the changed paths that need approval and that the second reviewer may approve: protected areas only.
+
+    Protected files, such as hooks of git, and everything in some tiers, are left to a human.
+    """
+    settings = context.task.run.settings
+    if settings.planning.reviewer is None or settings.human_reviews:
+        return ()
+    return tuple(path for path in _paths_to_approve(context, changed) if not protected_entry(path))
+
+
+def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
+    settings, planned = context.task.run.settings, context.task.action.files
+    permissions = settings.permissions
+    touched = declared_protected_paths(changed, context.declaration.files, ProtectedAreas.with_added(permissions.areas))
+    if permissions.yolo:
+        return tuple(path for path in touched if protected_entry(path))
+    if settings.planning.planner:
+        return touched
+    # Files that a user's own plan names exactly are the user's declaration; those of a planner are a model's.
+    return tuple(path for path in touched if path not in planned or protected_entry(path))
+
+
+def _named(paths: tuple[str, ...]) -> str:
+    return utf8_safe(join_limited(paths, MAX_PATHS_SHOWN))
+
+
+async def restore_waiting_change(context: AttemptContext) -> Attempt | None:
+    """Restore the previous attempt's files if its change waited for approval; return that attempt, else None.
+
+    Only on the same base: on another base the approval would be for a different change. HEAD does not move.
+    """
+    store, base = context.run_context.store, context.workspace.base
+    before = _previous_attempt(store, context.task.attempt)
+    # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
+    if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
+        return None
+    if not _was_submitted_for_approval(store, before):
+        return None
+    await context.workspace.git("read-tree", "-u", "--reset", before.head_sha)
+    return before
+
+
+def _previous_attempt(store: Store, attempt: Attempt) -> Attempt | None:
+    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    return earlier[-1] if earlier else None
+
+
+def _was_submitted_for_approval(store: Store, attempt: Attempt) -> bool:
+    """Return whether the human was asked about the finished change, not about a tool call before it."""
+    return any(item.attempt_id == attempt.id and "change" in item.detail for item in store.inbox.all())

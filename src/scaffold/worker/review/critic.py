@@ -1,0 +1,112 @@
+"""The critic: scores work that has passed its checks and suggests improvements. With its prompts."""
+
+from collections.abc import Iterator
+
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import BudgetExceeded, ModelError
+from scaffold.core.model import Action
+from scaffold.core.plan import full_text
+from scaffold.core.ports import Model
+from scaffold.core.proof.contract import Contract, Verification
+from scaffold.run.failures.refused_work import clip
+from scaffold.worker.agent.side_agent import SideAgent
+from scaffold.worker.agent.watchdog import NoProgress
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.review.critique import (
+    MAX_TOTAL,
+    SCORE_FORMAT,
+    Critique,
+    MalformedCritique,
+    format_critique,
+    read_critique,
+)
+from scaffold.worker.task_prompts import contract_section
+
+MAX_ASKS = 3
+"""Answers a critic may give until one can be used."""
+
+TASK_CHARS = 16_000
+CONTRACT_CHARS = 8_000
+DIFF_CHARS = 48_000
+CRITIQUE_CHARS = 12_000
+MAX_RESULTS = 60
+
+
+class Critic:
+    """Criticises the work of one attempt and is paid from its budget; each critique is a new conversation."""
+
+    def __init__(self, context: AttemptContext, model: Model) -> None:
+        self._context = context
+        self._model = model
+
+    async def critique(self, question: str) -> Critique | None:
+        """Return a critique; None, with a warning in the run, if the critic gives no usable one.
+
+        The work has passed, so a failing critic must not lose it.
+        """
+        key, side_agent = self._context.task.action.key, SideAgent(self._context, self._model, "critic")
+        try:
+            answer = await _answer(side_agent, question)
+        except (ModelError, BudgetExceeded) as error:
+            side_agent.warn(f"{key} was not critiqued: {error.what}")
+            return None
+        if isinstance(answer, Critique):
+            return answer
+        side_agent.warn(f"{key} was not critiqued: {answer}")
+        return None
+
+
+async def _answer(side_agent: SideAgent, prompt: str) -> Critique | str:
+    """Return a critique, or the reason why none could be read."""
+    why = ""
+    for _ in range(MAX_ASKS):
+        finish = await side_agent.turn(prompt)
+        if isinstance(finish, NoProgress):
+            return finish.cause
+        read = _read(finish)
+        if isinstance(read, Critique):
+            return read
+        why, prompt = read.why, malformed_prompt(read.why)
+    return f"none of its {MAX_ASKS} answers can be used. {why}"
+
+
+def _read(finish: TurnResult) -> Critique | MalformedCritique:
+    # The text of a refusal may quote a score from the diff.
+    return MalformedCritique("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)
+
+
+def critique_prompt(
+    action: Action, contract: Contract | None, verification: Verification, diff: str, *, iteration: int, maximum: int
+) -> str:
+    """Return the prompt for a critique of work that has passed `verification`."""
+    shown = list(result_lines(verification))
+    more = [f"- … and {len(shown) - MAX_RESULTS} more"] if len(shown) > MAX_RESULTS else []
+    parts = [
+        f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
+        clip(contract_section(contract), CONTRACT_CHARS),
+        "\n".join(["# What was checked", *shown[:MAX_RESULTS], *more]),
+        f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+        f"This is iteration {iteration} of {maximum}. Critique the change.",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def malformed_prompt(why: str) -> str:
+    """Return the prompt after an answer that is not a valid critique."""
+    return f"That is not a valid critique. {why}\nWrite it again and end it with the lines {SCORE_FORMAT}."
+
+
+def improve_prompt(critique: Critique) -> str:
+    """Return the prompt that sends passing work back to its agent for improvement."""
+    text = clip(format_critique(critique), CRITIQUE_CHARS)
+    return (
+        f"The work passes its checks. A critic gave it {critique.total} of {MAX_TOTAL}:\n\n{text}\n\n"
+        "Make the improvements that are worth it; the result is checked again. Where the critic is wrong, change "
+        "nothing and say why."
+    )
+
+
+def result_lines(verification: Verification) -> Iterator[str]:
+    """Yield a line for each check and gate with its verdict."""
+    yield from (f"- {result.verdict}: {result.name}" for result in verification.results)
+    yield from (f"- {gate.verdict}: {gate.gate.name}, `{gate.gate.command}`" for gate in verification.gates)

@@ -1,0 +1,142 @@
+"""The second reviewer: an agent that reads and answers one yes-or-no question with citations that resolve."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from scaffold.agent.model_access import connect_model
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
+from scaffold.core.ids import Commit
+from scaffold.core.ports import Model
+from scaffold.core.proof.citation import Review
+from scaffold.git.client.command_line import Git
+from scaffold.llm.transport.live_context import Patience
+from scaffold.run.notices import warn
+from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
+from scaffold.worker.agent.native_executor import reading_tools
+from scaffold.worker.agent.side_agent import SideAgent
+from scaffold.worker.agent.watchdog import NoProgress
+from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.second_review.reviewer_prompts import unusable_prompt
+
+MAX_ASKS = 3
+"""Answers a reviewer may give until one can be used."""
+HAND_IN_RESERVE_S = 2.0
+"""Seconds of an attempt's time that a review leaves for handing in the work."""
+
+ReviewEvent = Literal["change", "lost_tests", "files"]
+"""The subject of a question: a change that passed, tests that it makes fail, further files that an agent may change."""
+
+
+class ReviewQuestion(Struct, frozen=True, kw_only=True):
+    """A yes-or-no question about the work of an attempt."""
+
+    event: ReviewEvent
+    prompt: str
+    work: Commit
+    """The commit whose lines are cited."""
+    paths: tuple[str, ...] = ()
+    """The paths in question: a verdict counts only if it cites at least one of them; empty for any."""
+
+
+TakesTurn = Callable[[str], Awaitable[TurnResult | NoProgress]]
+
+
+class YesNoReviewer(Protocol):
+    """Answers a question about work, with citations."""
+
+    async def ask(self, question: ReviewQuestion, /) -> Review | None:
+        """Return the verdict; None if there is no usable one."""
+        ...
+
+
+class SecondReviewer:
+    """Asks another model, or the same one in a conversation of its own. Implements `YesNoReviewer`."""
+
+    def __init__(self, context: AttemptContext, model: Model, name: str) -> None:
+        """`name` is the reviewer's model string; `model` is that of the work, used if it is the same model."""
+        self._context = context
+        self._model = model
+        self.model_name = name
+
+    async def ask(self, question: ReviewQuestion) -> Review | None:
+        """Return the verdict, without secrets; None, with a warning in the run, if the reviewer gives no usable one.
+
+        The work is not lost to a failing reviewer: it is then judged as if there were none.
+        """
+        deadline: asyncio.Timeout | None = None
+        try:
+            async with (
+                self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
+                self._opened_model() as model,
+            ):
+                answer = await self._usable(model, question)
+        except TimeoutError:
+            if deadline is None or not deadline.expired():
+                raise
+            answer = "the attempt has no time left for it"
+        except (ModelError, BudgetExceeded, UsageError) as error:
+            answer = error.what
+        if isinstance(answer, Review):
+            clean = self._context.run_context.redactor.clean_all(msgspec.to_builtins(answer))
+            return msgspec.convert(clean, Review)
+        task = self._context.task
+        warn(self._context.run_context, task.run.id, f"{task.action.key} got no second review: {answer}")
+        return None
+
+    @asynccontextmanager
+    async def _opened_model(self) -> AsyncIterator[Model]:
+        task = self._context.task
+        settings = task.run.settings
+        if self.model_name == settings.worker_model(task.action.role, task.action.type).name:
+            yield self._model
+            return
+        patience = Patience(settings.limits.model_wait_s, self._context.activity.parked)
+        async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
+            yield model
+
+    async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:
+        tools = partial(reading_tools, self._context)
+        agent = SideAgent(self._context, model, "reviewer", event=question.event, tools=tools)
+        return await usable_verdict(
+            agent.turn, question, git=self._context.run_context.git, base=self._context.workspace.base
+        )
+
+
+async def usable_verdict(turn: TakesTurn, question: ReviewQuestion, *, git: Git, base: Commit) -> Review | str:
+    """Return a verdict that counts, or the reason why there is none; `turn` sends a prompt to the reviewer's agent."""
+    prompt, why = question.prompt, ""
+    for _ in range(MAX_ASKS):
+        finish = await turn(prompt)
+        if isinstance(finish, NoProgress):
+            return finish.cause
+        review = "Your message was a refusal." if finish.stop == "refused" else parse_review(finish.text)
+        why = review if isinstance(review, str) else await _problem(review, question, git, base)
+        if isinstance(review, Review) and not why:
+            return review
+        prompt = unusable_prompt(why)
+    return f"none of its {MAX_ASKS} answers can be used. {why}"
+
+
+async def _problem(review: Review, question: ReviewQuestion, git: Git, base: Commit) -> str:
+    """Return why a verdict does not count; empty if it does."""
+    missing = await unresolved_citations(review, git, question.work, base=base)
+    if missing:
+        return "\n".join(["These citations do not match the commit:", *missing])
+    if not review.citations:
+        return "It cites nothing: cite at least one file and line that shows your reason."
+    if question.paths and not any(citation.file in question.paths for citation in review.citations):
+        return "It cites no line of a file that is in question."
+    return ""
+
+
+def second_reviewer(context: AttemptContext, model: Model) -> SecondReviewer | None:
+    """Return the second reviewer of the run, None if it has none; `model` is that of the attempt's work."""
+    settings = context.task.run.settings.planning.reviewer
+    return None if settings is None else SecondReviewer(context, model, settings.model.name)

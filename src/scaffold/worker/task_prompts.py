@@ -1,0 +1,163 @@
+"""Prompts for workers: pure text built from the store's values, bounded however large the plan is."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from scaffold.core.model import Action, Fact, Goal
+from scaffold.core.plan import full_text
+from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
+from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment
+from scaffold.run.attempts.declaration import Declaration
+from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.verify.contract.review_verdict import is_review
+
+GOAL_CHARS = 600
+GOAL_SENTENCES = 2
+TASK_CHARS = 16_000
+RESULT_CHARS = 4_000
+RESULTS_CHARS = 16_000
+VERIFIED_CHARS = 16_000
+ALL_VERIFIED_CHARS = 48_000
+MIN_RESULT_CHARS = 800
+"""A shorter piece of a result is useless: show fewer results instead."""
+BRIEFING_CHARS = 24_000
+CONTRACT_CHARS = 8_000
+MAX_FACTS = 40
+MAX_PATHS = 100
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+def task_prompt(task: Assignment, contract: Contract | None = None, declaration: Declaration | None = None) -> str:
+    """Return the first message of an attempt: goal, task, facts, earlier results, earlier attempts.
+
+    `contract` and `declaration` None mean the action's own. Reviewers and testers see the results they verify in more
+    detail, and the commits these landed as.
+    """
+    action, reviews = task.action, is_review(task.action)
+    verifies = reviews or action.role == TESTING_ROLE
+    parts = [
+        _goal(task.goal),
+        _task(action, task.parent),
+        clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
+        _files(declaration or Declaration(planned=action.files), asks=not reviews),
+        clip(contract_section(contract or action.contract), CONTRACT_CHARS),
+        _facts(task.facts),
+        _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
+        clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -> str:
+    """Return the prompt that sends failing work back to its agent."""
+    refused = "You asked to stop, but the work does not pass. " if asked_for_end else ""
+    failures = summarize_failures(verification)
+    return f"{refused}The work was checked and does not pass yet.\n\n{failures}\n\nSay so when you are done."
+
+
+def _goal(goal: Goal) -> str:
+    # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
+    so_far = f"\nSo far: {clip(goal.summary, GOAL_CHARS)}" if goal.summary else ""
+    return f"# Goal: {clip(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
+
+
+def _first_sentences(text: str) -> str:
+    """Return the first sentences of a text, at most GOAL_SENTENCES of its first paragraph."""
+    first = text.strip().partition("\n\n")[0]
+    return clip(" ".join(_SENTENCE.split(first)[:GOAL_SENTENCES]), GOAL_CHARS)
+
+
+def clipped_section(heading: str, text: str, limit: int) -> str:
+    """Return the text under its heading, cut to `limit` characters; empty without text."""
+    return f"{heading}\n{clip(text, limit)}" if text else ""
+
+
+def _task(action: Action, parent: Action | None) -> str:
+    part = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
+    return f"# Your task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}{part}"
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    lines = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in facts]
+    return "# What already holds\n" + "\n".join(_first_lines(lines, MAX_FACTS)) if facts else ""
+
+
+def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
+    """Yield the first `most` lines, and how many more there are."""
+    yield from lines[:most]
+    if len(lines) > most:
+        yield f"- … and {len(lines) - most} more"
+
+
+def _files(declaration: Declaration, *, asks: bool) -> str:
+    """Return the declared files under a heading; `asks` if the agent can ask for others. Empty without any."""
+    if not declaration.all:
+        return ""
+    granted = [f"- {path} (granted on request)" for path in declaration.all if path not in declaration.planned]
+    listed = _first_lines([*(f"- {path}" for path in declaration.planned), *granted], MAX_PATHS)
+    others = "\nAsk for others with `request_files` before you change them; new tests in new files need no request."
+    return "# Files this task is expected to change\n" + "\n".join(listed) + (others if asks else "")
+
+
+def contract_section(contract: Contract | None) -> str:
+    """Return the contract as a list under a heading; empty if it is None or empty."""
+    if contract is None or contract.empty:
+        return ""
+    lines = [contract.intent] if contract.intent else []
+    lines += [f"- {_expected(check)}" for check in contract.commands]
+    lines += [f"- must exist: {glob}" for glob in contract.must_exist]
+    lines += [f"- must not exist: {glob}" for glob in contract.must_not_exist]
+    lines += [f"- must not change: {glob}" for glob in contract.must_not_change]
+    return "# The work counts as done when\n" + "\n".join(lines)
+
+
+def _expected(check: Check) -> str:
+    optional = "" if check.required else " (optional)"
+    match check.expect:
+        case ExitCode(code=code):
+            return f"`{check.command}` ends with exit code {code}{optional}"
+        case OutputContains(text=text):
+            return f"`{check.command}` prints `{text}`{optional}"
+
+
+def _results(prerequisites: Sequence[Action]) -> str:
+    finished = [action for action in prerequisites if action.result]
+    return _results_section("# What was done before", finished, each=RESULT_CHARS, total=RESULTS_CHARS)
+
+
+def _verified(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
+    """Return the work to verify: its commits, its changed paths, and its agents' answers."""
+    finished = [action for action in prerequisites if action.result]
+    landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _landings(facts)], MAX_FACTS)
+    paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
+    parts = [
+        "# Commits of the work that you verify (see `git show COMMIT`)\n" + "\n".join(landed) if facts else "",
+        "# Paths it changed\n" + "\n".join(_first_lines(paths, MAX_PATHS)) if paths else "",
+        _results_section("# What its agents reported", finished, each=VERIFIED_CHARS, total=ALL_VERIFIED_CHARS),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _landings(facts: Sequence[Fact]) -> list[tuple[str, str]]:
+    """Return each commit with the assertions proven at it, comma-separated."""
+    shown: dict[str, list[str]] = {}
+    for fact in facts:
+        shown.setdefault(fact.commit, []).append(fact.assertion)
+    return [(commit, ", ".join(effects)) for commit, effects in shown.items()]
+
+
+def _results_section(heading: str, actions: Sequence[Action], *, each: int, total: int) -> str:
+    """Return the actions' results below a heading, at most `each` characters of one and about `total` of all."""
+    if not actions:
+        return ""
+    share = max(MIN_RESULT_CHARS, min(each, total // len(actions)))
+    shown = actions[: total // share]
+    sections = [
+        f"## {action.key}: {_first_sentences(full_text(action))}\n{clip(action.result or '', share)}"
+        for action in shown
+    ]
+    if len(actions) > len(shown):
+        sections.append(f"… and the results of {count_of(len(actions) - len(shown), 'more action')}")
+    return "\n\n".join([heading + "\n" + sections[0], *sections[1:]])
