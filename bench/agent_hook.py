@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from row import Row, row
 from scaffold.core.extension_set import Extensions, Hook
-from scaffold.extensions.hooks.runner import HookContext, HookRunner
+from scaffold.extensions.hooks.event_runner import HookContext, HookRunner
 from scaffold.host.environment import child_environment
 from scaffold.host.process.command import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec

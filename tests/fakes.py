@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
+from scaffold.agent.io_port import AgentIO, FixedContext
 from scaffold.agent.journal import JournalList
-from scaffold.agent.ports import AgentIO, FixedContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, UserMessage, ignore_delta
 from scaffold.core.errors import BudgetExceeded

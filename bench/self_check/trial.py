@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from scaffold.agent.io_port import AgentIO
 from scaffold.agent.modes import CurrentMode
-from scaffold.agent.ports import AgentIO
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
@@ -25,7 +25,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FileHistory
-from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.session.tool_setup import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 from self_check.simple_model import Script, SimpleModel
 

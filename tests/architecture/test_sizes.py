@@ -18,7 +18,7 @@ BOUNDARIES = {
     "src/scaffold/cli/execution/report_writer.py",
     "src/scaffold/worker/process.py",
     "src/scaffold/agent/toolbox.py",
-    "src/scaffold/extensions/mcp/server.py",
+    "src/scaffold/extensions/mcp/pooled_server.py",
     # Inside of the programs that checks start, which must run as they would.
     "src/scaffold/verify/observation/injected/scaffold_observation.py",
     "src/scaffold/verify/observation/injected/sitecustomize.py",

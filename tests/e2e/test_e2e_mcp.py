@@ -55,7 +55,7 @@ def test_a_session_without_servers_loads_nothing_of_them(scenario):
     model = record_replies(scenario, "hi")
     done = scenario.call([sys.executable, "-c", LOADED, "hello", "--model", model])
     assert (done.returncode, done.stdout) == (0, "hi\n")
-    assert done.stderr.splitlines()[-1] == "scaffold.agent.mcp scaffold.agent.mcp.access"
+    assert done.stderr.splitlines()[-1] == "scaffold.agent.mcp scaffold.agent.extensions.server_access"
 
 
 def test_the_tool_of_a_server_is_called_once_it_is_allowed(scenario, programs):

@@ -233,7 +233,7 @@ def test_rarely_used_libraries_are_imported_on_demand(scenario):
     done = scenario.call([argv[0], "-X", "importtime", *argv[1:]])
     assert done.stdout == "ok\n"
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "scaffold.session.tools" in imported
+    assert "scaffold.session.tool_setup" in imported
     assert not {"aiohttp", "html.parser", "importlib.metadata", "scaffold.tools.web.http"} & imported
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.compaction import MIN_LIMIT, compact_messages, fit_messages
-from scaffold.agent.context.conversation import Conversation
-from scaffold.agent.context.summary import ENTRY_KINDS, SummaryEntry, extend_summary, summary_entries
+from scaffold.agent.context.conversation_window import Conversation
+from scaffold.agent.context.rolling_summary import ENTRY_KINDS, SummaryEntry, extend_summary, summary_entries
 from scaffold.agent.context.text_size import cut_middle, message_size, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scaffold.core.tool import Tool
 from scaffold.extensions.plugins.frames import FrameReader, Notice, ProtocolBroken, read_frame
 from scaffold.extensions.plugins.manifest import read_manifest
-from scaffold.extensions.plugins.schema import tool_schema
+from scaffold.extensions.plugins.tool_schema import tool_schema
 from scaffold.tools.arguments import argument_problems, read_arguments
 
 JSON = st.recursive(

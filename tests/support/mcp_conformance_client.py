@@ -13,11 +13,11 @@ from contextlib import closing
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from scaffold.agent.mcp.server_logins import ServerLogins
+from scaffold.agent.extensions.server_logins import ServerLogins
 from scaffold.core.errors import ScaffoldError
-from scaffold.extensions.mcp.config import ClientConfig, ServerConfig
-from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
+from scaffold.extensions.mcp.server_command import ServerPlace
+from scaffold.extensions.mcp.server_config import ClientConfig, ServerConfig
 from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http_client import Transport
 from scaffold.store.user_store import UserStore

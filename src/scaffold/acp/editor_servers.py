@@ -9,7 +9,7 @@ import msgspec
 from acp.schema import AcpMcpServer, HttpMcpServer, McpServerStdio, SseMcpServer
 from msgspec import Struct
 
-from scaffold.agent.mcp.access import ServersFile
+from scaffold.agent.extensions.server_access import ServersFile
 
 EditorServer = AcpMcpServer | HttpMcpServer | McpServerStdio | SseMcpServer
 FILE, SCOPE = "the editor", "user"

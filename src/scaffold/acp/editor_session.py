@@ -39,13 +39,13 @@ from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQue
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
-from scaffold.session.extensions.commands import all_commands, prompt_text
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import SessionObserver
+from scaffold.session.slash.prompt_commands import all_commands, prompt_text
+from scaffold.session.slash.queries import parse_effort
+from scaffold.session.slash.syntax import COMMANDS, CommandSyntax, SendPrompt, parse_slash
 from scaffold.session.slash_commands import run_slash_command
-from scaffold.session.slash_queries import parse_effort
-from scaffold.session.slash_syntax import COMMANDS, CommandSyntax, SendPrompt, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 

@@ -15,7 +15,7 @@ from acp.helpers import (
 from pydantic import BaseModel
 
 from scaffold.acp.tool_calls import SHOWN_CHARACTERS, call_kind, call_locations, call_title
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.printable_text import truncate_text
 from scaffold.policy.secret.redaction import Redactor

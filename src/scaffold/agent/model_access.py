@@ -7,8 +7,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any
 
-from scaffold.agent.login.names import CODEX
-from scaffold.agent.login.state import OPEN_TOKENS, Login
 from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import format_usd
@@ -22,6 +20,8 @@ from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
+from scaffold.login.names import CODEX
+from scaffold.login.state import OPEN_TOKENS, Login
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 

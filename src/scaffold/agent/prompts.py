@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.agent.instructions import Instructions
+from scaffold.agent.instruction_files import Instructions
 from scaffold.core.plan import is_review_role
 
 PROMPT_VERSION = 7

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.agent.files_note import files_note
-from scaffold.agent.instructions import FILE_NAMES
+from scaffold.agent.instruction_files import FILE_NAMES
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, printable, utf8_safe

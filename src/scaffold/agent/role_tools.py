@@ -6,7 +6,7 @@ from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.host.startup import lazy_import
 
-OUR_TOOLS = "scaffold.extensions.hooks.tool_calls:our_tools"
+OUR_TOOLS = "scaffold.extensions.hooks.call_translation:our_tools"
 """Takes names of other agents and those of ours, and returns those of ours that are meant."""
 
 

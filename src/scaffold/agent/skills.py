@@ -14,7 +14,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.startup import lazy_import
 from scaffold.tools.arguments import object_schema
 
-READ = "scaffold.extensions.prompt_files.front_matter:read_prompt_file"
+READ = "scaffold.extensions.front_matter:read_prompt_file"
 """Takes a file's content; imported when a skill is loaded."""
 LINE_CHARS = 250
 MAX_LIST_CHARS = 12_000

@@ -7,10 +7,10 @@ from itertools import groupby
 import msgspec
 
 from scaffold.agent.context.call_summary import ToolEffects
-from scaffold.agent.context.conversation import Conversation
-from scaffold.agent.context.summary import loaded_before
+from scaffold.agent.context.conversation_window import Conversation
+from scaffold.agent.context.rolling_summary import loaded_before
 from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
-from scaffold.agent.ports import AnswerWatch, unchanged_answer
+from scaffold.agent.io_port import AnswerWatch, unchanged_answer
 from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired, TurnStopped

@@ -8,7 +8,7 @@ from pathlib import Path
 from scaffold.host.startup import lazy_import
 from scaffold.policy.trust_decision import COMMAND_FOLDER, ROLE_FOLDER, SCRIPT_FOLDER, SKILL_FILE, SKILL_FOLDERS
 
-SCRIPT_NAMES = "scaffold.extensions.hooks.settings:script_names"
+SCRIPT_NAMES = "scaffold.extensions.hooks.hook_settings:script_names"
 """Takes the content of a settings file, the home and the folder; imported if a folder has such a file."""
 HOOK_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 MAX_FILES = 1_000

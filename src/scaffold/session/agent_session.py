@@ -10,19 +10,19 @@ from functools import partial
 
 import msgspec
 
+from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks, Prompt
+from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins, DroppedInput
+from scaffold.agent.extensions.server_access import NO_SERVERS, AgentServers
 from scaffold.agent.files_note import folder_note
-from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks, Prompt
+from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.journal import approval_logger
-from scaffold.agent.mcp.access import NO_SERVERS, AgentServers
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
-from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, DroppedInput
-from scaffold.agent.ports import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.repeated_failures import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.skills import skill_folders, skill_tools
 from scaffold.agent.subagents.peers import Peers
-from scaffold.agent.subagents.pool import SubagentSpec
+from scaffold.agent.subagents.process_pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Image, Text
@@ -39,7 +39,16 @@ from scaffold.policy.command_sandbox import with_egress
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.conversation import (
+from scaffold.session.extensions.offered_tools import SessionToolbox
+from scaffold.session.extensions.session_hooks import session_hooks
+from scaffold.session.extensions.session_plugins import session_plugins
+from scaffold.session.extensions.session_servers import session_servers
+from scaffold.session.extensions.subagent_role import model_of_role, system_prompt
+from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
+from scaffold.session.memory.lazy_memories import LazyMemories
+from scaffold.session.memory.recalled import recalled
+from scaffold.session.memory.session_memories import memory_access
+from scaffold.session.open_conversation import (
     OpenConversation,
     first_effort,
     store_effort,
@@ -47,22 +56,13 @@ from scaffold.session.conversation import (
     stored_seen_files,
     stored_todos,
 )
-from scaffold.session.environment import command_variables, tell_what_is_left_out
-from scaffold.session.extensions.hooks import session_hooks
-from scaffold.session.extensions.roles import model_of_role, system_prompt
-from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
-from scaffold.session.mcp.of_session import session_servers
-from scaffold.session.mcp.offered_tools import SessionToolbox
-from scaffold.session.memory.access import LazyMemories
-from scaffold.session.memory.of_session import memory_access
-from scaffold.session.memory.recalled import recalled
 from scaffold.session.options import SessionOptions, SubagentOptions
-from scaffold.session.plugins.of_session import session_plugins
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
-from scaffold.session.sandbox import missing_sandbox_notice, session_sandbox
+from scaffold.session.shell_environment import command_variables, tell_what_is_left_out
+from scaffold.session.shell_sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
-from scaffold.session.tools import ToolSetup, load_session_tools, load_shell_policy
+from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.session.user_content import user_parts
 from scaffold.store.conversation_history import ConversationHistory

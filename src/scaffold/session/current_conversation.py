@@ -14,11 +14,11 @@ from scaffold.core.tool import ToolOutput
 from scaffold.host.identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, open_session
-from scaffold.session.conversation import open_conversation
-from scaffold.session.extensions.commands import prompt_text
+from scaffold.session.open_conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter, SessionObserver
-from scaffold.session.slash_syntax import DiffView, SendPrompt
+from scaffold.session.slash.prompt_commands import prompt_text
+from scaffold.session.slash.syntax import DiffView, SendPrompt
 from scaffold.session.undo import undo_note, undo_text, undo_turn
 from scaffold.session.working_tree import StartCommit, start_of_changes, tool_changes, tree_changes
 from scaffold.store.user.conversations import StoredConversation

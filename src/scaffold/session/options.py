@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.agent.mcp.access import ServersFile
+from scaffold.agent.extensions.server_access import ServersFile
 from scaffold.agent.modes import Mode
 from scaffold.agent.skills import SkillPlace
-from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.agent.subagents.process_pool import SubagentLimits
 from scaffold.core.extension_set import Extensions, Role
 from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet

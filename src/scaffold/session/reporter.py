@@ -5,8 +5,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from scaffold.agent.io_port import Incoming, NoIncoming
 from scaffold.agent.journal import EntryKind
-from scaffold.agent.ports import Incoming, NoIncoming
 from scaffold.core.conversation import Delta
 from scaffold.core.tool import Tool
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
-from scaffold.agent.mcp.access import AgentServers
+from scaffold.agent.extensions.server_access import AgentServers
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.modes import Mode, parse_mode
 from scaffold.config.settings import resolve_model_name
@@ -17,15 +17,14 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.startup import lazy_import
 from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.conversation import change_stored, stored_effort
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
-from scaffold.session.export import conversation_markdown, export_path, write_new_file
-from scaffold.session.mcp.listing import servers_command, started_servers
-from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.embedding import EmbedderSource
+from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.open_conversation import change_stored, stored_effort
 from scaffold.session.options import SessionOptions
-from scaffold.session.plugins.listing import plugin_listing, started_plugins
-from scaffold.session.slash_queries import (
+from scaffold.session.slash.export import conversation_markdown, export_path, write_new_file
+from scaffold.session.slash.plugin_listing import plugin_listing, started_plugins
+from scaffold.session.slash.queries import (
     ConversationInfo,
     SlashQuery,
     UsageSummary,
@@ -34,7 +33,8 @@ from scaffold.session.slash_queries import (
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash_syntax import (
+from scaffold.session.slash.server_listing import servers_command, started_servers
+from scaffold.session.slash.syntax import (
     COMMANDS,
     Clear,
     Command,

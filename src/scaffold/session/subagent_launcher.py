@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.agent.messages.text import escape_controls
-from scaffold.agent.subagents.pool import SubagentSpec
+from scaffold.agent.messages.envelope_text import escape_controls
+from scaffold.agent.subagents.process_pool import SubagentSpec
 from scaffold.core.extension_set import Role
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate

@@ -10,7 +10,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.identity import own_identity
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session, open_session
-from scaffold.session.conversation import OpenConversation, open_conversation
+from scaffold.session.open_conversation import OpenConversation, open_conversation
 from scaffold.session.options import read_subagent_options
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter

@@ -6,8 +6,8 @@ from functools import partial
 
 from msgspec import Struct, field
 
-from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
-from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins
+from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
+from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
 from scaffold.core.proof.contract import CheckResult, Contract

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.peers import Peers
-from scaffold.agent.subagents.pool import SubagentLimits, SubagentSpec
+from scaffold.agent.subagents.process_pool import SubagentLimits, SubagentSpec
 from scaffold.core.errors import UsageError
 from scaffold.host.clock import SystemClock
 from scaffold.host.environment import child_environment

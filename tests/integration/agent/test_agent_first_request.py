@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from fakes import RecordingModel, agent, cassette_model
-from scaffold.agent.instructions import Instructions
+from scaffold.agent.instruction_files import Instructions
 from scaffold.agent.modes import MODES, CurrentMode, mode_instructions
 from scaffold.agent.prompts import (
     BUILT_IN_ROLES,
@@ -33,7 +33,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FileHistory
-from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.session.tool_setup import ToolSetup, load_session_tools
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.todos import Todos
 

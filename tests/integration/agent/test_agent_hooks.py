@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.agent.hooks.access import HookSetup, open_hooks
-from scaffold.agent.hooks.opened import MOST_BLOCKED_STOPS
+from scaffold.agent.extensions.hook_access import HookSetup, open_hooks
+from scaffold.agent.extensions.opened_hooks import MOST_BLOCKED_STOPS
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, Hook

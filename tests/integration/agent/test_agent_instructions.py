@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.agent.instructions import MAX_BYTES, find_instructions
+from scaffold.agent.instruction_files import MAX_BYTES, find_instructions
 from scaffold.agent.prompts import session_prompt
 
 

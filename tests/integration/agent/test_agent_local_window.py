@@ -6,7 +6,7 @@ from fakes import MemoryHistory, agent
 from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.core.conversation import AssistantMessage, Text, UserMessage
 
 OVERFLOW = Turn(status=400, error=("invalid_request_error", "This model's maximum context length is 4000 tokens."))

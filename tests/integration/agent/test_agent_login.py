@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.agent.login.callback_server import CallbackServer
-from scaffold.agent.login.device import DeviceAuthorization
-from scaffold.agent.login.keyring_port import KeyringTrouble, NoKeyring
-from scaffold.agent.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
-from scaffold.agent.login.provider import LoginProvider, new_request
-from scaffold.agent.login.state import LoginEnded
-from scaffold.agent.login.subscription import SubscriptionTokens
-from scaffold.agent.login.token_endpoint import TokenEndpoint
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import Deadlines, HttpRequest
 from scaffold.llm.transport.login_client import LoginClient
+from scaffold.login.callback_server import CallbackServer
+from scaffold.login.device import DeviceAuthorization
+from scaffold.login.keyring_port import KeyringTrouble, NoKeyring
+from scaffold.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
+from scaffold.login.provider import LoginProvider, new_request
+from scaffold.login.state import LoginEnded
+from scaffold.login.subscription import SubscriptionTokens
+from scaffold.login.token_endpoint import TokenEndpoint
 from scaffold.store.user_store import UserStore
 from support.login_server import ACCOUNT, CLIENT, USER_CODE, browse, callback_port, serve_logins
 from support.scenario import wait_until

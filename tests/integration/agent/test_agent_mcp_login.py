@@ -12,16 +12,16 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from scaffold.agent.login.callback import AuthorizationDenied
-from scaffold.agent.mcp.login_commands import LoginCommands
-from scaffold.agent.mcp.server_logins import ServerLogins, login_name
+from scaffold.agent.extensions.login_commands import LoginCommands
+from scaffold.agent.extensions.server_logins import ServerLogins, login_name
 from scaffold.core.errors import ModelAccessDenied, UsageError
 from scaffold.core.tool import ToolOutput
-from scaffold.extensions.mcp.config import read_servers
-from scaffold.extensions.mcp.launch import ServerPlace
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
+from scaffold.extensions.mcp.server_command import ServerPlace
+from scaffold.extensions.mcp.server_config import read_servers
 from scaffold.llm.transport.http_client import Transport
+from scaffold.login.callback import AuthorizationDenied
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
 from support.mcp_conformance_client import NoApprovals

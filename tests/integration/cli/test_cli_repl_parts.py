@@ -23,7 +23,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.running_tools import RunningTools
-from scaffold.session.slash_syntax import COMMANDS
+from scaffold.session.slash.syntax import COMMANDS
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.edit_lines import apply_delta
 from scaffold.tools.file.read_write import write_file

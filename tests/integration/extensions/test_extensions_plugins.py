@@ -10,8 +10,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.tool import ToolOutput
-from scaffold.extensions.plugins.hooks import Discarded
 from scaffold.extensions.plugins.loaded import PluginPlace, load_plugins
+from scaffold.extensions.plugins.turn_hooks import Discarded
 from support.plugins import place, place_plugin, place_program
 from support.scenario import wait_until
 

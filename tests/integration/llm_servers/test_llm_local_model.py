@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fakes import MemoryHistory, agent
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.journal import JournalList
 from scaffold.core.conversation import (
     AssistantMessage,

@@ -8,7 +8,7 @@ from scaffold.cli.render.reporters import TextReporter
 from scaffold.host.identity import own_identity
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.agent_session import open_session
-from scaffold.session.conversation import open_conversation
+from scaffold.session.open_conversation import open_conversation
 from scaffold.session.options import SessionOptions
 
 

@@ -5,7 +5,13 @@ import pytest
 from scaffold.core.errors import ConversationBusy
 from scaffold.host.clock import FakeClock
 from scaffold.host.identity import own_identity
-from scaffold.session.conversation import open_conversation, store_effort, stored_effort, stored_modes, stored_todos
+from scaffold.session.open_conversation import (
+    open_conversation,
+    store_effort,
+    stored_effort,
+    stored_modes,
+    stored_todos,
+)
 from scaffold.store.user_store import UserStore
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from integration.session.builders import cassette, opened_session, session_options
 from scaffold.agent.model_access import open_user_store
-from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.agent.subagents.process_pool import SubagentLimits
 from scaffold.llm.transport import endpoint
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.rule.tool_rules import parse_rule

@@ -12,7 +12,7 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FileHistory
-from scaffold.session.tools import ToolSetup, load_session_tools
+from scaffold.session.tool_setup import ToolSetup, load_session_tools
 from scaffold.tools.todos import Todos
 
 FREE = RuleSet(yolo=True)

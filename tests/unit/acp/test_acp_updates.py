@@ -28,7 +28,7 @@ from scaffold.acp.prompt_content import read_prompt
 from scaffold.acp.replay import replayed
 from scaffold.acp.session_updates import SessionUpdates
 from scaffold.acp.tool_calls import ToolCalls, call_kind, call_locations, call_title
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.core.conversation import (
     AssistantMessage,
     StreamReset,

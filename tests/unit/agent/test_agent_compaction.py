@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.compaction import compact_messages
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import message_size
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 

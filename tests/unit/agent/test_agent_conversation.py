@@ -1,5 +1,5 @@
 from scaffold.agent.context.compaction import HEADING
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import message_size
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 

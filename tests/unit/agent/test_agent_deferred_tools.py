@@ -5,7 +5,7 @@ import json
 from inline_snapshot import snapshot
 
 from fakes import CALLER, FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, text_reply
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.deferred_tools import LOAD_TOOLS
 from scaffold.agent.journal import JournalList
 from scaffold.agent.toolbox import Toolbox

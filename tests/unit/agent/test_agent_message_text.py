@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from inline_snapshot import snapshot
 
-from scaffold.agent.messages.text import describe_message, format_age
+from scaffold.agent.messages.envelope_text import describe_message, format_age
 from scaffold.core.model import Envelope
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """A timer that is paused while a human thinks."""
 
-from scaffold.agent.subagents.pool import PausableTimer
+from scaffold.agent.subagents.process_pool import PausableTimer
 from scaffold.host.clock import FakeClock
 
 

@@ -1,6 +1,6 @@
 from inline_snapshot import snapshot
 
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.window_use import conversation_parts
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 

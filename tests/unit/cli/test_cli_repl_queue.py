@@ -7,7 +7,7 @@ import pytest
 from scaffold.cli.repl.input_queue import InputQueue
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Text
-from scaffold.session.slash_syntax import COMMANDS
+from scaffold.session.slash.syntax import COMMANDS
 
 
 @pytest.fixture

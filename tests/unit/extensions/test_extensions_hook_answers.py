@@ -4,8 +4,8 @@ import json
 
 from inline_snapshot import snapshot
 
-from scaffold.extensions.hooks.answer import MAX_CONTEXT_CHARS, HookAnswer, answer_of, together
-from scaffold.extensions.hooks.tool_calls import hook_calls, our_tools, tool_names
+from scaffold.extensions.hooks.call_translation import hook_calls, our_tools, tool_names
+from scaffold.extensions.hooks.hook_answer import MAX_CONTEXT_CHARS, HookAnswer, answer_of, together
 from scaffold.host.process.command import CommandResult
 
 

@@ -2,8 +2,8 @@
 
 import json
 
-from scaffold.extensions.hooks.scripts import named_scripts, with_files_elsewhere
-from scaffold.extensions.hooks.settings import MAX_HOOKS, HookFile, read_hooks
+from scaffold.extensions.hooks.hook_settings import MAX_HOOKS, HookFile, read_hooks
+from scaffold.extensions.hooks.script_names import named_scripts, with_files_elsewhere
 
 
 def read(table, *, raw=None):

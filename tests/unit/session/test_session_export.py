@@ -9,7 +9,7 @@ from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, 
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.host.wall_clock import zoned_time
-from scaffold.session.export import conversation_markdown, export_path, write_new_file
+from scaffold.session.slash.export import conversation_markdown, export_path, write_new_file
 from scaffold.store.user.conversations import StoredConversation
 
 STORED = StoredConversation(

@@ -11,7 +11,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.todo import Todo
 from scaffold.policy.rule.ruleset import RuleSet
-from scaffold.session.slash_queries import (
+from scaffold.session.slash.queries import (
     ConversationInfo,
     UsageSummary,
     answer_query,
@@ -20,7 +20,7 @@ from scaffold.session.slash_queries import (
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash_syntax import (
+from scaffold.session.slash.syntax import (
     Help,
     ShowAgents,
     ShowContext,

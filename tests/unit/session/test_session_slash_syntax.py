@@ -1,4 +1,4 @@
-from scaffold.session.slash_syntax import (
+from scaffold.session.slash.syntax import (
     COMMANDS,
     Clear,
     CommandSyntax,

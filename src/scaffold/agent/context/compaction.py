@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
-from scaffold.agent.context.summary import extend_summary
+from scaffold.agent.context.rolling_summary import extend_summary
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
 from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.printable_text import utf8_safe

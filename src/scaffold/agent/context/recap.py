@@ -1,7 +1,7 @@
 """The recap shown to a user who resumes a conversation."""
 
-from scaffold.agent.context.conversation import Conversation
-from scaffold.agent.context.summary import SummaryEntry, summary_entries
+from scaffold.agent.context.conversation_window import Conversation
+from scaffold.agent.context.rolling_summary import SummaryEntry, summary_entries
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import UserMessage
 from scaffold.core.model import Usage

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from scaffold.agent.context.compaction import summary_prompt
-from scaffold.agent.context.conversation import Conversation
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import part_size
 from scaffold.core.conversation import AssistantMessage, Text, ToolResult
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from scaffold.agent.context.compaction import MIN_LIMIT, NO_IMAGE, fit_messages, summary_size
-from scaffold.agent.context.summary import SHARES, WRITTEN_LIMIT
+from scaffold.agent.context.rolling_summary import SHARES, WRITTEN_LIMIT
 from scaffold.agent.context.text_size import cut_middle, text_size
 from scaffold.core.conversation import Image, Message, Text, Thinking, ToolCall, ToolResult, UserMessage
 

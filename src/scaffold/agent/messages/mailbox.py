@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from scaffold.agent.messages.envelope_text import describe_message
 from scaffold.agent.messages.session import ClaimedSession
-from scaffold.agent.messages.text import describe_message
 from scaffold.agent.toolbox import shown_result
 from scaffold.core.conversation import Message, Text, ToolResult, UserMessage
 from scaffold.core.model import Envelope, Usage

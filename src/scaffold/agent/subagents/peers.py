@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from scaffold.agent.io_port import Incoming
 from scaffold.agent.messages.mailbox import Mailbox
+from scaffold.agent.messages.messaging_tools import MessagingContext, messaging_tools
 from scaffold.agent.messages.session import ClaimedSession
-from scaffold.agent.messages.tools import MessagingContext, messaging_tools
-from scaffold.agent.ports import Incoming
 from scaffold.agent.subagents.approval_relay import CallDecider
-from scaffold.agent.subagents.pool import SubagentLimits, SubagentPool, SubagentStarter
-from scaffold.agent.subagents.tools import subagent_tools
+from scaffold.agent.subagents.process_pool import SubagentLimits, SubagentPool, SubagentStarter
+from scaffold.agent.subagents.spawn_tools import subagent_tools
 from scaffold.core.model import Usage
 from scaffold.core.ports import History
 from scaffold.core.tool import Tool

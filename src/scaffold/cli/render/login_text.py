@@ -1,7 +1,7 @@
 """What is shown of a login with a subscription."""
 
-from scaffold.agent.login.state import LoginOverview
 from scaffold.host.clock import SystemClock
+from scaffold.login.state import LoginOverview
 from scaffold.views.text_format import local_time
 
 

@@ -16,8 +16,8 @@ from scaffold.core.printable_text import printable
 from scaffold.host.folder_tree import is_folder
 from scaffold.llm.registry.cards import known_models
 from scaffold.session.current_conversation import CurrentConversation
-from scaffold.session.slash_queries import MODE_SUMMARIES
-from scaffold.session.slash_syntax import CommandSyntax
+from scaffold.session.slash.queries import MODE_SUMMARIES
+from scaffold.session.slash.syntax import CommandSyntax
 
 MAX_SUGGESTIONS = 50
 ENOUGH_IN_FOLDER = 10

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from scaffold.cli.repl.user_input import PendingInput
-from scaffold.session.slash_syntax import CommandSyntax, parse_slash
+from scaffold.session.slash.syntax import CommandSyntax, parse_slash
 from scaffold.session.user_command import is_user_command
 
 

@@ -46,13 +46,13 @@ from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
-from scaffold.session.extensions.commands import all_commands
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import SessionObserver, keep_every_tool
 from scaffold.session.running_tools import RunningTools
+from scaffold.session.slash.prompt_commands import all_commands
+from scaffold.session.slash.queries import subagent_usage
+from scaffold.session.slash.syntax import COMMANDS, Command, CommandSyntax, Resume, SendPrompt, parse_slash
 from scaffold.session.slash_commands import needs_idle_agent, run_slash_command
-from scaffold.session.slash_queries import subagent_usage
-from scaffold.session.slash_syntax import COMMANDS, Command, CommandSyntax, Resume, SendPrompt, parse_slash
 from scaffold.session.user_command import is_user_command, user_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore

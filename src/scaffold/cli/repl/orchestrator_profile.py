@@ -24,7 +24,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
-from scaffold.session.slash_syntax import CommandSyntax, ShowText, with_own_commands
+from scaffold.session.slash.syntax import CommandSyntax, ShowText, with_own_commands
 from scaffold.views.name_lookup import find_goal
 from scaffold.views.store_reader import latest_run
 

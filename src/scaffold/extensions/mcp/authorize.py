@@ -17,8 +17,8 @@ from pydantic import AnyUrl
 
 from scaffold.core.errors import ModelAccessDenied
 from scaffold.core.printable_text import short_line
-from scaffold.extensions.mcp.config import ServerConfig
-from scaffold.extensions.mcp.logins import ServerGrant, is_local, joined_scopes, protected
+from scaffold.extensions.mcp.server_config import ServerConfig
+from scaffold.extensions.mcp.server_login import ServerGrant, is_local, joined_scopes, protected
 from scaffold.extensions.mcp.web import address_client
 
 MAX_REQUESTS = 40

@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qsl, urlsplit
 
-from scaffold.extensions.mcp.config import ServerConfig
+from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import secret_values
 

@@ -12,8 +12,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import short_line
-from scaffold.extensions.mcp.config import ServerConfig
-from scaffold.extensions.mcp.logins import NO_LOGIN, LoginUnusable, ServerLogin, login_line
+from scaffold.extensions.mcp.server_config import ServerConfig
+from scaffold.extensions.mcp.server_login import NO_LOGIN, LoginUnusable, ServerLogin, login_line
 from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES
 
 CONNECT_S = 10.0

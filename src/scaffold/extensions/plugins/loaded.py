@@ -11,10 +11,10 @@ from msgspec import Struct, structs
 
 from scaffold.core.printable_text import one_line
 from scaffold.core.tool import Tool
-from scaffold.extensions.plugins.folder import named, plugin_files
-from scaffold.extensions.plugins.hooks import PluginHooks
+from scaffold.extensions.plugins.executables import named, plugin_files
 from scaffold.extensions.plugins.plugin import Plugin
-from scaffold.extensions.plugins.tools import plugin_tools
+from scaffold.extensions.plugins.tool_adapter import plugin_tools
+from scaffold.extensions.plugins.turn_hooks import PluginHooks
 from scaffold.host.environment import PROXIES, child_environment
 from scaffold.host.process.piped import PipedCommand
 from scaffold.host.sandbox.confinement import SandboxSpec

@@ -8,7 +8,7 @@ from typing import Self
 
 from msgspec import structs
 
-from scaffold.agent.mcp.access import ServersSetup, open_servers
+from scaffold.agent.extensions.server_access import ServersSetup, open_servers
 from scaffold.config.mcp_files import mcp_files
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import join_limited

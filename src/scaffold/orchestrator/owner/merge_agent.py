@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
-from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller

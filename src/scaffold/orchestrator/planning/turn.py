@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
-from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller

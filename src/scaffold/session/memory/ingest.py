@@ -15,9 +15,9 @@ from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.memory.notes import MemoryScope
-from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.answer import NOUNS, MemoryAnswer
-from scaffold.session.memory.documents import document_json, document_name, has_pages, label, missing_lines
+from scaffold.session.memory.document_commands import document_json, document_name, has_pages, label, missing_lines
+from scaffold.session.memory.lazy_memories import MemoryAccess
 
 VECTORS_AT_ONCE = 256
 """After so many vectors it is said how many there are."""

@@ -14,10 +14,10 @@ from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
-from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.answer import NOUNS
-from scaffold.session.memory.documents import document_name, label, missing_lines, open_library
+from scaffold.session.memory.document_commands import document_name, label, missing_lines, open_library
 from scaffold.session.memory.ingest import pages_of
+from scaffold.session.memory.lazy_memories import MemoryAccess
 from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
 from scaffold.tools.workspace import Workspace, failed_answer
 

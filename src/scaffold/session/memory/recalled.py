@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.session.memory.access import LazyMemories
+from scaffold.session.memory.lazy_memories import LazyMemories
 
 
 async def recalled(memories: LazyMemories, message: str, tell: Callable[[str], object]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scaffold.agent.messages.text import format_age, quote
+from scaffold.agent.messages.envelope_text import format_age, quote
 from scaffold.core.conversation import Text
 from scaffold.core.model import Attempt, Envelope
 from scaffold.run.context import RunContext

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import structs
 
+from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
 from scaffold.agent.files_note import files_note
-from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks
-from scaffold.agent.instructions import find_instructions
+from scaffold.agent.instruction_files import find_instructions
+from scaffold.agent.io_port import AgentIO, MergedIncoming
 from scaffold.agent.journal import Journal, JournalFile, approval_logger
-from scaffold.agent.ports import AgentIO, MergedIncoming
 from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
 from scaffold.agent.role_tools import kept_tools
 from scaffold.agent.skills import skill_folders, skill_tools, skills_section

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal
 
+from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import Journal, JournalFile
-from scaffold.agent.ports import AgentIO
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Delta, RetryWait

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from msgspec import structs
 
-from scaffold.agent.hooks.access import NO_HOOKS, AgentHooks, HookSetup, hook_mode, open_hooks
+from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks, HookSetup, hook_mode, open_hooks
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.run.notices import warn
 from scaffold.worker.attempt_context import AttemptContext

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from scaffold.agent.mcp.access import connect_servers
+from scaffold.agent.extensions.server_access import connect_servers
 from scaffold.core.tool import Tool
 from scaffold.host.startup import lazy_import
 from scaffold.run.notices import warn
 from scaffold.worker.attempt_context import AttemptContext
 
-QUESTIONS = "scaffold.extensions.mcp.questions:asked_text"
-SUGGESTIONS = "scaffold.extensions.mcp.questions:suggested_answers"
+QUESTIONS = "scaffold.extensions.mcp.question_text:asked_text"
+SUGGESTIONS = "scaffold.extensions.mcp.question_text:suggested_answers"
 MAX_QUESTIONS = 10
 """Of servers, to the user, in one attempt; further ones are declined."""
 

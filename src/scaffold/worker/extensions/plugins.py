@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from scaffold.agent.plugins.access import NO_PLUGINS, AgentPlugins, PluginSetup, open_plugins
+from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins, PluginSetup, open_plugins
 from scaffold.run.notices import warn
 from scaffold.worker.attempt_context import AttemptContext
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from scaffold.agent.plugins.access import plugins_folder
+from scaffold.agent.extensions.plugin_access import plugins_folder
 from scaffold.cli.commands.doctor.checks import DoctorCheck
 from scaffold.config.settings import load_settings
 from scaffold.config.trusted_extensions import find_extensions
@@ -11,7 +11,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import count_of, join_limited, one_line
 from scaffold.host.startup import lazy_import
 
-PLUGIN_FILES = "scaffold.extensions.plugins.folder:plugin_files"
+PLUGIN_FILES = "scaffold.extensions.plugins.executables:plugin_files"
 """Takes a folder and the user's id; imported if the folder has entries."""
 MAX_NAMES = 8
 

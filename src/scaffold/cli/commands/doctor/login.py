@@ -2,13 +2,13 @@
 
 from contextlib import closing
 
-from scaffold.agent.login.names import CODEX
 from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.doctor.checks import DoctorCheck
 from scaffold.cli.render.login_text import overview_lines
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
+from scaffold.login.names import CODEX
 from scaffold.store.user_store import UserStore, user_database
 
 

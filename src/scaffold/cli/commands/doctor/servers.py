@@ -9,8 +9,8 @@ from scaffold.config.permission_settings import sandbox_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.policy.rule.ruleset import RuleSet
-from scaffold.session.mcp.listing import started_servers
 from scaffold.session.options import SessionOptions
+from scaffold.session.slash.server_listing import started_servers
 
 FIX = "`ralph /mcp` says more; see docs/mcp.md"
 

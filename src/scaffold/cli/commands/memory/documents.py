@@ -22,15 +22,15 @@ from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.notes import MemoryScope
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.answer import MemoryAnswer
-from scaffold.session.memory.documents import (
+from scaffold.session.memory.document_commands import (
     document_forgotten,
     document_list,
     open_library,
     passages_if_any,
 )
 from scaffold.session.memory.embedding import EmbedderSource
+from scaffold.session.memory.lazy_memories import MemoryAccess
 
 LEAST_CHARS, MOST_CHARS = 100, 10_000
 RUN_INGEST = "scaffold.cli.commands.memory.ingest_progress:run_ingest"

@@ -22,9 +22,9 @@ from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import ReadingOptions
 from scaffold.memory.notes import MemoryScope
-from scaffold.session.memory.access import MemoryAccess
 from scaffold.session.memory.answer import MemoryAnswer
 from scaffold.session.memory.ingest import IngestRequest, Reporting, ingested
+from scaffold.session.memory.lazy_memories import MemoryAccess
 
 LINE_EVERY_S = 5.0
 DRAW_EVERY_S = 0.1

@@ -14,12 +14,12 @@ from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of
 from scaffold.host.clock import SystemClock
 from scaffold.session.agent_session import Session, open_session
-from scaffold.session.conversation import OpenConversation
-from scaffold.session.extensions.commands import prompt_text
+from scaffold.session.open_conversation import OpenConversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json, stop_reason
-from scaffold.session.slash_syntax import SendPrompt
+from scaffold.session.slash.prompt_commands import prompt_text
+from scaffold.session.slash.syntax import SendPrompt
 
 
 class OneshotTask(Struct, frozen=True):

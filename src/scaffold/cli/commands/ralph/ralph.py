@@ -19,7 +19,7 @@ from scaffold.agent.context.recap import recap
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.prompts import PROMPT_VERSION
-from scaffold.agent.subagents.pool import SubagentLimits
+from scaffold.agent.subagents.process_pool import SubagentLimits
 from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
@@ -44,14 +44,14 @@ from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.llm.registry.model_name import absolute_model
 from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.conversation import open_conversation
-from scaffold.session.extensions.commands import all_commands, hidden_commands
+from scaffold.session.open_conversation import open_conversation
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
 from scaffold.session.result import Ending, result_json
+from scaffold.session.slash.prompt_commands import all_commands, hidden_commands
+from scaffold.session.slash.syntax import Command, CommandSyntax, SendPrompt, parse_slash
 from scaffold.session.slash_commands import OneshotTarget, run_slash_command
-from scaffold.session.slash_syntax import Command, CommandSyntax, SendPrompt, parse_slash
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 

@@ -6,14 +6,6 @@ import sys
 
 import click
 
-from scaffold.agent.login.callback import code_of_pasted
-from scaffold.agent.login.callback_server import CallbackServer
-from scaffold.agent.login.device import DeviceCode
-from scaffold.agent.login.keys import LoginKey, LoginKeys
-from scaffold.agent.login.provider import AuthorizationRequest, codex_provider, new_request
-from scaffold.agent.login.state import NOT_LOGGED_IN, LoginOverview
-from scaffold.agent.login.subscription import SubscriptionTokens
-from scaffold.agent.login.tokens import Tokens
 from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
@@ -24,6 +16,14 @@ from scaffold.core.errors import UsageError
 from scaffold.host.browser import open_in_background
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import user_dirs
+from scaffold.login.callback import code_of_pasted
+from scaffold.login.callback_server import CallbackServer
+from scaffold.login.device import DeviceCode
+from scaffold.login.keys import LoginKey, LoginKeys
+from scaffold.login.provider import AuthorizationRequest, codex_provider, new_request
+from scaffold.login.state import NOT_LOGGED_IN, LoginOverview
+from scaffold.login.subscription import SubscriptionTokens
+from scaffold.login.tokens import Tokens
 from scaffold.store.user_store import user_database
 
 MAX_PASTES = 5

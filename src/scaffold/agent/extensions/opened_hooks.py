@@ -1,0 +1,221 @@
+"""The hooks of an agent that has some: around its tools, its turns, and what the user says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from scaffold.agent.extensions.hook_access import HookSetup, Prompt, TakesTurns
+from scaffold.agent.toolbox import shown_result
+from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
+from scaffold.core.extension_set import HookEvent
+from scaffold.core.printable_text import one_line, utf8_safe
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.extensions.hooks.call_translation import HookCall, hook_calls
+from scaffold.extensions.hooks.event_runner import HookContext, HookRunner
+from scaffold.extensions.hooks.hook_answer import HookAnswer, together
+from scaffold.policy.permission.call_hooks import CheckedCall
+from scaffold.tools.arguments import argument_problems, read_arguments
+
+MOST_BLOCKED_STOPS = 8
+"""How often in a row hooks may keep an agent from stopping."""
+MEND = "Mend or remove the hook; `scaffold trust --show` lists those of the folder."
+TODO_TOOL = "TodoWrite"
+
+
+class OpenedHooks:
+    """Implements `access.AgentHooks`. What a hook is told of results, and what it says, is free of secrets."""
+
+    def __init__(self, setup: HookSetup) -> None:
+        self._setup = setup
+        self._clean = setup.redactor.clean
+        self._completed: set[str] = set()
+        self._opening = ""
+        """What the hooks at the start said, for the first message."""
+        self._began = False
+        self._place = HookContext(
+            cwd=setup.cwd,
+            project=setup.project,
+            environ=setup.environ,
+            sandbox=setup.sandbox,
+            about={"session_id": setup.session, "transcript_path": setup.transcript},
+        )
+        self.runner = HookRunner(setup.extensions, self._place, setup.tell)
+
+    @property
+    def reads_input(self) -> bool:
+        """Whether one reads what the user says before the agent does."""
+        return self.runner.has("UserPromptSubmit")
+
+    async def user_input(self, words: str) -> str:
+        """Return what goes with the user's words; ScaffoldError if a hook refuses them."""
+        answer = await self.runner.run("UserPromptSubmit", {"prompt": words, **self._mode()})
+        self._check_stop(answer)
+        _require_judged(answer)
+        if answer.blocks is not None:
+            raise ScaffoldError(
+                f"a hook refused the message: {one_line(answer.blocks)}", "Nothing was sent. Change the message."
+            )
+        opening, self._opening = self._opening, ""
+        return self._clean("\n\n".join(filter(None, (opening, answer.context))))
+
+    async def turn(self, agent: TakesTurns, prompt: Prompt) -> TurnResult:
+        """Let the agent take a turn, and go on as long as hooks want it to; ScaffoldError if one cannot judge."""
+        result = await agent.turn(prompt)
+        event: HookEvent = "SubagentStop" if self._setup.subagent else "Stop"
+        for blocked in range(MOST_BLOCKED_STOPS + 1):
+            if result.stop != "end":
+                return result
+            self._write_transcript(event)
+            said = {"stop_hook_active": blocked > 0, "last_assistant_message": result.text}
+            answer = await self.runner.run(event, {**said, **self._mode()})
+            _require_judged(answer)
+            if answer.blocks is None or answer.stops is not None:
+                return result
+            if blocked == MOST_BLOCKED_STOPS:
+                self._setup.tell(f"hooks kept the agent from stopping {blocked} times in a row; it stops now")
+                return result
+            more = await agent.turn(self._clean(f"A hook wants you to go on: {answer.blocks}"))
+            result = structs.replace(more, usage=result.usage + more.usage, requests=result.requests + more.requests)
+        return result
+
+    async def started(self, source: str) -> None:
+        """Run the hooks at the start of a session: `startup`, `resume` or `clear`."""
+        self._began = True
+        answer = await self.runner.run("SessionStart", {"source": source, **self._mode()}, (source,))
+        if answer.blocks is not None:
+            self._setup.tell(f"a hook says: {one_line(answer.blocks)}")
+        self._opening = answer.context
+
+    async def ended(self, reason: str) -> None:
+        """Run the hooks at the end of a session, if it began."""
+        if not self._began:
+            return
+        self._write_transcript("SessionEnd")
+        await self.runner.run("SessionEnd", {"reason": reason}, (reason,))
+
+    async def may_compact(self, trigger: str) -> bool:
+        """Return whether the conversation may be shortened: `manual` or `auto`."""
+        self._write_transcript("PreCompact")
+        answer = await self.runner.run("PreCompact", {"trigger": trigger, "custom_instructions": ""}, (trigger,))
+        refused = answer.broken or answer.blocks
+        if refused is not None and refused != answer.broken:
+            self._setup.tell(f"a hook keeps the conversation as it is: {one_line(refused)}")
+        return refused is None
+
+    async def incomplete(self, task: str, subject: str) -> str:
+        """Return why a task must not count as completed; empty if it may."""
+        about = {"task_id": task, "task_subject": utf8_safe(subject)}
+        # What is complete has been checked: nothing may change it any more.
+        place = structs.replace(self._place, writes=False)
+        answer = await self.runner.run("TaskCompleted", {**about, **self._mode()}, place=place)
+        self._check_stop(answer)
+        _require_judged(answer)
+        return self._clean(answer.blocks or "")
+
+    async def worktree_created(self, name: str) -> None:
+        """Run the hooks for the worktree in which the agent begins; ScaffoldError if it must not."""
+        answer = await self.runner.run("WorktreeCreate", self._worktree(name))
+        _require_judged(answer)
+        if answer.blocks is not None or answer.stops is not None:
+            raise HookUnusable(f"a hook does not accept the worktree: {one_line(answer.blocks or '')}", MEND)
+
+    async def worktree_removed(self, name: str) -> None:
+        """Run the hooks for the worktree that the agent leaves; they may not write there."""
+        place = structs.replace(self._place, writes=False)
+        await self.runner.run("WorktreeRemove", self._worktree(name), place=place)
+
+    def _worktree(self, name: str) -> Mapping[str, Any]:
+        return {"name": name, "worktree_path": str(self._setup.cwd)}
+
+    async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:
+        """Return the call as the hooks leave it; TurnStopped if the agent shall stop."""
+        if tool.name == TODO_TOOL and (undone := await self._task_blocked(args)):
+            return CheckedCall(args=args, denied=undone)
+        if not self.runner.has("PreToolUse"):
+            return CheckedCall(args=args)
+        calls = hook_calls(tool.name, args, str(self._setup.cwd))
+        answers = [await self.runner.run("PreToolUse", {**_about(call), **self._mode()}, call.names) for call in calls]
+        answer = together(answers)
+        self._check_stop(answer)
+        denied = self._denial(answer)
+        if denied is None and answer.updated_input is not None:
+            return self._updated(tool, args, calls[0], answer)
+        return self._checked(args, answer, denied)
+
+    async def after(self, tool: Tool, args: Mapping[str, Any], output: ToolOutput) -> ToolOutput:
+        """Return the result of a call that ran, with what they add to it; TurnStopped if the agent shall stop."""
+        if output.failed or not self.runner.has("PostToolUse"):
+            return output
+        content = shown_result(output.content, self._setup.redactor)
+        response = {"content": content, "stdout": content, "stderr": "", "success": True}
+        added = []
+        for call in hook_calls(tool.name, args, str(self._setup.cwd)):
+            about = {**_about(call), "tool_response": response, **self._mode()}
+            answer = await self.runner.run("PostToolUse", about, call.names)
+            self._check_stop(answer)
+            added += [text for text in (answer.broken, answer.blocks, answer.context) if text]
+        if not added:
+            return output
+        note = self._clean("\n\n".join(dict.fromkeys(added)))
+        return ToolOutput(f"{output.content}\n\nA hook says: {note}", failed=output.failed)
+
+    def _updated(self, tool: Tool, args: Mapping[str, Any], call: HookCall, answer: HookAnswer) -> CheckedCall:
+        """Return the call with the arguments of a hook, if the tool understands them."""
+        if not call.whole:
+            return self._checked(args, answer, "a hook changes this call, and the parts of a patch cannot be changed")
+        changed = read_arguments(tool, call.updated({**call.input, **(answer.updated_input or {})}))
+        problem = argument_problems(tool, changed)
+        if problem is not None:
+            return self._checked(args, answer, f"a hook changes this call to one that is not valid: {problem}")
+        return self._checked(changed, answer, None)
+
+    def _checked(self, args: Mapping[str, Any], answer: HookAnswer, denied: str | None) -> CheckedCall:
+        asks = answer.permission in {"ask", "defer"}
+        reason = f"a hook wants a human to decide{f': {one_line(answer.reason)}' if answer.reason else ''}"
+        note = f"A hook says: {answer.context}" if answer.context else ""
+        return CheckedCall(args=args, denied=denied, asks=self._clean(reason) if asks else "", note=self._clean(note))
+
+    def _denial(self, answer: HookAnswer) -> str | None:
+        if answer.permission == "deny":
+            return self._clean(answer.reason or answer.blocks or "it gives no reason")
+        refused = answer.broken or answer.blocks
+        return None if refused is None else self._clean(refused)
+
+    async def _task_blocked(self, args: Mapping[str, Any]) -> str:
+        """Return why a hook does not let the agent complete an entry of its list; empty if it may."""
+        if not self.runner.has("TaskCompleted"):
+            return ""
+        for entry in args.get("todos", ()):
+            key = str(entry.get("id") or entry.get("content"))
+            if entry.get("status") != "completed" or key in self._completed:
+                continue
+            about = {"task_id": key, "task_subject": utf8_safe(str(entry.get("content", "")))}
+            answer = await self.runner.run("TaskCompleted", {**about, **self._mode()})
+            self._check_stop(answer)
+            if refused := answer.broken or answer.blocks:
+                return self._clean(refused)
+            self._completed.add(key)
+        return ""
+
+    def _write_transcript(self, event: HookEvent) -> None:
+        if self.runner.has(event):
+            self._setup.write_transcript()
+
+    def _check_stop(self, answer: HookAnswer) -> None:
+        if answer.stops is not None:
+            raise TurnStopped(f"a hook stopped the agent: {one_line(answer.stops)}", "The conversation is kept.")
+
+    def _mode(self) -> Mapping[str, Any]:
+        return {"permission_mode": self._setup.mode()}
+
+
+def _about(call: HookCall) -> Mapping[str, Any]:
+    return {"tool_name": call.names[0], "tool_input": call.input}
+
+
+def _require_judged(answer: HookAnswer) -> None:
+    """Raise ScaffoldError if a hook could not judge: nothing passes it silently."""
+    if answer.broken is not None:
+        raise HookUnusable(answer.broken, MEND)

@@ -1,0 +1,209 @@
+"""The plugins of an agent that has some: around its tools, its model and what the user says."""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scaffold.agent.extensions.plugin_access import DroppedInput, PluginOverview, PluginSetup, PluginSummary
+from scaffold.agent.toolbox import shown_result
+from scaffold.agent.turn_loop import COMPACTION
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    DeltaHandler,
+    Reply,
+    Request,
+    Text,
+    TextDelta,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    ignore_delta,
+)
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import Usage
+from scaffold.core.ports import Model
+from scaffold.core.printable_text import one_line, utf8_safe
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.extensions.plugins.loaded import LoadedPlugins, PluginPlace, load_plugins
+from scaffold.extensions.plugins.plugin import Plugin
+from scaffold.extensions.plugins.turn_hooks import Discarded, PluginHooks
+from scaffold.policy.secret.redaction import Redactor
+
+
+async def open_loaded_plugins(setup: PluginSetup, folder: Path) -> "OpenedPlugins":
+    """Start the plugins in `folder`."""
+    place = PluginPlace(
+        folder=folder,
+        cwd=setup.cwd,
+        environ=setup.environ,
+        sandbox=setup.sandbox,
+        network=setup.network,
+        only=setup.only,
+        writes=setup.writes,
+    )
+    about = {
+        "host": {"name": "ralph", "version": version("ralph-scaffold")},
+        "session": setup.session,
+        "cwd": utf8_safe(str(setup.cwd)),
+    }
+    return OpenedPlugins(await load_plugins(place, about, setup.tell), setup)
+
+
+class OpenedPlugins:
+    """Implements `access.AgentPlugins`. What a plugin is told, and what it says, is free of secrets."""
+
+    def __init__(self, loaded: LoadedPlugins, setup: PluginSetup) -> None:
+        self._loaded = loaded
+        self._hooks = loaded.hooks
+        self._redactor = setup.redactor
+        self.tools = loaded.tools
+        """The tools they offer, not gated."""
+
+    @property
+    def reads_input(self) -> bool:
+        """Whether one reads what the user says before the agent does."""
+        return self._hooks.subscribed("post_user_input")
+
+    async def user_input(self, words: str, material: str) -> tuple[str, str] | DroppedInput:
+        """Return the user's words as they made them, or without any the material; ScaffoldError if one refuses them."""
+        answer = await self._hooks.user_input(utf8_safe(words or self._redactor.clean(material)))
+        match answer:
+            case Discarded(plugin=plugin, reason=reason, refused=True):
+                raise ScaffoldError(
+                    f"plugin {plugin} refused the message{f': {one_line(reason)}' if reason else ''}",
+                    "Nothing was sent. Change the message; `/plugins` lists the plugins.",
+                )
+            case Discarded(plugin=plugin, reason=reason):
+                return DroppedInput(f"plugin {plugin} took the message{f': {reason}' if reason else ''}")
+            case _:
+                return (answer, material) if words else ("", answer)
+
+    def watch(self, tool: Tool) -> Tool:
+        """Return the tool with the hooks before and after each call: before the gate, so that it decides last."""
+        hooks, redactor = self._hooks, self._redactor
+
+        async def run(args: Mapping[str, Any]) -> ToolOutput:
+            stopped = await hooks.before_tool(tool.name, args)
+            if stopped is not None:
+                return stopped
+            output = await tool.run(args)
+            if not hooks.subscribed("post_tool_execute"):
+                return output
+            shown = msgspec.structs.replace(output, content=shown_result(output.content, redactor))
+            return await hooks.after_tool(tool.name, args, shown)
+
+        return msgspec.structs.replace(tool, run=run)
+
+    def hooked(self, model: Model) -> Model:
+        """Return the model with the hooks before and after each request."""
+        return HookedModel(model, self._hooks, self._redactor)
+
+    @property
+    def overview(self) -> PluginOverview:
+        """What they are, and how they fare."""
+        return PluginOverview(tuple(map(_summary, self._loaded.plugins)), tuple(self._loaded.notices))
+
+    async def close(self) -> None:
+        """End them."""
+        await self._loaded.close()
+
+
+class HookedModel:
+    """A model with hooks around each request of an agent's turns; the summaries of compactions have none."""
+
+    def __init__(self, model: Model, hooks: PluginHooks, redactor: Redactor) -> None:
+        self._model = model
+        self._hooks = hooks
+        self._clean = redactor.clean
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the model's context window."""
+        return self._model.window_tokens
+
+    def estimate(self, request: Request) -> Usage:
+        """Return the estimated usage of the request, without what plugins will add to it."""
+        return self._model.estimate(request)
+
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
+        """Return the reply as the plugins made it; its text is passed on only then, streamed or not."""
+        if request.caller.event == COMPACTION:
+            return await self._model.reply(request, on_delta)
+        request = await self._enhanced(request)
+        if not self._hooks.subscribed("post_llm_response"):
+            return await self._model.reply(request, on_delta)
+        reply = await self._model.reply(request, _without_text(on_delta))
+        message = await self._changed(reply.message)
+        for part in message.parts:
+            if isinstance(part, Text):
+                on_delta(TextDelta(part.text))
+        return msgspec.structs.replace(reply, message=message)
+
+    async def _enhanced(self, request: Request) -> Request:
+        hooks = self._hooks
+        if not hooks.subscribed("context_enhance") and not hooks.subscribed("pre_llm_send"):
+            return request
+        about = {"text": _last_prompt(request), "messages": len(request.messages)}
+        context = self._clean(await hooks.context(about))
+        reminder = "\n\n".join(filter(None, (request.reminder, context)))
+        system = await hooks.system_prompt(request.system, about)
+        if system != request.system:
+            system = self._clean(system)
+        return msgspec.structs.replace(request, reminder=reminder, system=system)
+
+    async def _changed(self, message: AssistantMessage) -> AssistantMessage:
+        if not message.text.strip():
+            return message
+        calls = [call.name for call in message.tool_calls]
+        text = await self._hooks.reply(utf8_safe(message.text), {"calls": calls})
+        if text == message.text:
+            return message
+        return msgspec.structs.replace(message, parts=tuple(_with_text(message, self._clean(text))))
+
+
+def _with_text(message: AssistantMessage, text: str) -> Iterator[Text | Thinking | ToolCall]:
+    """Yield the parts, the text in place of the first one; thinking and calls stay as the provider wants them back."""
+    given = False
+    for part in message.parts:
+        if not isinstance(part, Text):
+            yield part
+        elif not given:
+            given = True
+            yield Text(text)
+
+
+def _without_text(on_delta: DeltaHandler) -> DeltaHandler:
+    def passed(delta: Delta) -> None:
+        if not isinstance(delta, TextDelta):
+            on_delta(delta)
+
+    return passed
+
+
+def _last_prompt(request: Request) -> str:
+    """Return the text of the last message that is more than results of tools; empty if there is none."""
+    for message in reversed(request.messages):
+        if isinstance(message, UserMessage):
+            texts = [part.text for part in message.parts if isinstance(part, Text)]
+            if texts and not all(isinstance(part, ToolResult) for part in message.parts):
+                return utf8_safe("\n".join(texts))
+    return ""
+
+
+def _summary(plugin: Plugin) -> PluginSummary:
+    manifest = plugin.manifest
+    return PluginSummary(
+        name=manifest.name,
+        version=manifest.version,
+        file=one_line(plugin.file.name),
+        state=plugin.state,
+        priority=manifest.priority,
+        hooks=manifest.hooks,
+        tools=tuple(map(manifest.tool_name, manifest.tools)),
+        error=plugin.error,
+    )

@@ -1,0 +1,347 @@
+"""One server of a pool: started, restarted with back-off, asked for its tools, and called."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import mcp_types
+from mcp.shared.exceptions import MCPError
+from msgspec import structs
+from pydantic import ValidationError
+
+from scaffold.core.printable_text import one_line, short_line
+from scaffold.core.tool import ToolOutput
+from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
+from scaffold.extensions.mcp.own_secrets import server_redactor
+from scaffold.extensions.mcp.server_command import ServerPlace, server_command
+from scaffold.extensions.mcp.server_config import MissingVariable, ServerConfig, expanded
+from scaffold.extensions.mcp.server_connection import MAX_TOOLS, Connection, OpenCall
+from scaffold.extensions.mcp.server_login import NO_LOGIN, ServerLogin
+from scaffold.extensions.mcp.stdio import program_streams
+from scaffold.extensions.mcp.tool_approvals import Approvals, SortedTools, approve_tools, sort_tools
+from scaffold.extensions.mcp.web import address_streams
+from scaffold.policy.secret.redaction import Redactor
+
+FIRST_DELAY_S = 1.0
+MAX_DELAY_S = 60.0
+STABLE_S = 30.0
+"""After so long a run the next delay is the first one again."""
+RELIST_S = 1.0
+"""Between two lists of tools, however often a server says that they changed."""
+MAX_RELISTS = 20
+"""On one connection."""
+DOWNLOADERS = frozenset({"bunx", "npx", "pipx", "pnpm", "uvx", "yarn"})
+MAX_SILENT = 2
+"""Calls without an answer, one after the other, after which it is started again."""
+MAX_REASON_CHARS = 300
+CLOSE_S = 5.0
+
+
+def no_logins(_config: ServerConfig) -> ServerLogin:
+    """Return that nobody logs in."""
+    return NO_LOGIN
+
+
+class McpServer:
+    """One server. Whatever it does costs one line, and the calls that it does not answer."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        place: ServerPlace,
+        approvals: Approvals,
+        tell: Callable[[str], object],
+        withheld: Callable[["McpServer"], object],
+        *,
+        logins: Callable[[ServerConfig], ServerLogin] = no_logins,
+    ) -> None:
+        """`tell` receives lines for the user; `withheld` is called when tools need an approval.
+
+        `logins` returns the login at an expanded server.
+        """
+        self._logins = logins
+        self._needs_login = False
+        self._scope_line = ""
+        self.config = config
+        self.state: ServerState = "starting"
+        self.sorted = SortedTools()
+        self.tools: tuple[OfferedTool, ...] = ()
+        self._place = place
+        self._approvals = approvals
+        self._tell = tell
+        self._withheld = withheld
+        self._told: set[str] = set()
+        self._connection: Connection | None = None
+        self._protocol = ""
+        self._starts = 0
+        self._error = ""
+        self._silent = 0
+        self._redactor = Redactor()
+        self._reason = ""
+        self._settled = asyncio.Event()
+        self._over = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._again = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep())
+
+    @property
+    def summary(self) -> ServerSummary:
+        """How it fares."""
+        return ServerSummary(
+            name=self.config.name,
+            shown=self.config.shown,
+            state=self.state,
+            protocol=self._protocol,
+            tools=len(self.tools),
+            withheld=tuple(short_line(each.name, 100) for each in self.sorted.withheld),
+            starts=self._starts,
+            error=self._error,
+        )
+
+    async def settled(self) -> None:
+        """Wait until it has started, or failed to."""
+        await self._settled.wait()
+
+    def approve(self) -> None:
+        """Approve the tools that are withheld."""
+        approve_tools(self._approvals, self.config, self.sorted.withheld)
+        self._sort((*self.sorted.approved, *self.sorted.withheld))
+
+    async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
+        """Call a tool, and return its answer without the server's secrets; raises only what `ask` raises."""
+        output = await self._called(tool, args, ask)
+        return structs.replace(output, content=self._redactor.clean(output.content))
+
+    async def _called(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
+        await self._settled.wait()
+        name, connection = self.config.name, self._connection
+        if connection is None:
+            return ToolOutput(f"The MCP server {name} does not run: {self._error}.", failed=True)
+        if tool not in self.tools:
+            return ToolOutput(f"The MCP server {name} has no approved tool `{tool.name}` at the moment.", failed=True)
+        call = OpenCall(ask, self.config.timeout_s)
+        try:
+            answer = await connection.call(tool.name, args, call)
+        except TimeoutError:
+            if call.failure is not None:
+                raise call.failure from None
+            self._silent += 1
+            if self._silent >= MAX_SILENT:
+                self._end(f"it did not answer {MAX_SILENT} calls in a row")
+            reason = f"did not answer within {self.config.timeout_s:g} s"
+        except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
+            if call.failure is not None:
+                raise call.failure from None
+            # The end of its process is known a moment after that of its stream.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.2 if is_closed(error) else 0):
+                    await self._over.wait()
+            reason = f"gave no answer: {self._reason or described(error)}"
+        else:
+            self._silent = 0
+            if answer.failed and self._scope_line:
+                line, self._scope_line = self._scope_line, ""
+                return structs.replace(answer, content=f"{answer.content}; {line}")
+            return answer
+        # One that wants a login has not begun anything.
+        effects = "" if self._needs_login else " It is unknown whether the call had effects."
+        return ToolOutput(f"The MCP server {name} {reason}.{effects}", failed=True)
+
+    def needs_login(self, line: str) -> None:
+        """End it until the user has logged in; implements `web.Refusals`."""
+        self._needs_login = True
+        self._end(line)
+
+    def needs_scope(self, line: str) -> None:
+        """Keep what helps with the call that was refused; implements `web.Refusals`."""
+        self._scope_line = line
+
+    async def restart(self) -> None:
+        """Start it again now, e.g. since the user has logged in, and wait until it has started or failed."""
+        self._settled.clear()
+        self._told.clear()
+        self._again.set()
+        self._end("it was started again")
+        if self._keeper.done():
+            self._keeper = asyncio.create_task(self._keep())
+        await self._settled.wait()
+
+    async def close(self) -> None:
+        """End it."""
+        self._closing.set()
+        self._again.set()
+        self._end("it was shut down")
+        # One that is still starting has nothing to say goodbye to.
+        await asyncio.wait([self._keeper], timeout=CLOSE_S if self._connection else 0)
+        self._keeper.cancel()
+        await asyncio.wait([self._keeper])
+        self.state = "stopped"
+
+    def _end(self, reason: str) -> None:
+        if not self._over.is_set():
+            self._reason = reason
+            self._over.set()
+
+    async def _keep(self) -> None:
+        """Run it, again and again, until it is closed."""
+        now, delay_s = asyncio.get_running_loop().time, FIRST_DELAY_S
+        while not self._closing.is_set():
+            began = now()
+            self._starts += 1
+            self.state, self._reason, self._silent = "starting", "", 0
+            self._over.clear()
+            self._again.clear()
+            self._needs_login, self._scope_line = False, ""
+            again = await self._run_once()
+            was_running, self._connection = self._connection is not None, None
+            reason = self._redactor.clean(self._reason or "it ended")
+            self.state, self._error = "failed", reason if was_running else f"{reason}{self._hint()}"
+            if self._again.is_set() and not self._closing.is_set():
+                continue
+            self._settled.set()
+            if self._closing.is_set():
+                return
+            self._say("ended" if was_running and not self._needs_login else "does not run", again=again)
+            if not again:
+                return
+            delay_s = FIRST_DELAY_S if now() - began > STABLE_S else delay_s
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay_s):
+                    await self._again.wait()
+            delay_s = min(2 * delay_s, MAX_DELAY_S)
+
+    def _hint(self) -> str:
+        """Return why a program that is downloaded at each start cannot start here; empty if it is none."""
+        config, program = self.config, Path(self.config.command).name
+        if program not in DOWNLOADERS or config.network == "hosts" or self._place.sandbox is None:
+            return ""
+        return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
+
+    def _say(self, what: str, *, again: bool) -> None:
+        """Tell the user, once for each kind of failure."""
+        if what not in self._told:
+            self._told.add(what)
+            rest = "; it is started again" if again and not self._needs_login else ""
+            self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
+
+    async def _run_once(self) -> bool:
+        """Run it until it ends, and return whether it is worth another try; `_reason` says why it ended."""
+        try:
+            async with AsyncExitStack() as stack:
+                await self._serve(stack)
+        except MissingVariable as error:
+            self._end(str(error))
+            return False
+        except TimeoutError:
+            self._end(f"it did not start within {self.config.start_timeout_s:g} s")
+        except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
+            self._end(described(error))
+        return True
+
+    async def _serve(self, stack: AsyncExitStack) -> None:
+        config = expanded(self.config, self._place.environ)
+        self._redactor = server_redactor(config)
+        if config.transport == "stdio":
+            command = await stack.enter_async_context(server_command(config, self._place))
+            transport: Any = program_streams(command, self._end)
+        else:
+            transport = address_streams(config, self._logins(config), self)
+        connection = Connection(config.name, transport, self._changed.set)
+        async with asyncio.timeout(config.start_timeout_s):
+            client = await stack.enter_async_context(connection.client)
+            await self._list(connection)
+        if self._over.is_set():
+            return  # it was ended while it started
+        self._protocol, self._error = one_line(client.protocol_version), ""
+        self.state, self._connection = "running", connection
+        self._settled.set()
+        following = asyncio.create_task(connection.follow_changes())
+        try:
+            await self._renew(connection)
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+
+    async def _renew(self, connection: Connection) -> None:
+        """List the tools again whenever they changed, until the connection is over."""
+        for _ in range(MAX_RELISTS):
+            await self._first_of(self._over, self._changed)
+            # What changes often is listed once a second.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(RELIST_S):
+                    await self._over.wait()
+            if self._over.is_set():
+                return
+            self._changed.clear()
+            async with asyncio.timeout(self.config.start_timeout_s):
+                await self._list(connection)
+        await self._over.wait()
+
+    async def _list(self, connection: Connection) -> None:
+        listed, has_more = await connection.list_tools()
+        if has_more and "many" not in self._told:
+            self._told.add("many")
+            self._tell(f"MCP server {self.config.name} offers more than {MAX_TOOLS} tools; the others are left out")
+        self._sort(listed)
+
+    def _sort(self, listed: Sequence[Definition]) -> None:
+        before = self.sorted.withheld
+        self.sorted = sort_tools(self._approvals, self.config, listed)
+        self.tools = self._usable(self.sorted.approved)
+        if self.sorted.withheld and self.sorted.withheld != before:
+            self._withheld(self)
+
+    def _usable(self, definitions: Sequence[Definition]) -> tuple[OfferedTool, ...]:
+        tools: dict[str, OfferedTool] = {}
+        for each in definitions:
+            try:
+                tool = offered(self.config.name, each)
+            except ValueError as error:
+                self._leave_out(each, str(error))
+            else:
+                if tool.called in tools:
+                    self._leave_out(each, "another one has the same name")
+                tools.setdefault(tool.called, tool)
+        return tuple(tools.values())
+
+    def _leave_out(self, tool: Definition, why: str) -> None:
+        if tool.name not in self._told:
+            self._told.add(tool.name)
+            self._tell(f"MCP server {self.config.name}: its tool {short_line(tool.name, 100)} is left out: {why}")
+
+    @staticmethod
+    async def _first_of(*events: asyncio.Event) -> None:
+        waiting = [asyncio.create_task(event.wait()) for event in events]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def described(error: BaseException) -> str:
+    """Return what went wrong, in one line."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return short_line(_text(error) or type(error).__name__, MAX_REASON_CHARS)
+
+
+def _text(error: BaseException) -> str:
+    match error:
+        case MCPError():
+            return error.message
+        case ValidationError():
+            first = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            return f"its answer is not valid for its version of the protocol: {place}: {first['msg']}"
+        case _:
+            return str(error)
+
+
+def is_closed(error: BaseException) -> bool:
+    """Return whether a call failed because the connection ended."""
+    return isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED

@@ -1,0 +1,126 @@
+"""Skills, roles and commands from the contents of their files."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from scaffold.core.extension_set import PromptCommand, Role, Skill
+from scaffold.core.printable_text import one_line, short_line
+from scaffold.extensions.front_matter import read_prompt_file
+
+MAX_DESCRIPTION_CHARS = 1_024
+MAX_NAME_CHARS = 64
+MAX_PROMPT_CHARS = 30_000
+"""Of a role or a command: roles are stored with each run."""
+MOST = 200
+"""Skills, roles, or commands of a session."""
+MODELS = {"haiku": "small", "sonnet": "medium", "opus": "large", "inherit": ""}
+"""What roles call a model -> the size that is configured for it."""
+_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
+_COMMAND_NAME = re.compile(r"[a-z][a-z0-9_-]*", re.IGNORECASE)
+
+
+class FoundFile(Struct, frozen=True, kw_only=True):
+    """A file of the user or of the project, nearest first."""
+
+    source: str
+    """As people name it."""
+    content: bytes
+    name: str
+    """What it is called if it does not say."""
+    file: str = ""
+    """Its path: relative to the project, or absolute."""
+
+
+Entry = TypeVar("Entry", Skill, Role, PromptCommand)
+
+
+def parse_skills(files: Iterable[FoundFile]) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
+    """Return the skills, and a line about each that has no effect."""
+    return _named("skill", files, _skill, lambda each: each.file)
+
+
+def parse_roles(files: Iterable[FoundFile]) -> tuple[tuple[Role, ...], tuple[str, ...]]:
+    """Return the roles, and a line about each that has no effect."""
+    return _named("role", files, _role, lambda each: each.source)
+
+
+def parse_commands(files: Iterable[FoundFile]) -> tuple[tuple[PromptCommand, ...], tuple[str, ...]]:
+    """Return the commands, and a line about each that has no effect."""
+    return _named("command", files, _command, lambda each: each.source)
+
+
+def _named(
+    kind: str, files: Iterable[FoundFile], parse: Callable[[FoundFile], Entry | str], place: Callable[[Entry], str]
+) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    """Return the entries by name: of two with the same name the nearest counts."""
+    found: dict[str, Entry] = {}
+    notices: list[str] = []
+    left_out = 0
+    for file in files:
+        if len(found) >= MOST:
+            left_out += 1
+            continue
+        entry = parse(file)
+        if isinstance(entry, str):
+            notices.append(f"{file.source} has no effect: {entry}")
+        elif entry.name in found:
+            notices.append(f"{file.source} has no effect: {place(found[entry.name])} is the {kind} {entry.name}")
+        else:
+            found[entry.name] = entry
+    if left_out:
+        notices.append(f"{left_out} more {kind}s have no effect: {MOST} are the most")
+    return tuple(found.values()), tuple(notices)
+
+
+def _skill(file: FoundFile) -> Skill | str:
+    parsed = read_prompt_file(file.content)
+    name = parsed.words("name", MAX_NAME_CHARS) or file.name
+    description = parsed.words("description", MAX_DESCRIPTION_CHARS)
+    if parsed.problem or not _NAME.fullmatch(name):
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a skill"
+    if not description:
+        return "its front matter has no `description`"
+    return Skill(name=name, description=description, file=file.file, allowed_tools=parsed.names("allowed-tools") or ())
+
+
+def _role(file: FoundFile) -> Role | str:
+    parsed = read_prompt_file(file.content)
+    name = parsed.words("name", MAX_NAME_CHARS) or file.name
+    if parsed.problem or not _NAME.fullmatch(name):
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a role"
+    if not (description := parsed.words("description", MAX_DESCRIPTION_CHARS)):
+        return "its front matter has no `description`"
+    if not parsed.text:
+        return "it has no instructions"
+    model = parsed.words("model", 200)
+    return Role(
+        name=name,
+        description=description,
+        prompt=parsed.text[:MAX_PROMPT_CHARS],
+        source=file.source,
+        tools=parsed.names("tools"),
+        model=MODELS.get(model, model),
+    )
+
+
+def _command(file: FoundFile) -> PromptCommand | str:
+    parsed = read_prompt_file(file.content)
+    name = file.name.lower()
+    if parsed.problem or not _COMMAND_NAME.fullmatch(name):
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a command"
+    if not parsed.text:
+        return "it is empty"
+    first = next((line.strip("# ") for line in parsed.text.splitlines() if line.strip("# ")), "")
+    hint = parsed.head.get("argument-hint")
+    # `[file]` is a list in YAML.
+    shown = f"[{' '.join(map(str, hint))}]" if isinstance(hint, list) else parsed.words("argument-hint", 60)
+    return PromptCommand(
+        name=name,
+        description=parsed.words("description", 200) or short_line(first, 80),
+        hint=short_line(one_line(shown), 60),
+        text=parsed.text[:MAX_PROMPT_CHARS],
+        source=file.source,
+    )

@@ -1,0 +1,50 @@
+"""The login with a subscription: by a code that the browser brings back, or on another device."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from scaffold.core.ports import Clock
+from scaffold.login.device import DeviceAuthorization, DeviceCode
+from scaffold.login.keys import LoginKey, LoginKeys
+from scaffold.login.stored_tokens import StoredTokens
+from scaffold.login.token_endpoint import TokenEndpoint
+from scaffold.login.tokens import Tokens
+from scaffold.store.user_store import UserStore
+
+
+class SubscriptionTokens(StoredTokens):
+    """The tokens of the user's login with a subscription, and the ways to them."""
+
+    def __init__(
+        self,
+        user: UserStore,
+        keys: LoginKeys,
+        endpoint: TokenEndpoint,
+        device: DeviceAuthorization,
+        *,
+        clock: Clock,
+        data: Path,
+    ) -> None:
+        """Read them from `user`; `data` is the user's private data folder."""
+        super().__init__(user, keys, endpoint, clock=clock, data=data)
+        self._exchange = endpoint.exchange
+        self._device = device
+
+    async def log_in(self, code: str, verifier: str) -> tuple[Tokens, LoginKey]:
+        """Exchange an authorization code, and store the tokens with a key of their own in place of any others.
+
+        GrantRefused or ModelError if there are none, KeyTrouble if there is no place for the key.
+        """
+        tokens = await self._exchange(code, verifier)
+        return tokens, await self.store(tokens)
+
+    async def log_in_by_device(self, show: Callable[[DeviceCode], None]) -> tuple[Tokens, LoginKey]:
+        """Show the user a code, wait until they have entered it on another device, and store the tokens.
+
+        Raises as `log_in` does; ModelAccessDenied if the code is refused or no longer valid.
+        """
+        code = await self._device.begin()
+        show(code)
+        grant = await self._device.grant(code)
+        tokens = await self._exchange(grant.code, grant.verifier, grant.redirect_uri)
+        return tokens, await self.store(tokens)

@@ -1,0 +1,82 @@
+"""Commands that the user has written: a message by its name, with what it is about."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from scaffold.core.extension_set import PromptCommand
+from scaffold.core.printable_text import truncate_text
+from scaffold.core.tool import Tool
+from scaffold.session.slash.syntax import ALIASES, COMMANDS, CommandSyntax, SendPrompt
+
+_PARTS = re.compile(r"!`([^`\n]+)`")
+_ARGUMENTS = re.compile(r"\$ARGUMENTS\b|\$(\d)\b")
+MAX_OUTPUT_CHARS = 30_000
+
+
+def all_commands(
+    given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS
+) -> tuple[CommandSyntax, ...]:
+    """Return the `known` commands, and those that the user has written unless they are called like one of these."""
+    taken = {*ALIASES, *(each.name for each in known)}
+    return (*known, *(_syntax(each) for each in given if each.name not in taken))
+
+
+def hidden_commands(given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS) -> Iterator[str]:
+    """Yield a line about each command that is called like a `known` one."""
+    taken = {*ALIASES, *(each.name for each in known)}
+    for each in given:
+        if each.name in taken:
+            yield f"{each.source} has no effect: `/{each.name}` is a command of ralph"
+
+
+async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
+    """Return the message of a command, with its arguments, and what its shell commands print.
+
+    These run as if the agent had called them: by its tool, through the gate and the hooks.
+    """
+    template, typed = command.command.text, command.arguments.strip()
+    words = _words(typed)
+    # Only what the command itself says is looked at: neither arguments nor output are expanded.
+    parts = _PARTS.split(template)
+    filled = [_with_arguments(part, typed, words) for part in parts]
+    for at in range(1, len(filled), 2):
+        filled[at] = truncate_text(await _printed(filled[at], tools), MAX_OUTPUT_CHARS)
+    text = "".join(filled)
+    if typed and not _ARGUMENTS.search(template):
+        text += f"\n\nArguments: {typed}"
+    return text
+
+
+async def _printed(command: str, tools: Sequence[Tool]) -> str:
+    """Return what a command printed, or why it did not run."""
+    shell = next((tool for tool in tools if tool.name == "shell"), None)
+    return (await shell.run({"command": command})).content if shell else "Not run: there is no shell here."
+
+
+def _syntax(command: PromptCommand) -> CommandSyntax:
+    return CommandSyntax(
+        name=command.name,
+        words=command.hint,
+        summary=f"{command.description} ({command.source})",
+        read=lambda words: SendPrompt(command, words[0] if words else ""),
+        in_oneshot=True,
+        whole=True,
+    )
+
+
+def _with_arguments(text: str, typed: str, words: Sequence[str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return typed
+        at = int(found[1]) - 1
+        return words[at] if 0 <= at < len(words) else ""
+
+    return _ARGUMENTS.sub(value, text)
+
+
+def _words(typed: str) -> list[str]:
+    try:
+        return shlex.split(typed)
+    except ValueError:  # an open quote
+        return typed.split()

@@ -1,0 +1,301 @@
+"""The text of slash commands that only show something; no model is asked, and nothing is changed."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import assert_never, get_args
+
+from msgspec import Struct
+
+from scaffold.agent.context.compaction import COMPACT_ABOVE
+from scaffold.agent.context.window_use import WindowUse
+from scaffold.agent.modes import MODES
+from scaffold.core.errors import UsageError
+from scaffold.core.model import Usage
+from scaffold.core.printable_text import count_of, format_usd
+from scaffold.core.run_settings import Effort
+from scaffold.core.todo import Todo, TodoStatus
+from scaffold.core.tool import Tool
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
+from scaffold.llm.registry.thinking import ThinkingForm
+from scaffold.policy.rule.ruleset import RuleSet
+from scaffold.session.slash.syntax import (
+    COMMANDS,
+    CommandSyntax,
+    Help,
+    ShowAgents,
+    ShowContext,
+    ShowCost,
+    ShowEffort,
+    ShowMode,
+    ShowModels,
+    ShowTasks,
+    ShowTools,
+)
+from scaffold.store.user.conversations import StoredConversation
+from scaffold.store.user.subagents import StoredSubagent
+from scaffold.views.text_format import clip, format_duration, format_usage, pad, short_duration, wrap_text
+
+KEY_HELP = (
+    ("Enter", "send; while the agent works, your message waits for its next step"),
+    ("Alt-Enter, Ctrl-J", "a new line; so does Enter after a backslash"),
+    ("@path, Tab", "attach a file; complete a path or a command"),
+    ("Ctrl-R, Up", "search, or go through, your earlier messages"),
+    ("!command", "run a command of your own; the agent sees it and its output with your next message"),
+    ("Shift-Tab", "the next mode; in a menu: the previous entry"),
+    ("Esc", "stop the agent; deny a question; close a menu"),
+    ("Ctrl-C", "stop the agent; again: end everything; without a running agent: clear the line, then exit"),
+    ("Ctrl-D", "exit, on an empty line"),
+)
+MODE_SUMMARIES: Mapping[str, str] = {
+    "default": "do what is asked",
+    "plan": "think it through, change nothing",
+    "explore": "find out how things work",
+    "debug": "find the cause, then fix it",
+    "review": "judge the work",
+}
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_THINKS: Mapping[ThinkingForm, str] = {
+    "none": "{model} does not think",
+    "fixed": "{model} thinks as much as it likes",
+    "unknown": "only the server knows whether {model} thinks; `auto` leaves it to the server",
+}
+_MARKS: Mapping[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+
+class UsageSummary(Struct, frozen=True, kw_only=True):
+    """The usage of a conversation; `now` and `models` are of the current session, empty if there is none."""
+
+    total: Usage
+    now: Usage | None = None
+    models: Mapping[str, Usage] = {}
+    agents: Usage | None = None
+    """Its subagents; None if there are none."""
+    limit_usd: float | None = None
+    left_usd: float | None = None
+
+
+SlashQuery = Help | ShowModels | ShowMode | ShowEffort | ShowTasks | ShowAgents | ShowCost | ShowTools | ShowContext
+
+
+class ConversationInfo(Struct, frozen=True, kw_only=True):
+    """The facts about a conversation that commands show."""
+
+    model: str
+    models: Sequence[str]
+    """The known ones."""
+    mode: str = "default"
+    effort: Effort = "auto"
+    todos: Sequence[Todo] = ()
+    subagents: Sequence[StoredSubagent] = ()
+    spending: UsageSummary = UsageSummary(total=Usage())
+    tools: Sequence[Tool] = ()
+    rules: RuleSet = RuleSet()
+    window: WindowUse = WindowUse((), None)
+    """What fills the model's window in the next request."""
+    now: datetime
+    width: int
+    interactive: bool = False
+    """Whether it is the conversation of a REPL."""
+    commands: Sequence[CommandSyntax] = COMMANDS
+    """All commands of this REPL."""
+
+
+def answer_query(query: SlashQuery, info: ConversationInfo) -> str:  # noqa: PLR0911 - one for each
+    """Return the answer; UsageError if the query names a task or a subagent that does not exist."""
+    match query:
+        case Help():
+            return help_text(info.width, info.commands, interactive=info.interactive)
+        case ShowModels():
+            return model_listing(info.model, info.models)
+        case ShowMode():
+            return mode_listing(info.mode, info.width)
+        case ShowEffort():
+            return effort_text(info.effort, info.model)
+        case ShowTasks():
+            return task_listing(info.todos, query)
+        case ShowAgents(name=name):
+            return agent_listing(info.subagents, name, now=info.now, width=info.width)
+        case ShowCost():
+            return cost_report(info.spending, info.width)
+        case ShowTools():
+            return tool_listing(info.tools, info.rules, info.width)
+        case ShowContext():
+            return window_report(info.window, info.width)
+        case _:
+            assert_never(query)
+
+
+def subagent_usage(subagents: Sequence[StoredSubagent]) -> Usage | None:
+    """Return the usage of all subagents; None if there are none."""
+    return sum((agent.usage for agent in subagents), Usage()) if subagents else None
+
+
+def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: bool) -> str:
+    """Return the commands, and the keys of the REPL."""
+    rows = [(each.usage, each.summary) for each in commands if interactive or each.in_oneshot]
+    lines = ["Commands:", *_table(rows, width)]
+    if interactive:
+        lines += ["", "Keys:", *_table(KEY_HELP, width)]
+    return "\n".join([*lines, "", *_line("Begin with a space to send a line with a slash to the model.", width)])
+
+
+def model_listing(current: str, known: Sequence[str]) -> str:
+    """Return the current model and the known ones, one per line."""
+    others = [f"  {model}" for model in known if model != current]
+    return "\n".join([f"* {current}", *others, "Switch with `/model NAME`; unlisted models work as well."])
+
+
+def mode_listing(current: str, width: int) -> str:
+    """Return the modes, one per line, the current one marked."""
+    rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
+    return "\n".join([*_table(rows, width, indent=""), "Switch with `/mode NAME`."])
+
+
+def parse_effort(word: str) -> Effort:
+    """Return the effort a user named; UsageError if there is none."""
+    found = next((effort for effort in EFFORTS if effort == word.lower()), None)
+    if found is None:
+        raise UsageError(f"there is no effort `{word}`", f"The levels are {', '.join(EFFORTS)}.")
+    return found
+
+
+def effort_text(effort: Effort, model: str) -> str:
+    """Return how much the model thinks, and whether it can."""
+    form = model_card(parse_model(model)).thinking.form
+    about = _THINKS.get(form, f"{model} thinks")
+    return f"effort {effort}: {about.format(model=model)}\nChange it with `/effort LEVEL`: {', '.join(EFFORTS)}."
+
+
+def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
+    """Return the requested entries, one per line; UsageError if there is no entry with that number."""
+    if query.view == "show":
+        found = next((todo for todo in todos if todo.id == query.number), None)
+        if found is None:
+            raise UsageError(f"there is no task {query.number}", "`/tasks` lists them.")
+        return f"{_task(found)}\nstatus {found.status}, priority {found.priority}"
+    wanted = [todo for todo in todos if query.view == "list" or todo.status == "pending"]
+    if not wanted:
+        return "No task is pending." if todos else "The agent has no task list; it creates one if it needs one."
+    done = sum(todo.status == "completed" for todo in todos)
+    return "\n".join([*map(_task, wanted), f"{done} of {len(todos)} completed"])
+
+
+def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
+    """Return the subagents, one per line, or all details of the named one; UsageError if it does not exist."""
+    if name:
+        found = next((agent for agent in subagents if name in {agent.id, agent.name, str(agent.number)}), None)
+        if found is None:
+            raise UsageError(f"there is no subagent `{name}`", "`/agents` lists them.")
+        return "\n".join(_agent(found, now))
+    if not subagents:
+        return "There are no subagents in this conversation."
+    return "\n".join(
+        clip(f"{agent.name}  {pad(agent.status, 9)}  {_duration(agent, now)}  {' '.join(agent.task.split())}", width)
+        for agent in subagents
+    )
+
+
+def cost_report(spending: UsageSummary, width: int) -> str:
+    """Return the usage of the session, the conversation, its subagents, and the budget, one per line."""
+    rows = []
+    if spending.now is not None:
+        rows.append(("this session", format_usage(spending.now)))
+        if len(spending.models) > 1:
+            rows += [(f"  {model}", format_usage(usage)) for model, usage in spending.models.items()]
+    rows.append(("conversation", format_usage(spending.total)))
+    if spending.agents is not None:
+        rows.append(("subagents", format_usage(spending.agents)))
+    if spending.limit_usd is not None:
+        left = "" if spending.left_usd is None else f"{format_usd(max(0.0, spending.left_usd))} left of "
+        rows.append(("budget", f"{left}{format_usd(spending.limit_usd)}"))
+    return "\n".join(_table(rows, width, indent=""))
+
+
+def conversation_listing(found: Sequence[StoredConversation], current: str, *, now: datetime, width: int) -> str:
+    """Return conversations, one per line, the most recently used first."""
+    if not found:
+        return "This directory has no conversations."
+    lines = []
+    for each in found:
+        mark, age = "*" if each.id == current else " ", f"{short_duration(now - each.updated_at)} ago"
+        title = " ".join(each.title.split()) or "(no title)"
+        lines.append(f"{mark} {clip(f'{each.id}  {pad(age, 10)}  {title}', width - 2)}")
+    return "\n".join([*lines, "Resume one: `/resume ID`, or `ralph --resume ID`."])
+
+
+def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
+    """Return the tools by category, each with the default decision: what no rule matches is decided so."""
+    categories = dict.fromkeys(tool.category for tool in tools)
+    decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
+    rows = [
+        (f"{each}: {decisions[rules.of(each)]}", ", ".join(_named(tool for tool in tools if tool.category == each)))
+        for each in categories
+    ]
+    allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
+    return "\n".join([*_table(rows, width, indent=""), *allowed, "Protected files are never written."])
+
+
+def _named(tools: Iterable[Tool]) -> Iterator[str]:
+    """Yield the names of the tools, and instead of those that are too many to be listed how many they are."""
+    families: Counter[str] = Counter()
+    for tool in tools:
+        if tool.group is None or not tool.group.family:
+            yield tool.name
+        else:
+            families[tool.group.family] += 1
+    yield from (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
+
+
+def window_report(use: WindowUse, width: int) -> str:
+    """Return what fills the window: a line for each part with its tokens and, if known, its share of the window."""
+    window, total = use.window_tokens, use.tokens
+    rows = [(part.name, f"{part.size:,}{_share(part.size, window)}") for part in use.parts]
+    if window:
+        used = f"about {total:,} of {window:,} tokens are used{_share(total, window)}"
+        head = f"{used}; from {COMPACT_ABOVE:.0%} on, the conversation is shortened"
+    else:
+        head = f"about {total:,} tokens are used; the size of the model's window is unknown"
+    return "\n".join([*_line(head, width), *_table(rows, width)])
+
+
+def _share(tokens: int, window: int | None) -> str:
+    return f" ({tokens / window:.1%})" if window else ""
+
+
+def _task(todo: Todo) -> str:
+    priority = f" ({todo.priority})" if todo.priority != "medium" else ""
+    return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{priority}"
+
+
+def _agent(agent: StoredSubagent, now: datetime) -> Iterator[str]:
+    yield f"{agent.name}: {agent.status}, {_duration(agent, now)}, {agent.model}"
+    yield f"task: {agent.task}"
+    yield f"used: {format_usage(agent.usage)}"
+    if agent.error:
+        yield f"error: {agent.error}"
+    if agent.result:
+        yield f"result: {agent.result}"
+
+
+def _duration(agent: StoredSubagent, now: datetime) -> str:
+    return format_duration((agent.ended_at or now) - agent.started_at)
+
+
+def _table(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
+    """Yield two columns; the second goes below the first on a narrow screen or after a long name."""
+    first = max((len(name) for name, _ in rows), default=0)
+    if first + 24 > width:
+        for name, text in rows:
+            yield f"{indent}{name}"
+            yield from _line(text, width, indent=f"{indent}    ")
+        return
+    for name, text in rows:
+        head, *more = _line(text, width - first - len(indent) - 2) or [""]
+        yield f"{indent}{name:<{first}}  {head}".rstrip()
+        yield from (f"{indent}{'':<{first}}  {line}" for line in more)
+
+
+def _line(text: str, width: int, *, indent: str = "") -> list[str]:
+    return [indent + line for line in wrap_text(text, max(20, width - len(indent)))]
