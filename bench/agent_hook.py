@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from row import Row, row
 from scaffold.core.extension_set import Extensions, Hook
 from scaffold.extensions.hooks.event_runner import HookContext, HookRunner
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.level import detect_level
 from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile

@@ -15,7 +15,7 @@ from scaffold.core.ids import ConversationId, ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.llm.model_factory import open_model
 from scaffold.llm.transport.http_client import Transport

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from row import Row, row
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_decision import decide_command
 from scaffold.policy.shell.decision_context import DecisionContext

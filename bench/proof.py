@@ -20,8 +20,8 @@ from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.refs import resolve
 from scaffold.git.repository import open_repository
+from scaffold.host.child_environment import child_environment
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import child_environment
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.slots import Slots
 from scaffold.store.database import Store

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from row import Row, row
-from scaffold.host.environment import child_environment
-from scaffold.host.fork.zygote import Zygote, can_fork, open_zygote
+from scaffold.host.child_environment import child_environment
 from scaffold.host.process.child import start_child
+from scaffold.host.process.zygote_client import Zygote, can_fork, open_zygote
 
 LONGEST_FORK_MS = 10.0
 MOST_MEGABYTES = 6.0

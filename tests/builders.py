@@ -40,7 +40,7 @@ from scaffold.git import commits, refs
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import identify, own_identity
+from scaffold.host.process_identity import identify, own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.landing.facts.landing_record import record_recovered_landing, session_ref, session_tip

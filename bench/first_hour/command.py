@@ -15,7 +15,7 @@ from first_hour.packages import Package, packages
 from first_hour.place import OURS, Place
 from first_hour.recorder import PIPE, Record
 from first_hour.steps import Step, before_identity, of_pages, set_up, work
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 
 PLACES = (80, 200, PIPE)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 
 INSTALLED = ("/.venv", "/node_modules")
 """Where the environment is; git ignores it whatever the project's own `.gitignore` says."""

@@ -12,7 +12,7 @@ EMBEDDER = "memory/embedders/remote.py"
 """Asks for vectors, which no agent does."""
 WRAPPERS = {"orchestrator/planning/loop_guard.py", "agent/extensions/opened_plugins.py"}
 """Models that pass a request on to the one they wrap."""
-LEDGER = {"store/spending/budget.py", "store/spending/run_budget.py"}
+LEDGER = {"store/spending/shared_budget.py", "store/spending/run_budget.py"}
 DECORATORS = {"worker/activity_clock.py"}
 """Budgets that pass a reservation on to the one they wrap."""
 AGENTS = {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.fork.zygote import can_fork
+from scaffold.host.process.zygote_client import can_fork
 from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 

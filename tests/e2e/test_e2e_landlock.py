@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from support.scenario import Scenario, action, plan_of, shell, write
 
 PROBLEM = landlock.unsupported_reason() or ("" if landlock.has_broker() else "before Linux 5.19 there is no broker")

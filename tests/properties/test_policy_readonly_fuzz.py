@@ -14,7 +14,7 @@ from string import ascii_letters, digits
 import pytest
 
 from builders import git, make_repository
-from scaffold.host.process.command import OutputCapture, run_command
+from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.policy.shell.command_decision import decide_parsed
 from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter

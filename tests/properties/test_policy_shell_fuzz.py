@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, Word
 

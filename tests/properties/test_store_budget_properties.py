@@ -19,12 +19,12 @@ from scaffold.core.ports import Budget
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.host.clock import FakeClock, SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
-from scaffold.store.spending.budget import SharedBudget
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.store.spending.session_budget import SessionBudgetAccount
+from scaffold.store.spending.shared_budget import SharedBudget
 from scaffold.store.user_store import UserStore
 from support.postgres import new_location
 from support.property_examples import up_to

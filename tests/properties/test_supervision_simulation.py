@@ -169,7 +169,7 @@ PLANTED = {
         "return Board(self.limits, (), self._reserved)",
     ),
     "what is handed in is no longer in the way": (
-        "store/scheduling.py",
+        "store/run/plan/scheduling.py",
         "AND attempt.status IN ('queued', 'claimed') AND attempt.kind <> 'review'",
         "AND attempt.phase IN ('workspace', 'executing', 'verifying', 'critiquing') AND attempt.status <> 'ended'",
     ),

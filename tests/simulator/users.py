@@ -7,7 +7,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ControlRequestId
 from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal
 from scaffold.core.states import PAUSED_BY_USER, Failed, Paused
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.user_control.execution_control import retry_action, retry_goal
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items

@@ -18,8 +18,8 @@ from scaffold.plan.budget import spending_limits
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.store.spending.budget import remaining
 from scaffold.store.spending.run_budget import RunBudgetAccount
+from scaffold.store.spending.shared_budget import remaining
 from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_record import AttemptRecorder
 from scaffold.worker.inbox_approval import InboxApprover

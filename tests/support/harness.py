@@ -20,7 +20,7 @@ from scaffold.core.states import Active, Paused, Planning, status_of
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.landing.facts.landing_record import session_tip
 from scaffold.llm.cassette_model import (
     Cassette,

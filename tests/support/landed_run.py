@@ -6,7 +6,7 @@ import shutil
 from functools import cache
 from pathlib import Path
 
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from support.samples import folder_until_exit
 from support.scenario import Scenario, action, plan_of, write
 

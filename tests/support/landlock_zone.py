@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import Confinement
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 
 SECRET = "canary-4711"
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")

@@ -19,11 +19,11 @@ import onnxruntime  # noqa: F401 - before what loads usearch
 
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import SystemClock
+from scaffold.memory.embedders.vector_bytes import packed
 from scaffold.memory.hybrid import VectorLeg
-from scaffold.memory.index_place import index_folder
 from scaffold.memory.memories import Memories, MemoryDatabases
-from scaffold.memory.vectors.numbers import packed
-from scaffold.memory.vectors.searches import open_searches
+from scaffold.memory.vectors.database_search import open_searches
+from scaffold.memory.vectors.index_path import index_folder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from scaffold.core.ports import Clock
-from scaffold.host.files import append_line
+from scaffold.host.atomic_files import append_line
 from scaffold.policy.permission.approval_gate import ApprovalListener, ApprovalOutcome
 from scaffold.policy.secret.redaction import Redactor
 

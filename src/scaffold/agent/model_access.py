@@ -12,7 +12,7 @@ from scaffold.core.ports import Model
 from scaffold.core.printable_text import format_usd
 from scaffold.core.run_settings import ModelSettings
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model

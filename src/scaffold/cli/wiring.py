@@ -10,8 +10,8 @@ from scaffold.core.errors import StoreEmpty
 from scaffold.core.model import Run
 from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.fork.zygote import can_fork
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.process.zygote_client import can_fork
 from scaffold.host.user_dirs import UserDirs, user_dirs
 from scaffold.llm.registry.model_name import is_live
 from scaffold.orchestrator.owner.processes.starters import (

@@ -19,7 +19,7 @@ from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings_file import parse_settings, read_text
 from scaffold.core.errors import UsageError
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 
 NO_FOLDING = 2**30
 """Columns after which lines are folded."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from scaffold.config.schema.parsers import variable
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.environment import loads_code, path_outside
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.child_environment import loads_code, path_outside
+from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.policy.secret.command_environment import OUR_PREFIXES, provided_for_commands
 from scaffold.policy.secret.sources import redactor_for
 

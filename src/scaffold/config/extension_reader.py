@@ -17,7 +17,7 @@ from scaffold.core.extension_set import Extensions, Hook, HookSandbox
 from scaffold.core.printable_text import count_of, one_line
 from scaffold.extensions.hooks.hook_settings import HookFile, read_hooks
 from scaffold.extensions.prompt_file import FoundFile, parse_commands, parse_roles, parse_skills
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import (
     COMMAND_FOLDER,

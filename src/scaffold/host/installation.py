@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.process.command_runner import CommandResult, run_command
 
 PACKAGE = "ralph-scaffold"
 Installer = Literal["uv tool", "pipx", "uv", "pip"]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.host.process_identity import identify, is_alive, own_identity
 
 TEMPORARY_PREFIX = "scaffold-"
 _MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\.")

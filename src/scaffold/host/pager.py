@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.environment import path_outside
+from scaffold.host.child_environment import path_outside
 
 CANDIDATES = ("less", "more")
 """What is used if the user names none."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from scaffold.host.files import try_lock
+from scaffold.host.atomic_files import try_lock
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25

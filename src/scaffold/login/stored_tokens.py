@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
 from scaffold.core.ports import Clock
-from scaffold.host.files import FileLock
+from scaffold.host.atomic_files import FileLock
 from scaffold.llm.transport.live_context import AccessToken
 from scaffold.login.keys import PASSPHRASE, LoginKey, LoginKeys
 from scaffold.login.names import SUBSCRIPTION, LoginName

@@ -13,7 +13,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import CommandResult, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandResult, OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
 from scaffold.mcp.run_queries import opened_store
 from scaffold.orchestrator.user_control.agent_message import send_message

@@ -7,8 +7,8 @@ from msgspec import Struct
 from scaffold.core.errors import EmbeddingError
 from scaffold.core.knowledge import Chunk, ChunkFilter, CollectionName
 from scaffold.memory.fusion import fuse, fuse_weighted
-from scaffold.memory.ports import Embedder, VectorSearches
 from scaffold.memory.search_words import MAX_CHARS, search_parts, search_terms
+from scaffold.memory.vector_port import Embedder, VectorSearches
 from scaffold.plan.learning.words import words_of
 from scaffold.store.knowledge.tables import KnowledgeTables
 

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from scaffold.memory.chunking.pieces import TextPiece
 from scaffold.memory.chunking.split import kind_of, split_text
+from scaffold.memory.chunking.text_pieces import TextPiece
 from scaffold.memory.notes import Memory, MemoryScope, MemoryType, scope_of, type_of
 
 TITLE = "# Memories"

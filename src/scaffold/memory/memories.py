@@ -22,11 +22,9 @@ from scaffold.core.knowledge import (
 )
 from scaffold.core.model import Usage
 from scaffold.host.random_ids import new_id
-from scaffold.memory.extra import compute_vectors, fill_in_vectors, ignore_count, vector_leg
+from scaffold.memory.chunk_embedding import compute_vectors, fill_in_vectors, ignore_count, vector_leg
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, QueryVectors, VectorLeg
-from scaffold.memory.index_place import delete_index, index_folder
-from scaffold.memory.kept import let_go
 from scaffold.memory.notes import (
     Memory,
     MemoryScope,
@@ -36,8 +34,10 @@ from scaffold.memory.notes import (
     contradictions,
     fingerprint,
 )
-from scaffold.memory.ports import Embedder
 from scaffold.memory.search_words import search_terms
+from scaffold.memory.vector_port import Embedder
+from scaffold.memory.vectors.index_path import delete_index, index_folder
+from scaffold.memory.vectors.memory_cache import let_go
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource

@@ -10,7 +10,7 @@ from scaffold.git.common_dir import find_common_dir
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.memories import Memories, MemoryDatabases
-from scaffold.memory.ports import Embedder
+from scaffold.memory.vector_port import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location, state_location

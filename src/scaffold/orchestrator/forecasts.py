@@ -9,7 +9,7 @@ from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
-from scaffold.store.scheduling import Forecast, WaitingWork, WorkUnderWay
+from scaffold.store.run.plan.scheduling import Forecast, WaitingWork, WorkUnderWay
 
 MAX_MERGES = 8
 """How many pairs are merged before one attempt starts."""

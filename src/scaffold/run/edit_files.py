@@ -3,7 +3,7 @@
 import contextlib
 
 from scaffold.core.ids import ActionKey, AttemptId
-from scaffold.host.files import read_untrusted, write_atomic
+from scaffold.host.atomic_files import read_untrusted, write_atomic
 from scaffold.run.context import RunContext, safe_file_name
 
 EDITS = "workflow_edits"

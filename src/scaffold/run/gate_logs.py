@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.ids import RunId
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.run.context import RunContext, safe_file_name
 
 MAX_CHARS = 1_000_000

@@ -20,7 +20,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.git.checkouts.submodule import checked_out_submodules
 from scaffold.git.checkouts.worktree import find_worktree
 from scaffold.git.client.command_line import Git
-from scaffold.host.files import delete_path, read_untrusted, write_atomic
+from scaffold.host.atomic_files import delete_path, read_untrusted, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process
 from scaffold.policy.secret.unreadable_files import is_secret_file_name, secret_entry

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, RunId
-from scaffold.host.files import FileLock, read_untrusted, write_atomic
+from scaffold.host.atomic_files import FileLock, read_untrusted, write_atomic
 from scaffold.run.context import RunContext, safe_file_name
 
 MAX_BYTES = 256 * 1024

@@ -2,7 +2,7 @@
 
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.identity import is_alive, is_stopped
+from scaffold.host.process_identity import is_alive, is_stopped
 from scaffold.store.database import Store
 
 

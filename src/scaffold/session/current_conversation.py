@@ -11,7 +11,7 @@ from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Image
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.policy.permission.approval_gate import ApprovalPrompt
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.open_conversation import open_conversation

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, field
 
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
-from scaffold.host.files import delete_folder_if_possible, write_atomic
+from scaffold.host.atomic_files import delete_folder_if_possible, write_atomic
 from scaffold.tools.content.change_record import CHANGE_RECORDER, FileChange
 from scaffold.views.text_format import clip
 

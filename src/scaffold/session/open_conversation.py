@@ -14,7 +14,7 @@ from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
 from scaffold.core.todo import TodoList
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 
-from scaffold.host.environment import agent_variables
+from scaffold.host.child_environment import agent_variables
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.secret.command_environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.session.options import SessionOptions

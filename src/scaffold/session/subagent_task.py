@@ -7,7 +7,7 @@ from scaffold.core.conversation import Text
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import ConversationId
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session, open_session
 from scaffold.session.open_conversation import OpenConversation, open_conversation

@@ -17,7 +17,7 @@ from scaffold.core.throttling import (
     is_unavailable,
     poll_delay_s,
 )
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import zoned_time
 from scaffold.store.user_store import UserStore

@@ -15,10 +15,10 @@ from scaffold.store.user.conversations import Conversations
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
 from scaffold.store.user.mcp_approvals import McpApprovals
-from scaffold.store.user.reviewers import Reviewers
+from scaffold.store.user.second_reviewers import Reviewers
 from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
-from scaffold.store.user.trust import FolderTrusts
+from scaffold.store.user.trusted_files import FolderTrusts
 
 MIGRATIONS = Path(__file__).with_name("user_migrations")
 SESSIONS = "sessions"

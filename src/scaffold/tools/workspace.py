@@ -12,7 +12,7 @@ from msgspec import Struct, field, structs
 
 from scaffold.core.tool import ToolOutput
 from scaffold.git.common_dir import is_git_dir_by_names
-from scaffold.host.environment import child_environment, path_outside
+from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import own_programs, with_new_secrets
 from scaffold.policy.path.containment import Refusal, resolve_inside

@@ -15,7 +15,7 @@ from scaffold.git.checkouts.submodule import missing_gitlinks
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.ignored import newly_ignored
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of

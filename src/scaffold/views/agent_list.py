@@ -11,7 +11,7 @@ from scaffold.core.events import RunClaimed
 from scaffold.core.ids import ActionId, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.store.database import Store
 from scaffold.views.journal_entries import JournalEntry, LastActivity, last_activity
 from scaffold.views.state_labels import AgentState, supervisor_state, worker_state

@@ -28,7 +28,7 @@ from scaffold.core.model import (
     Usage,
 )
 from scaffold.core.states import INTERRUPTED, Active, Pending, awaited_inbox_id, reason_of, status_of
-from scaffold.host.identity import has_exited
+from scaffold.host.process_identity import has_exited
 from scaffold.plan.budget import BudgetUse
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.answers import CHOICES

@@ -11,7 +11,7 @@ from scaffold.core.errors import StoreEmpty, UsageError
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_of
 from scaffold.git.common_dir import find_common_dir
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.host.wall_clock import WallClock
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource

@@ -14,7 +14,7 @@ from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts import worktree
-from scaffold.host.environment import agent_variables
+from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.attempts.assignment import Assignment

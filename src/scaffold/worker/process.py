@@ -6,7 +6,7 @@ from collections.abc import Callable
 from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.core.states import AttemptOutcome
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
 from scaffold.run.attempts.assignment import Assignment, read_assignment
 from scaffold.run.attempts.lease import send_heartbeats

@@ -9,10 +9,10 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.process_pool import SubagentLimits, SubagentSpec
 from scaffold.core.errors import UsageError
+from scaffold.host.child_environment import child_environment
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import child_environment
-from scaffold.host.identity import own_identity
 from scaffold.host.process.child import start_child
+from scaffold.host.process_identity import own_identity
 from scaffold.policy.rule.ruleset import PolicyDecision
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.conversation_history import ConversationHistory

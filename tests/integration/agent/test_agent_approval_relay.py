@@ -13,7 +13,7 @@ from scaffold.agent.subagents.approval_relay import ApprovalRelay
 from scaffold.core.errors import StoreError
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.policy.permission.approval_gate import ApprovalGate, Delegation
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
 from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule

@@ -14,10 +14,10 @@ from integration.agent.fakes import ME, parent_session
 from scaffold.core.conversation import AssistantMessage, Text
 from scaffold.core.errors import StoreError
 from scaffold.core.model import Usage
+from scaffold.host.child_environment import child_environment
 from scaffold.host.clock import SystemClock
-from scaffold.host.environment import child_environment
-from scaffold.host.identity import is_alive, own_identity
 from scaffold.host.process.child import start_child
+from scaffold.host.process_identity import is_alive, own_identity
 from scaffold.store.user_store import UserStore
 
 REPORTED = {"outcome": "success", "result": "all is well", "error": None}

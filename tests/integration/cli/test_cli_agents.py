@@ -11,7 +11,7 @@ from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, fo
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Pending, blocked_on_inbox
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.views.journal_entries import last_activity
 from scaffold.views.run_view import read_run_view, read_summary
 

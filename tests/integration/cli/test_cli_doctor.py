@@ -17,7 +17,7 @@ from scaffold.cli.commands.doctor.endpoints import check_endpoints
 from scaffold.core.throttling import ThrottleState
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.sandbox.landlock.command import has_broker
+from scaffold.host.sandbox.landlock.sandboxed_command import has_broker
 from scaffold.host.user_dirs import user_dirs
 from scaffold.store.user_store import UserStore, user_database
 from support.terminal import printed_lines

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from builders import begin, fail, land, make_run, submit, work
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.views.run_json import run_view_json
 from scaffold.views.run_view import read_run_view

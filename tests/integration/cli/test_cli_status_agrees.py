@@ -10,7 +10,7 @@ from builders import an_item, begin, fail, land, make_run, submit, work
 from scaffold.cli.render.live.watch_view import frame_lines
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Pending, Skipped, blocked_on_inbox
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.views.run_view import read_summary
 
 DEAD = ProcessIdentity(1, "long ago", "another boot")

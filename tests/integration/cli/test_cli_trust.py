@@ -16,7 +16,7 @@ from builders import git
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import load_settings, project_settings
 from scaffold.core.errors import UsageError
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 
 SERVERS = {"mcpServers": {"docs": {"command": "npx", "args": ["-y", "two words"]}, "web": {"url": "https://x.example"}}}
 HOOKS = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]}]}}

@@ -15,8 +15,8 @@ import yaml
 import scaffold.cli
 from scaffold.core.conversation import AssistantMessage, Caller, Request, ToolCall
 from scaffold.core.plan import DEFAULT_ROLE
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import CommandResult, run_command
 from scaffold.llm.cassette_file import load_cassette
 from scaffold.llm.cassette_model import CassetteModel
 

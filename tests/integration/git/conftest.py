@@ -8,7 +8,7 @@ import pytest
 
 from scaffold.core.run_settings import Signature
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from support.samples import folder_until_exit
 
 AUTHOR = Signature("Zoë Author", "zoe@example.org")

@@ -10,7 +10,7 @@ from scaffold.core.errors import GitError
 from scaffold.git.client.answer_cache import MAX_KEPT
 from scaffold.git.client.command_errors import git_failure
 from scaffold.git.client.command_line import Git
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 
 FLAKY_GIT = """#!/bin/sh
 echo x >> "$HOME/calls"

@@ -10,8 +10,8 @@ from scaffold.git.checkouts import worktree
 from scaffold.git.commits import changed_paths, commit_all
 from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
-from scaffold.host.environment import child_environment
-from scaffold.host.files import FileLock
+from scaffold.host.atomic_files import FileLock
+from scaffold.host.child_environment import child_environment
 from scaffold.host.process.child import start_child
 
 ADDER = """

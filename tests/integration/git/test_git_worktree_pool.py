@@ -13,7 +13,7 @@ from scaffold.git.checkouts.worktree_pool import SPARE_PREFIX, TAKEN_PREFIX, Wor
 from scaffold.git.commits import commit_all
 from scaffold.git.refs import pin, resolve, work_ref
 from scaffold.git.repository import checkout_status
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.host.process.child import start_child
 
 TAKER = """

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.environment import child_environment
-from scaffold.host.identity import identify
-from scaffold.host.process.command import run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import run_command
+from scaffold.host.process_identity import identify
 
 
 @pytest.fixture

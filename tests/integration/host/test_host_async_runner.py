@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.identity import is_alive, own_identity
 from scaffold.host.process.child import kill_orphan, start_child
+from scaffold.host.process_identity import is_alive, own_identity
 
 PARENT = """
 import asyncio, os, pathlib, sys

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.identity import is_alive
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.host.process.pipes import ReaperPipe
+from scaffold.host.process_identity import is_alive
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 EITHER_WAY = pytest.mark.parametrize("containment", [None, Containment()], ids=["free", "contained"])

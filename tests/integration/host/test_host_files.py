@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.files import FileLock, append_line, delete_folder_if_possible, delete_path, write_atomic
+from scaffold.host.atomic_files import FileLock, append_line, delete_folder_if_possible, delete_path, write_atomic
 from scaffold.host.folder_tree import walk
-from scaffold.host.identity import own_identity
 from scaffold.host.process.child import start_child
+from scaffold.host.process_identity import own_identity
 
 HOLDER = """
 import asyncio, pathlib, sys
-from scaffold.host.files import FileLock
+from scaffold.host.atomic_files import FileLock
 async def main():
     async with FileLock(pathlib.Path("lock"), timeout_s=10):
         pathlib.Path("held").touch()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import Containment
+from scaffold.host.process.command_runner import Containment
 from scaffold.host.process.forked_reapers import reaper_server
+from scaffold.host.process_identity import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the subreapers of Linux")
 HYDRA = f"exec '{sys.executable}' -I -S '{Path(__file__).with_name('fork_bomb.py')}'"
@@ -111,7 +111,7 @@ async def test_a_fork_bomb_is_ended_when_it_has_too_many_processes(sh, nest):
 
 ORCHESTRATOR = """
 import asyncio, os, pathlib
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 asyncio.run(run_command(["sh", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,
                         containment=Containment()))
 """

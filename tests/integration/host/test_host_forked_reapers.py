@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.identity import identify, is_alive
-from scaffold.host.process.command import Containment
+from scaffold.host.process.command_runner import Containment
 from scaffold.host.process.forked_reapers import MAX_DESCRIPTORS, ReaperServer, reaper_server
 from scaffold.host.process.pipes import ReaperPipe
+from scaffold.host.process_identity import identify, is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reapers are forked on Linux only")
 
@@ -20,7 +20,7 @@ PARENT_OF_REAPER = "ps -o ppid= -p $PPID"
 OURS = f"""
 import asyncio, os
 from pathlib import Path
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 daemon = "(setsid sh -c 'echo $$ > daemon; exec sleep 60' </dev/null >/dev/null 2>&1 &)"
 script = "echo $PPID > keeper; {PARENT_OF_REAPER} > server; echo $$ > command; " + daemon + "; exec sleep 60"
 asyncio.run(run_command(

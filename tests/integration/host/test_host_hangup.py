@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 
 IN_A_TERMINAL = """
 import asyncio, os, pathlib, pty, signal, sys
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 
 here = pathlib.Path.cwd()
 pid, terminal = pty.fork()

@@ -8,8 +8,8 @@ import sys
 import msgspec
 import pytest
 
-from scaffold.host.identity import identify, is_alive, is_stopped, own_identity
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
+from scaffold.host.process_identity import identify, is_alive, is_stopped, own_identity
 
 
 def test_our_own_process_is_alive():

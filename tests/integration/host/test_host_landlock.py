@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.environment import child_environment
-from scaffold.host.identity import is_alive
+from scaffold.host.child_environment import child_environment
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
+from scaffold.host.process_identity import is_alive
 from scaffold.host.sandbox.confinement import Confinement
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.landlock import syscall_filter
 from scaffold.host.sandbox.landlock.domain import SCOPE_SINCE, RawSyscalls
 from support.landlock_zone import MAY_RUN_AS_NOBODY, SECRET, Zone, run_as_nobody

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox.landlock import broker, stock
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.landlock.domain import RawSyscalls
 from support.landlock_zone import SECRET, Zone
 

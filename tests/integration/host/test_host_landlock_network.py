@@ -10,9 +10,9 @@ import pytest
 from msgspec import structs
 
 from builders import needs
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import run_command
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.landlock.domain import names_in
 from support.landlock_zone import MAY_RUN_AS_NOBODY, SYSTEM_PYTHON, Zone, run_as_nobody
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.leftovers import (
     left_by_dead_processes,
     made_by_dead_process,

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.port_forward import MAX_CONNECTIONS, forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services

@@ -10,11 +10,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from scaffold.host import ports
-from scaffold.host.ports import HeldPorts
+from scaffold.host import tcp_ports
+from scaffold.host.tcp_ports import HeldPorts
 
 HOLD = (
-    "import sys; from scaffold.host.ports import HeldPorts;"
+    "import sys; from scaffold.host.tcp_ports import HeldPorts;"
     "held = HeldPorts('x', 4); print(*held.ports, flush=True); sys.stdin.read()"
 )
 
@@ -81,4 +81,4 @@ def test_a_port_on_which_a_program_listens_is_left_out(address):
 
 
 def test_every_port_of_the_range_is_tried_once():
-    assert sorted(ports._candidates("any")) == [*range(ports.FIRST, ports.FIRST + ports.COUNT)]
+    assert sorted(tcp_ports._candidates("any")) == [*range(tcp_ports.FIRST, tcp_ports.FIRST + tcp_ports.COUNT)]

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox import relay
 from scaffold.host.sandbox.proxy import ConnectionAttempt, ProxyLimits, serve_proxy
 

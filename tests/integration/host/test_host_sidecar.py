@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services
 
 SERVE = f"exec '{sys.executable}' -m http.server --bind 127.0.0.1 {{port}} @{{port}}"

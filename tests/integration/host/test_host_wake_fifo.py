@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.host.wake_fifo import WakeFifo, has_pending_wake, wake_up
 from support.harness import poll_until
 

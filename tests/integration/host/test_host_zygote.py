@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.json import decode, encode
 
-from scaffold.host.fork.server import MAX_MESSAGE_BYTES, ChildExited, ExitAck, Forked, ForkRequest
-from scaffold.host.fork.zygote import UNKNOWN_EXIT_CODE, Zygote, ZygoteDied, can_fork, open_zygote
-from scaffold.host.identity import identify, is_alive, own_identity
 from scaffold.host.process.child import start_child
+from scaffold.host.process.zygote_client import UNKNOWN_EXIT_CODE, Zygote, ZygoteDied, can_fork, open_zygote
+from scaffold.host.process.zygote_server import MAX_MESSAGE_BYTES, ChildExited, ExitAck, Forked, ForkRequest
+from scaffold.host.process_identity import identify, is_alive, own_identity
 
 pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on Linux only")
 
@@ -151,7 +151,7 @@ async def test_garbage_on_the_control_pipe_ends_the_zygote_without_a_hang(zygote
 
 ORPHANS = """
 import asyncio, os, pathlib, sys
-from scaffold.host.fork.zygote import open_zygote
+from scaffold.host.process.zygote_client import open_zygote
 async def main():
     here = pathlib.Path.cwd()
     zygote = await open_zygote(lambda fd: [sys.executable, "-c", os.environ["PROGRAM"], str(fd)],

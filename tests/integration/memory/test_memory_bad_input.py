@@ -63,7 +63,7 @@ async def test_vectors_and_an_index_that_cannot_be_written_leave_search_as_it_wa
     memories_by_meaning: Memories, store: Store, tmp_path: Path
 ) -> None:
     """RA-7: a full disk while vectors are filled in, and while an index is written."""
-    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.searches:open_searches")
+    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.database_search:open_searches")
     memories._legs["project"] = VectorLeg(Numbers(512), searches(store.knowledge, tmp_path / "cache", exact_until=3))
     for number in range(9):
         memories.remember(f"The zebra number {number}", source="user")
@@ -88,7 +88,7 @@ async def test_a_model_of_another_dimension_is_not_compared_with_the_former_one(
     memories_by_meaning: Memories, store: Store, tmp_path: Path
 ) -> None:
     """RA-8: words find the memories until the vectors are computed anew."""
-    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.searches:open_searches")
+    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.database_search:open_searches")
     memories.remember("The zebra is striped", source="user")
     for dimension in (32, 8, 32):
         memories._legs["project"] = VectorLeg(Numbers(dimension), searches(store.knowledge, tmp_path / "cache"))
@@ -142,6 +142,6 @@ class Numbers:
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """Return the vector of each text."""
         rows = [[1.0 + (len(text) + place) % 7 for place in range(self.dimension)] for text in texts]
-        packed: Any = lazy_import("scaffold.memory.vectors.numbers:packed")
+        packed: Any = lazy_import("scaffold.memory.embedders.vector_bytes:packed")
         found: Sequence[bytes] = packed(rows)
         return found

@@ -11,12 +11,12 @@ import pytest
 
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.clock import FakeClock
-from scaffold.host.files import write_atomic
 from scaffold.host.leftovers import own_mark
 from scaffold.host.startup import lazy_import
-from scaffold.memory.index_place import delete_index, index_path
-from scaffold.memory.kept import let_go
+from scaffold.memory.vectors.index_path import delete_index, index_path
+from scaffold.memory.vectors.memory_cache import let_go
 from scaffold.store.database import Store
 
 pytestmark = needs_extra
@@ -27,7 +27,7 @@ def unit(number: int, dimension: int = 8) -> bytes:
     """A vector of its own for each number."""
     numpy = lazy_import("numpy:random")
     row = numpy.default_rng(number).standard_normal((1, dimension))
-    packed: bytes = lazy_import("scaffold.memory.vectors.numbers:packed")(row)[0]
+    packed: bytes = lazy_import("scaffold.memory.embedders.vector_bytes:packed")(row)[0]
     return packed
 
 
@@ -56,7 +56,7 @@ def put(store: Store, *numbers: int, dimension: int = 8, model: str = MODEL) -> 
 def nearest(path: Path, number: int, *, most: int = 1, dimension: int = 8, model: str = MODEL) -> list[str]:
     """What a search finds that opens the database for itself."""
     with closing(Store.open(path, clock=FakeClock())) as store:
-        open_searches = lazy_import("scaffold.memory.vectors.searches:open_searches")
+        open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
         found = open_searches(store.knowledge, path.parent / "cache").of(MEMORIES, model)
         hits = found.search(unit(number, dimension), most=most)
         return [each.id for each in store.knowledge.chunks.with_numbers(seq for seq, _ in hits)]
@@ -109,10 +109,10 @@ def test_another_model_and_a_restored_backup_are_read_anew(path: Path, tmp_path:
 def test_what_is_forgotten_leaves_the_memory_of_the_process(path: Path) -> None:
     """RA-6: at the next search if another process forgot it, at once if this one did."""
     matrices: list[Any] = []
-    rows = lazy_import("scaffold.memory.vectors.numbers:unpacked")([unit(7)])[0].tobytes()
+    rows = lazy_import("scaffold.memory.embedders.vector_bytes:unpacked")([unit(7)])[0].tobytes()
 
     def has_it() -> bool:
-        searches = lazy_import("scaffold.memory.kept:_kept")
+        searches = lazy_import("scaffold.memory.vectors.memory_cache:_kept")
         matrices.extend(each._table._matrix for key, each in searches.items() if key.database == str(path))
         return any(rows in each.tobytes() for each in matrices)
 
@@ -133,7 +133,10 @@ def test_what_is_forgotten_leaves_the_memory_of_the_process(path: Path) -> None:
 
 def test_a_large_collection_is_searched_without_keeping_its_vectors(path: Path) -> None:
     """RA-7: with the same results."""
-    searches, folders = "scaffold.memory.vectors.search:VectorSearch", "scaffold.memory.vectors.index_file:IndexFolder"
+    searches, folders = (
+        "scaffold.memory.vectors.nearest_chunks:VectorSearch",
+        "scaffold.memory.vectors.index_file:IndexFolder",
+    )
     with closing(Store.open(path, clock=FakeClock())) as store:
         put(store, *range(60))
         collection = store.knowledge.collections.get(MEMORIES)

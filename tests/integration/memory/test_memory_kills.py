@@ -17,9 +17,9 @@ import pytest
 
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.startup import lazy_import
-from scaffold.memory.kept import let_go
+from scaffold.memory.vectors.memory_cache import let_go
 
 pytestmark = needs_extra
 KILLS = int(os.environ.get("SCAFFOLD_KILLS", "20"))

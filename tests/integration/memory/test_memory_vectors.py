@@ -8,9 +8,9 @@ import pytest
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.startup import lazy_import
-from scaffold.memory.index_place import index_folder, index_path
-from scaffold.memory.kept import let_go
 from scaffold.memory.memories import Memories
+from scaffold.memory.vectors.index_path import index_folder, index_path
+from scaffold.memory.vectors.memory_cache import let_go
 from scaffold.session.memory.commands import searched
 from scaffold.store.database import Store
 
@@ -52,7 +52,7 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
     memories.remember(CAT, source="user")
     leg = lazy_import("scaffold.memory.hybrid:VectorLeg")(
         minilm(tmp_path / "half.onnx"),
-        lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, tmp_path / "cache"),
+        lazy_import("scaffold.memory.vectors.database_search:open_searches")(store.knowledge, tmp_path / "cache"),
     )
     memories._legs["project"] = leg
     assert await best(memories, "cat") == CAT
@@ -65,7 +65,7 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
 async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories, store: Store, tmp_path: Path) -> None:
     """RA-7: HNSW above 20,000 vectors; forgetting deletes the file."""
     numpy = lazy_import("numpy:random")
-    packed = lazy_import("scaffold.memory.vectors.numbers:packed")
+    packed = lazy_import("scaffold.memory.embedders.vector_bytes:packed")
     random, leg = numpy.default_rng(1), memories._leg("project")
     rows = packed(random.standard_normal((20_500, 384)).astype("float32"))
     template = memories.remember("Note 0", source="user").memory.chunk
@@ -89,7 +89,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
     for broken in (content[: len(content) // 2], b"", content[:-1] + bytes([content[-1] ^ 1])):
         file.write_bytes(broken)
         let_go(store.name, MEMORIES)  # as in a new process, which has not read it yet
-        fresh = lazy_import("scaffold.memory.vectors.searches:open_searches")(store.knowledge, file.parent)
+        fresh = lazy_import("scaffold.memory.vectors.database_search:open_searches")(store.knowledge, file.parent)
         again = [fresh.of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
         assert [[key for key, _ in each] for each in again] == [[key for key, _ in each] for each in exact]
     file.write_bytes(content)

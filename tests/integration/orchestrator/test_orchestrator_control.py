@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Cancelled, Completed, Failed, Paused, Running, Saved, status_of
 from scaffold.git.checkouts import worktree
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 from scaffold.orchestrator.owner.run_end import finish_run, save_run, state_from_goals
 from scaffold.orchestrator.user_control.execution_control import (
     halt_run,

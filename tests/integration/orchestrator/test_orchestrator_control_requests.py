@@ -10,7 +10,7 @@ from scaffold.core.errors import RunBusy
 from scaffold.core.ids import ControlRequestId
 from scaffold.core.model import ControlRequest
 from scaffold.core.states import PAUSED_BY_USER, Cancelled, Completed, Paused, status_of
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 from scaffold.host.random_ids import new_id
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.orchestrator.owner.goal_control import apply_control_requests

@@ -5,7 +5,7 @@ import os
 from integration.orchestrator.test_orchestrator_recovery import executing as half_done
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, CopiedFolder
 from scaffold.git.checkouts import worktree
-from scaffold.host.files import FileLock
+from scaffold.host.atomic_files import FileLock
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt
 from scaffold.orchestrator.owner.recovery.orphaned_files import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import release_run

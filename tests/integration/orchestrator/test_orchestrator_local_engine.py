@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from scaffold.host.identity import identify, is_alive, own_identity
+from scaffold.host.process_identity import identify, is_alive, own_identity
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.local_engine import FAILED_EXIT_CODE, LocalEngine
 from scaffold.orchestrator.owner.processes.starters import FreshProcessStarter, ProcessMain

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from scaffold.host.environment import child_environment
-from scaffold.host.fork.zygote import can_fork
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.zygote_client import can_fork
 from scaffold.orchestrator.owner.processes.starters import (
     MAX_ZYGOTES,
     FreshProcessStarter,

@@ -9,8 +9,8 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Completed, status_of
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
-from scaffold.host.identity import is_alive
 from scaffold.host.process.child import start_child
+from scaffold.host.process_identity import is_alive
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run, release_attempt
 from scaffold.orchestrator.supervisor.goal_loop import Supervisor

@@ -10,7 +10,7 @@ from scaffold.core.errors import RunBusy
 from scaffold.core.states import Cancelled, Completed, Paused
 from scaffold.git.checkouts import worktree
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import identify, own_identity
+from scaffold.host.process_identity import identify, own_identity
 from scaffold.orchestrator.owner.recovery.crash_progress import run_progress
 from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
 from scaffold.orchestrator.owner.run_end import finish_run

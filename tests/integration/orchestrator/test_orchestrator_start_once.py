@@ -9,7 +9,7 @@ import pytest
 
 from builders import make_settings
 from scaffold.core.plan import Plan
-from scaffold.host.identity import identify, own_identity
+from scaffold.host.process_identity import identify, own_identity
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.user_control.open_run import (

@@ -13,8 +13,8 @@ from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Completed, Failed, Paused
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import identify
 from scaffold.host.process.child import start_child
+from scaffold.host.process_identity import identify
 from scaffold.host.wake_fifo import WakeFifo
 from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES
 from scaffold.orchestrator.owner.processes.engine import SupervisorExit

@@ -11,7 +11,7 @@ from builders import with_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.events import AttemptPhaseChanged, AttemptWaitChanged
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, awaited_inbox_id
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import pause_if_waiting

@@ -9,10 +9,10 @@ import pytest
 
 from builders import bubblewrap_or_skip, git, make_repository, sandbox_or_skip
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.policy.command_sandbox import (
     SandboxInputs,
     build_sandbox_spec,

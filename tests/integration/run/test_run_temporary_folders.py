@@ -4,7 +4,7 @@ import asyncio
 
 from builders import bubblewrap_or_skip
 from scaffold.core.ids import RunId
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from support.harness import act, goal
 

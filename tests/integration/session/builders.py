@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import yaml
 
 from scaffold.cli.render.reporters import TextReporter
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.agent_session import open_session
 from scaffold.session.open_conversation import open_conversation

@@ -4,7 +4,7 @@ import pytest
 
 from scaffold.core.errors import ConversationBusy
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.session.open_conversation import (
     open_conversation,
     store_effort,

@@ -10,7 +10,7 @@ from msgspec import structs
 from builders import bubblewrap_or_skip, git, make_repository, sandbox_or_skip
 from scaffold.core.errors import TrustError
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.session.shell_sandbox import missing_sandbox_notice, session_sandbox
 from scaffold.tools.command.shell import describe_sandbox, shell
 from scaffold.tools.workspace import Workspace

@@ -5,8 +5,8 @@ import pytest
 
 from fakes import ECHO
 from scaffold.agent.modes import CurrentMode
+from scaffold.host.child_environment import child_environment
 from scaffold.host.clock import FakeClock
-from scaffold.host.environment import child_environment
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy

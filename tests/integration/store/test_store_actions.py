@@ -25,13 +25,13 @@ from scaffold.core.states import (
 )
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
-from scaffold.store.run.actions import READY, OpenCompound
 from scaffold.store.run.attempts import SLOT_DEMANDS
-from scaffold.store.run.baselines import LANDED_SETTLING_TESTS
-from scaffold.store.run.events import HAS_NOTICE
-from scaffold.store.run.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
-from scaffold.store.run.goals import COUNT_UNFINISHED
-from scaffold.store.run.intents import OPEN_OF_RUN as OPEN_INTENTS
+from scaffold.store.run.event_log import HAS_NOTICE
+from scaffold.store.run.landing.intents import OPEN_OF_RUN as OPEN_INTENTS
+from scaffold.store.run.plan.actions import READY, OpenCompound
+from scaffold.store.run.plan.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
+from scaffold.store.run.plan.goals import COUNT_UNFINISHED
+from scaffold.store.run.verification.baselines import LANDED_SETTLING_TESTS
 
 GIVEN = {
     "goal_id": "run-1/shop",

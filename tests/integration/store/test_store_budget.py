@@ -44,7 +44,7 @@ import asyncio, sys
 from builders import parse_location
 from integration.store.test_store_budget import A, a_budget, cost
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store
 
 clock = FakeClock()

@@ -23,7 +23,7 @@ from pathlib import Path
 from scaffold.core.conversation import Text, UserMessage
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.user_store import UserStore
 

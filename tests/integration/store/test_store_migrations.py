@@ -18,7 +18,7 @@ from scaffold.core.model import Attempt
 from scaffold.core.run_settings import Tier
 from scaffold.core.states import Paused, Saved
 from scaffold.host.clock import FakeClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import format_time
 from scaffold.store.driver.connection import Connection

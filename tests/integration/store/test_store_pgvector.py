@@ -28,7 +28,7 @@ ODD = CollectionName("it's 100% :odd\\")
 
 def units(count: int, dimension: int) -> list[bytes]:
     rows = lazy_import("numpy:random").default_rng(dimension).standard_normal((count, dimension))
-    packed: list[bytes] = lazy_import("scaffold.memory.vectors.numbers:packed")(rows)
+    packed: list[bytes] = lazy_import("scaffold.memory.embedders.vector_bytes:packed")(rows)
     return packed
 
 
@@ -54,7 +54,7 @@ def put(store: Store, collection: CollectionName, vectors: list[bytes], *, model
 
 
 def found(store: Store, collection: CollectionName, vector: bytes, *, model: str = "m", **options: Any) -> Any:
-    open_searches = lazy_import("scaffold.memory.vectors.searches:open_searches")
+    open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
     return open_searches(store.knowledge, Path("unused")).of(collection, model).search(vector, **options)
 
 
@@ -139,7 +139,7 @@ def test_a_user_who_may_not_create_the_extension_gets_exact_search(store: Store,
         assert dict(found(plain, MEMORIES, vectors[2], most=5)) == pytest.approx(
             exact(plain, MEMORIES, vectors[2], most=5), abs=1e-5
         )
-    open_searches = lazy_import("scaffold.memory.vectors.searches:open_searches")
+    open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
     open_searches(store.knowledge, Path("unused")).make_index(MEMORIES, "m")
     assert store.knowledge.embeddings.server.compares(MEMORIES)
     assert dict(found(store, MEMORIES, vectors[2], most=5)) == pytest.approx(

@@ -16,7 +16,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
 from scaffold.store.driver.schema import MIGRATIONS
-from scaffold.store.run.actions import READY
+from scaffold.store.run.plan.actions import READY
 from support.postgres import new_location
 
 STEPS = len(list(MIGRATIONS.glob("*.sql")))

@@ -7,7 +7,7 @@ import re
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 from scaffold.tools.command.background_commands import MAX_RUNNING, BackgroundCommands, BackgroundLimits, background
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace

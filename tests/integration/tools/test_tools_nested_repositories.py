@@ -8,10 +8,10 @@ import shutil
 import pytest
 
 from builders import bubblewrap_or_skip
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.sandbox.landlock.command import unsupported_reason
+from scaffold.host.sandbox.landlock.sandboxed_command import unsupported_reason
 from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
 from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 from scaffold.tools.command.shell import MAX_COMMAND_BYTES, shell
 from scaffold.tools.command.spooled_output import MAX_FILES, MAX_TOTAL_BYTES
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace

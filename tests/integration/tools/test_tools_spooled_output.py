@@ -6,7 +6,7 @@ import sys
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 from scaffold.tools.command.shell import shell
 from scaffold.tools.command.spooled_output import CommandSpec, Spool, cut_middle, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace

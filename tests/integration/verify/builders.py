@@ -19,8 +19,8 @@ from scaffold.core.run_settings import SandboxSettings
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import CommandResult, Containment, run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import Level, SandboxSpec
 from scaffold.host.slots import Slots
 from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec

@@ -13,8 +13,8 @@ from builders import bubblewrap_or_skip, sandbox_or_skip
 from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output, run_check
 from scaffold.core.errors import ScaffoldError
 from scaffold.git.checkouts import worktree
-from scaffold.host.process.command import Containment, run_command
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.process.command_runner import Containment, run_command
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.preparation import PreparedEnvironment

@@ -8,8 +8,8 @@ import pytest
 from builders import needs
 from integration.verify.builders import run_gate_once, write_files
 from scaffold.core.proof.gates import Gate
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import run_command
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import run_command
 
 TESTS = """
 {header}

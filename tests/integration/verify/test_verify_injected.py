@@ -5,7 +5,7 @@ from inline_snapshot import snapshot
 
 from integration.verify.builders import PYTHON, EnvironmentSetup, add_venv, check_output
 from scaffold.core.proof.gates import CheckEnvironment
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports

@@ -8,7 +8,7 @@ import pytest
 
 from builders import needs
 from integration.verify.builders import EnvironmentSetup, check_output
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.verify.environment.check_env import check_environ
 from scaffold.verify.environment.import_proof import prove_imports
 

@@ -12,7 +12,7 @@ from builders import sandbox_or_skip
 from integration.verify.builders import run_gate_once, tree_in, write_files
 from scaffold.core.proof.gates import Gate
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.verify.gates.observed_run import run_gate
 from scaffold.verify.gates.refusals import describe_refused, refusal_reason

@@ -17,7 +17,7 @@ from integration.verify.builders import EnvironmentSetup, verify_contract
 from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.proof.gates import CheckEnvironment, Gate
 from scaffold.git.checkouts import worktree
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.gates.observed_run import run_gate
@@ -35,7 +35,7 @@ from support.docker import ask_server, free_port
 KILLED = """\
 import asyncio, os, sys
 from pathlib import Path
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.verify.services.lifecycle import Services, services_up
 from scaffold.verify.services.compose import ComposeContext
 from scaffold.git.repository import open_repository

@@ -10,7 +10,7 @@ from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.builders import Looks
 from scaffold.core.errors import HumanDecisionRequired, StaleFence
 from scaffold.core.states import Blocked, Pending, blocked_on_inbox
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 from scaffold.tools.command.background_commands import BackgroundCommands, background
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace

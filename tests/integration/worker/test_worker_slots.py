@@ -11,7 +11,7 @@ from integration.worker.builders import Looks
 from integration.worker.test_worker_approvals import DEED, LONG_S, decide
 from scaffold.core.conversation import ToolResult
 from scaffold.core.states import Paused
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt

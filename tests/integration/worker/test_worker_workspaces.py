@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.git import refs
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.ignored_archive import archived_files
 from scaffold.worker.workspace.attempt_worktree import open_workspace, rescue_and_remove

@@ -7,7 +7,7 @@ from scaffold.config.schema.table import SETTINGS
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, FIELDS
 from scaffold.config.tier_files import built_in_values
 from scaffold.core.run_settings import Tier
-from scaffold.host.environment import NEVER_INHERITED
+from scaffold.host.child_environment import NEVER_INHERITED
 from scaffold.policy.trust_decision import ACTIVE_FILES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()

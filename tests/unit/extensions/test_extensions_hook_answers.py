@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 
 from scaffold.extensions.hooks.call_translation import hook_calls, our_tools, tool_names
 from scaffold.extensions.hooks.hook_answer import MAX_CONTEXT_CHARS, HookAnswer, answer_of, together
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 
 
 def ended(code=0, out="", err="", *, truncated=False):

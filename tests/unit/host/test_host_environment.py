@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.host.environment import agent_variables, child_environment
+from scaffold.host.child_environment import agent_variables, child_environment
 
 OURS = str(Path(sys.executable).parent)
 

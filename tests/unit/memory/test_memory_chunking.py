@@ -5,8 +5,8 @@ from pathlib import PurePath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.memory.chunking.pieces import MAX_CHARS
 from scaffold.memory.chunking.split import kind_of, split_text
+from scaffold.memory.chunking.text_pieces import MAX_CHARS
 
 LINES = st.sampled_from(
     [

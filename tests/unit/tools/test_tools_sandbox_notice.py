@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.tools.command.sandbox_notice import sandbox_notice
 

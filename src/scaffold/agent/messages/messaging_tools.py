@@ -12,7 +12,7 @@ from scaffold.agent.messages.session import ClaimedSession
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer

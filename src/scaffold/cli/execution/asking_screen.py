@@ -20,7 +20,7 @@ from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import count_of, printable
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, ask_at_terminal, decide_items
 from scaffold.run.context import RunContext
 from scaffold.views.changes.waiting_change import read_waiting_change

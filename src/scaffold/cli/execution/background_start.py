@@ -9,9 +9,9 @@ from scaffold.cli.global_options import LOG_VARIABLE
 from scaffold.cli.wiring import PROGRAM
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Run
-from scaffold.host.identity import is_alive
 from scaffold.host.process import restarter
 from scaffold.host.process.child import start_detached
+from scaffold.host.process_identity import is_alive
 from scaffold.orchestrator.owner.run_lease import hand_over_run, require_run
 from scaffold.run.context import RunContext
 

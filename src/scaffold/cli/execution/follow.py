@@ -12,7 +12,7 @@ from scaffold.cli.render.report import report
 from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext

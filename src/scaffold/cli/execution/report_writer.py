@@ -8,7 +8,7 @@ from scaffold.cli.lazy_commands import REPORT_PAGE
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.startup import lazy_import
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.policy.secret.redaction import Redactor

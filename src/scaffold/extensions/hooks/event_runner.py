@@ -15,7 +15,7 @@ from scaffold.core.extension_set import Extensions, Hook, HookEvent
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.extensions.hooks.hook_answer import HookAnswer, answer_of, together
 from scaffold.extensions.hooks.script_names import HOOK_FILES, PROJECT, with_files_elsewhere
-from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 MAX_OUTPUT_BYTES = 1_000_000

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.printable_text import printable, truncate_text
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 
 MAX_CONTEXT_CHARS = 10_000
 """Of what one hook adds to a conversation."""

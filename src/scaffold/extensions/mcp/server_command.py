@@ -8,8 +8,8 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.extensions.mcp.server_config import ServerConfig
-from scaffold.host.environment import PROXIES, child_environment
-from scaffold.host.process.piped import PipedCommand
+from scaffold.host.child_environment import PROXIES, child_environment
+from scaffold.host.process.piped_process import PipedCommand
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import with_egress
 

@@ -12,8 +12,8 @@ from mcp.shared.message import SessionMessage
 from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.lines import LineReader, TooLong
 from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, ProtocolBroken
-from scaffold.host.process.command import CommandResult
-from scaffold.host.process.piped import PipedCommand, PipedProcess
+from scaffold.host.process.command_runner import CommandResult
+from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
 STOP_GRACE_S = 1.0
 MAX_WAITING = 1_000

@@ -15,8 +15,8 @@ from scaffold.extensions.plugins.executables import named, plugin_files
 from scaffold.extensions.plugins.plugin import Plugin
 from scaffold.extensions.plugins.tool_adapter import plugin_tools
 from scaffold.extensions.plugins.turn_hooks import PluginHooks
-from scaffold.host.environment import PROXIES, child_environment
-from scaffold.host.process.piped import PipedCommand
+from scaffold.host.child_environment import PROXIES, child_environment
+from scaffold.host.process.piped_process import PipedCommand
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 MAX_PLUGINS = 32

@@ -20,8 +20,8 @@ from scaffold.extensions.plugins.frames import (
     request_frame,
 )
 from scaffold.extensions.plugins.manifest import MAX_NAME_CHARS, Manifest, read_manifest
-from scaffold.host.process.command import CommandResult
-from scaffold.host.process.piped import PipedCommand, PipedProcess
+from scaffold.host.process.command_runner import CommandResult
+from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
 ANSWER_S = 5.0
 """Within this time a plugin answers each request, or it is ended."""

@@ -23,7 +23,7 @@ from scaffold.git.checkouts.worktree_metadata import (
 )
 from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import common_dir
-from scaffold.host.files import FileLock, delete_path
+from scaffold.host.atomic_files import FileLock, delete_path
 
 GITMODULES = ".gitmodules"
 KEEP_PREFIX = "refs/scaffold/keep/"

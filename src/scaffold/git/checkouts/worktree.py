@@ -26,7 +26,7 @@ from scaffold.git.checkouts.worktree_metadata import (
 )
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
-from scaffold.host.files import FileLock, delete_path
+from scaffold.host.atomic_files import FileLock, delete_path
 from scaffold.host.folder_tree import walk
 
 STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")

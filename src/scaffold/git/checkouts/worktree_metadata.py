@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.git.common_dir import common_dir
-from scaffold.host.files import delete_path, write_atomic
+from scaffold.host.atomic_files import delete_path, write_atomic
 from scaffold.host.leftovers import own_mark
 
 KNOWN_FILES = frozenset({"HEAD", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "commondir", "gitdir", "index", "logs"})

@@ -9,7 +9,7 @@ from pathlib import Path
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 
 DEFAULT_FIX = "run the command in that directory to see more, fix the cause, then retry"
 

@@ -20,8 +20,8 @@ from scaffold.git.client.disabled_programs import (
     disable_programs,
 )
 from scaffold.git.client.gc_detection import CollectionWatch
-from scaffold.host.environment import child_environment, path_outside
-from scaffold.host.process.command import CommandResult, OutputCapture, run_command
+from scaffold.host.child_environment import child_environment, path_outside
+from scaffold.host.process.command_runner import CommandResult, OutputCapture, run_command
 
 # An agent may run `git config`, so everything that starts a program or makes git overlook a change is set here.
 CONFIG_OVERRIDES: tuple[Setting, ...] = (

@@ -14,7 +14,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.commits import commit_tree, tree_of
 from scaffold.git.repository import Repository
 from scaffold.git.trees.tree_file import tree_with, write_blob
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.leftovers import new_temporary_folder
 
 NOBODY = Signature(name="Scaffold", email="scaffold@invalid")

@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.identity import identify, is_alive
-from scaffold.host.process.command import ProcessHandle, signal_group, wait_for_exit
+from scaffold.host.process.command_runner import ProcessHandle, signal_group, wait_for_exit
+from scaffold.host.process_identity import identify, is_alive
 
 KILL_TIMEOUT_S = 10.0
 LOG = logging.getLogger(__name__)

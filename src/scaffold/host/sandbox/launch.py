@@ -9,10 +9,10 @@ from typing import BinaryIO, Protocol, assert_never
 
 from msgspec import Struct, structs
 
-from scaffold.host.environment import loads_code
+from scaffold.host.child_environment import loads_code
 from scaffold.host.sandbox import bubblewrap, relay, seatbelt
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.mount_sources import open_sources
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program

@@ -13,13 +13,13 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct
 
-from scaffold.host.environment import child_environment
-from scaffold.host.files import write_atomic
-from scaffold.host.identity import own_identity
+from scaffold.host.atomic_files import write_atomic
+from scaffold.host.child_environment import child_environment
 from scaffold.host.leftovers import temporary_prefix
+from scaffold.host.process_identity import own_identity
 from scaffold.host.sandbox import bubblewrap, seccomp
 from scaffold.host.sandbox.confinement import Confinement, Level, SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.launch import LaunchSpec, prepare_launch
 
 PROBE_SCRIPT = 'true > "$1/here" && ! (cat "$2/secret" || true > "$2/there") >/dev/null 2>&1'

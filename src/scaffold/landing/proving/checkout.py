@@ -15,7 +15,7 @@ from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.submodule import check_out_submodules
 from scaffold.git.checkouts.worktree import recycle_worktree
 from scaffold.git.client.command_line import Git
-from scaffold.host.environment import agent_variables
+from scaffold.host.child_environment import agent_variables
 from scaffold.run.context import RunContext
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources.held_resources import held_resources

@@ -14,8 +14,8 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits
 from scaffold.git.trees.private_index import NewFile
-from scaffold.host.files import read_untrusted, write_atomic
-from scaffold.host.process.command import CommandResult, Containment, run_command
+from scaffold.host.atomic_files import read_untrusted, write_atomic
+from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.landing.conflicts.lock_files import (
     MAX_BYTES,

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.environment import path_outside
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.child_environment import path_outside
+from scaffold.host.process.command_runner import CommandResult, run_command
 from scaffold.policy.trust_decision import TrustStatus
 from scaffold.run.context import RunContext
 

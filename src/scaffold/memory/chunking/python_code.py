@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece, split_paragraphs
+from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LINE_END = re.compile(r"\r\n|\r|\n")

@@ -5,9 +5,9 @@ from pathlib import PurePath
 
 from scaffold.host.startup import lazy_import
 from scaffold.memory.chunking.languages import LANGUAGES
-from scaffold.memory.chunking.markdown import split_markdown
-from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece, split_paragraphs
+from scaffold.memory.chunking.markdown_sections import split_markdown
 from scaffold.memory.chunking.python_code import split_python
+from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 TextKind = str
 """`text`, `markdown`, `python`, or the name of a language that has a grammar."""

@@ -8,7 +8,7 @@ from tree_sitter import Language, Node, Parser
 
 from scaffold.host.startup import lazy_import
 from scaffold.memory.chunking.languages import LANGUAGES, CodeLanguage
-from scaffold.memory.chunking.pieces import PieceSize, TextPiece, split_paragraphs
+from scaffold.memory.chunking.text_pieces import PieceSize, TextPiece, split_paragraphs
 
 MAX_PARSED_BYTES = 2_000_000
 """Longer code is split by its lines: the tree's memory grows with it."""

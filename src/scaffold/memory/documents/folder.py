@@ -10,7 +10,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import find_top
 from scaffold.host.folder_tree import walk
 from scaffold.memory.chunking.split import KINDS
-from scaffold.memory.documents.files import PDF_SUFFIX
+from scaffold.memory.documents.source_files import PDF_SUFFIX
 from scaffold.policy.secret.unreadable_files import secret_entry
 
 OTHER_TEXTS = frozenset(

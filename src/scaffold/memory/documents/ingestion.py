@@ -9,9 +9,9 @@ from msgspec import Struct, structs
 from scaffold.core.errors import IndexFull, StaleFence, UsageError
 from scaffold.core.knowledge import Chunk, ChunkId, ChunkState, CollectionName, Document, DocumentId, Span
 from scaffold.host.random_ids import new_id
-from scaffold.memory.documents.files import PAGES_OF, SOURCE, OpenedFile, content_hash
 from scaffold.memory.documents.parts import DocumentPart, DocumentReader, Piece, ReadingOptions
 from scaffold.memory.documents.pdf_reader import check_pdf
+from scaffold.memory.documents.source_files import PAGES_OF, SOURCE, OpenedFile, content_hash
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.knowledge.collections import capacity_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from scaffold.memory.chunking.markdown import PATH_SEPARATOR
-from scaffold.memory.chunking.pieces import TextPiece
+from scaffold.memory.chunking.markdown_sections import PATH_SEPARATOR
+from scaffold.memory.chunking.text_pieces import TextPiece
 from scaffold.memory.documents.pdf_reader import PdfHeading
 
 MAX_TITLE_CHARS = 300

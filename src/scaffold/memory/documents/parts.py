@@ -8,14 +8,14 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import Document
-from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece
 from scaffold.memory.chunking.split import kind_of, pieces_of
-from scaffold.memory.documents.files import OpenedFile, read_text
+from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece
 from scaffold.memory.documents.outline import Outline
 from scaffold.memory.documents.page_ranges import ALL_PAGES, PageRanges
 from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
 from scaffold.memory.documents.problems import DAMAGED
 from scaffold.memory.documents.reader_sandbox import ReaderPlace
+from scaffold.memory.documents.source_files import OpenedFile, read_text
 from scaffold.policy.secret.redaction import Redactor
 
 PART_PIECES = 500

@@ -12,12 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
-from scaffold.host.environment import child_environment
-from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
-from scaffold.memory.documents.files import HEAD_BYTES, MAGIC
+from scaffold.host.child_environment import child_environment
+from scaffold.host.process.command_runner import CommandResult, Containment, OutputCapture, run_command
 from scaffold.memory.documents.page_ranges import PageRanges
 from scaffold.memory.documents.problems import DAMAGED, EMPTY, IMAGE
 from scaffold.memory.documents.reader_sandbox import MEMORY_BYTES, ReaderPlace
+from scaffold.memory.documents.source_files import HEAD_BYTES, MAGIC
 
 Reader = Literal["pdfium", "pypdf"]
 LIBRARIES: Mapping[Reader, str] = {"pdfium": "pypdfium2", "pypdf": "pypdf"}

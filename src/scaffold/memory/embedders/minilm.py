@@ -15,7 +15,7 @@ from tokenizers import BertWordPieceTokenizer
 
 from scaffold.core.errors import EmbeddingError
 from scaffold.core.model import Usage
-from scaffold.memory.vectors.numbers import Matrix, packed
+from scaffold.memory.embedders.vector_bytes import Matrix, packed
 
 VOCABULARY = Path(__file__).with_name("minilm_vocabulary.txt.xz")
 """The WordPiece vocabulary of bert-base-uncased (Apache-2.0), which the model was trained with; no wheel has it."""

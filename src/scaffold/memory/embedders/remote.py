@@ -11,14 +11,14 @@ from scaffold.core.errors import BudgetExceeded, ContextOverflow, EmbeddingError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.startup import lazy_import
 from scaffold.llm.registry.embedding_models import embedding_model
 from scaffold.llm.transport.embeddings_endpoint import EmbeddingEndpoint, find_embedding_endpoint
 from scaffold.llm.transport.embeddings_request import ASKED, EmbeddingRequest
 from scaffold.llm.transport.live_context import LOCAL_RETRY_S, Deadlines, Patience
 from scaffold.llm.transport.retry import RetryingModel
-from scaffold.memory.vectors.numbers import packed
+from scaffold.memory.embedders.vector_bytes import packed
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore

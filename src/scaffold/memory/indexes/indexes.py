@@ -9,13 +9,12 @@ from scaffold.core.errors import EmbeddingError, StoreError, UsageError
 from scaffold.core.knowledge import LEARNINGS, MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
 from scaffold.host.random_ids import new_id
 from scaffold.host.startup import lazy_import
-from scaffold.memory.chunking.pieces import TextPiece
+from scaffold.memory.chunk_embedding import EXTRA_FIX, embed_chunks
 from scaffold.memory.chunking.split import TextKind, split_text
-from scaffold.memory.extra import EXTRA_FIX, embed_chunks
+from scaffold.memory.chunking.text_pieces import TextPiece
 from scaffold.memory.fusion import fuse
 from scaffold.memory.hybrid import VALID, FoundChunk, QueryVectors
-from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
-from scaffold.memory.indexes.values import (
+from scaffold.memory.indexes.argument_checks import (
     checked_dimension,
     checked_metadata,
     checked_text,
@@ -24,6 +23,7 @@ from scaffold.memory.indexes.values import (
     index_name,
     item_hash,
 )
+from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.memories import IndexState, Memories
 from scaffold.memory.notes import MemoryScope
 from scaffold.plan.message_text import quoted, quoted_list
@@ -35,7 +35,7 @@ from scaffold.store.user_store import UserStore
 MAX_TEXT_CHARS = 8_000
 """Of one item; embedding models read hardly more."""
 MAX_CHUNKED_CHARS = 1_000_000
-NUMBERS = "scaffold.memory.vectors.numbers"
+NUMBERS = "scaffold.memory.embedders.vector_bytes"
 ONLY_THEIR_OWN: Mapping[CollectionName, str] = {
     MEMORIES: "Use `remember`, which says what is known already, and `forget_memory`.",
     LEARNINGS: "Learnings follow from the outcome of work; the user changes them with `scaffold learn`.",

@@ -7,9 +7,9 @@ from typing import TypeAlias
 import numpy as np
 
 from scaffold.core.knowledge import CollectionName
-from scaffold.memory.vectors.numbers import STORED, Matrix, unpacked
+from scaffold.memory.embedders.vector_bytes import STORED, Matrix, unpacked
 from scaffold.store.knowledge.changes import Moment
-from scaffold.store.knowledge.embeddings import Embeddings, StoredVector
+from scaffold.store.knowledge.chunk_vectors import Embeddings, StoredVector
 
 SPARE_ROWS = 1_024
 """How much room a matrix has at least for vectors to come; half as much again as it has, up to MOST_SPARE_ROWS."""

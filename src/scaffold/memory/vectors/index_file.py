@@ -17,12 +17,12 @@ from usearch.index import Index
 
 from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.core.knowledge import CollectionName
-from scaffold.host.files import try_lock, write_atomic
-from scaffold.memory.index_place import delete_index, index_path
+from scaffold.host.atomic_files import try_lock, write_atomic
+from scaffold.memory.embedders.vector_bytes import Matrix, unpacked
 from scaffold.memory.vectors.exact import Nearest, Numbers, VectorTable, nearest
-from scaffold.memory.vectors.numbers import Matrix, unpacked
+from scaffold.memory.vectors.index_path import delete_index, index_path
 from scaffold.store.knowledge.changes import Moment
-from scaffold.store.knowledge.embeddings import Embeddings, StoredVector
+from scaffold.store.knowledge.chunk_vectors import Embeddings, StoredVector
 
 CONNECTIVITY = 16
 EXPANSION_ADD = 200

@@ -11,7 +11,7 @@ from scaffold.core.model import Run
 from scaffold.core.plan import Plan
 from scaffold.core.states import Active
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.orchestrator.chat.run_tools import ChatRunControl, open_run_of, write_set_aside
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.proposal_tools import create_actions_tool, create_goal_tool, proposed_goal

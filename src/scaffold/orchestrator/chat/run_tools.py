@@ -8,7 +8,7 @@ from scaffold.core.model import Goal, Run
 from scaffold.core.plan import TaskType
 from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.core.tool import Tool
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_changes, project_goal
 from scaffold.orchestrator.planning.proposals import DraftProposals

@@ -17,7 +17,7 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck, Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.spending import Spender
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.supervisor_agent import OpenModel
 from scaffold.run.attempts.time_limit import TimeLimit

@@ -3,7 +3,7 @@
 from scaffold.core.model import Run
 from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, RunState
 from scaffold.git.checkouts import worktree
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import describe_exit_code
 from scaffold.orchestrator.owner.processes.supervisor_pool import end_orphaned_supervisors
 from scaffold.orchestrator.owner.projections.run_files import write_run_files

@@ -19,7 +19,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.landing.proving.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.command_sandbox import probe_level

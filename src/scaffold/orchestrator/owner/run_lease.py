@@ -8,7 +8,7 @@ from scaffold.core.errors import RunBusy, StaleFence, StoreError
 from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import Active, Paused, Saved
-from scaffold.host.identity import is_alive, own_identity
+from scaffold.host.process_identity import is_alive, own_identity
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store

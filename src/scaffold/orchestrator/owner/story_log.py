@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scaffold.host.files import append_line, read_untrusted
+from scaffold.host.atomic_files import append_line, read_untrusted
 from scaffold.plan.story.history import log_line
 from scaffold.plan.story.record import StoryRecord
 

@@ -8,7 +8,7 @@ from scaffold.core.model import Run
 from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
-from scaffold.host.environment import child_environment
+from scaffold.host.child_environment import child_environment
 from scaffold.orchestrator.planning.proposal_tools import planning_tools
 from scaffold.orchestrator.planning.proposals import ProposalTarget
 from scaffold.orchestrator.planning.requirement_listing import RequirementListing, reserved_names

@@ -31,7 +31,7 @@ from scaffold.core.ports import Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel

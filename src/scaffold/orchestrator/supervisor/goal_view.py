@@ -4,8 +4,8 @@ from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
 from scaffold.run.failures.ladder import attempts_allowed, has_planner, replans_left
-from scaffold.store import scheduling
 from scaffold.store.database import Store
+from scaffold.store.run.plan import scheduling
 
 MAX_HELD_BACK = 4
 """How many of the actions that are held back are named: it is enough to know the first."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import KeepSettings
 from scaffold.core.states import Cancelled, Completed, Failed
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.folder_tree import walk
 from scaffold.run.context import RunContext
 from scaffold.run.projections import PROJECTIONS, REPORTS

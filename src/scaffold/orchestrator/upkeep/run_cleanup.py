@@ -13,7 +13,7 @@ from scaffold.core.run_settings import KeepSettings
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Failed, status_of
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.upkeep.expired_files import list_expired, remove_expired

@@ -12,7 +12,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.git import refs
 from scaffold.git.repository import Repository
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.upkeep.run_cleanup import clean_up, delete_folder

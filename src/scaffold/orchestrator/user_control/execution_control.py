@@ -23,7 +23,7 @@ from scaffold.core.states import (
     awaited_inbox_id,
     status_of,
 )
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.goal_control import apply_control_requests
 from scaffold.orchestrator.owner.projections.run_files import write_run_files

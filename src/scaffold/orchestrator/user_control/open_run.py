@@ -14,7 +14,7 @@ from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.run_settings import RunSettings, TaskFormat
 from scaffold.core.states import Planning
 from scaffold.git.repository import CheckoutStatus, checkout_status
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
 from scaffold.orchestrator.planning.agent_advice import advice_for

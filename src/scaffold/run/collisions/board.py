@@ -19,7 +19,7 @@ from scaffold.plan.collisions.rules import (
     overtakes,
 )
 from scaffold.store.database import Store
-from scaffold.store.scheduling import BegunCompound, StartableAction, WaitingWork, WorkPlace, WorkUnderWay
+from scaffold.store.run.plan.scheduling import BegunCompound, StartableAction, WaitingWork, WorkPlace, WorkUnderWay
 
 ConflictsOf = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By ready action: the units with whose work its last work conflicts, and in which paths."""

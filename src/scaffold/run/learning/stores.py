@@ -11,10 +11,10 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import LEARNINGS, ChunkFilter, ChunkId
 from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
-from scaffold.memory.extra import fill_in_vectors, vector_leg
+from scaffold.memory.chunk_embedding import fill_in_vectors, vector_leg
 from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg
-from scaffold.memory.index_place import delete_index, index_folder
-from scaffold.memory.kept import let_go
+from scaffold.memory.vectors.index_path import delete_index, index_folder
+from scaffold.memory.vectors.memory_cache import let_go
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
 from scaffold.store.database import Store

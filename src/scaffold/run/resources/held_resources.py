@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from scaffold.core.ids import RunId
-from scaffold.host.ports import HeldPorts
+from scaffold.host.tcp_ports import HeldPorts
 from scaffold.run.context import RunContext
 from scaffold.run.resources.attempt_resources import AttemptResources, note_of
 

@@ -13,8 +13,8 @@ from scaffold.core.model import Run
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.repository import Repository
-from scaffold.host.environment import child_environment, path_outside
-from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.atomic_files import delete_folder_if_possible
+from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.user_dirs import user_dirs

@@ -5,7 +5,7 @@ from contextlib import suppress
 import msgspec
 
 from scaffold.git.repository import Repository
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.run.trial.gate_verdicts import Trial
 
 FILE = "scaffold/trial.json"

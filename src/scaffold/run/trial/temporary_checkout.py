@@ -13,7 +13,7 @@ from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
-from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.leftovers import made_by_dead_process, own_mark
 from scaffold.host.process.child import start_child
 from scaffold.run.context import repository_name

@@ -12,7 +12,7 @@ from scaffold.core.conversation import AssistantMessage, Message, Text, Thinking
 from scaffold.core.printable_text import utf8_safe
 from scaffold.extensions.hooks.call_translation import hook_calls
 from scaffold.extensions.hooks.event_runner import encodable
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 
 
 def write_transcript(path: Path, conversation: Conversation, *, cwd: str, clean: Callable[[str], str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, TRACES_LEFT, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
-from scaffold.memory.extra import ignore_count
+from scaffold.memory.chunk_embedding import ignore_count
 from scaffold.memory.hybrid import FoundChunk
 from scaffold.memory.lookup import find_memory
 from scaffold.memory.memories import IndexState, Memories

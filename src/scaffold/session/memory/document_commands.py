@@ -10,9 +10,9 @@ from scaffold.core.knowledge import DOCUMENTS, TRACES_LEFT, CollectionName, Docu
 from scaffold.core.printable_text import count_of, one_line, printable, utf8_safe
 from scaffold.git.common_dir import find_top
 from scaffold.host.wall_clock import WallClock
-from scaffold.memory.documents.files import PAGES_OF, PDF_SUFFIX, SOURCE
 from scaffold.memory.documents.library import DocumentLibrary, FoundPassage, StoredDocument
 from scaffold.memory.documents.problems import in_number
+from scaffold.memory.documents.source_files import PAGES_OF, PDF_SUFFIX, SOURCE
 from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.memory.opening import open_databases
 from scaffold.plan.message_text import quoted, quoted_list

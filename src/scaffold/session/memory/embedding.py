@@ -8,9 +8,9 @@ from msgspec import structs
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, History
 from scaffold.host.clock import SystemClock
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.startup import lazy_import
-from scaffold.memory.ports import Embedder
+from scaffold.memory.vector_port import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import UserStore

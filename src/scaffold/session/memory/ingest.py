@@ -9,11 +9,11 @@ from scaffold.core.errors import IndexFull, ScaffoldError, UsageError
 from scaffold.core.knowledge import DOCUMENTS, CollectionName, Document
 from scaffold.core.printable_text import count_of, printable
 from scaffold.host.wall_clock import WallClock
-from scaffold.memory.documents.files import opened_file
 from scaffold.memory.documents.ingestion import Ingested, Ingestion, Progress
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
+from scaffold.memory.documents.source_files import opened_file
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.document_commands import document_json, document_name, has_pages, label, missing_lines

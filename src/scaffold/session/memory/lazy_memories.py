@@ -12,7 +12,7 @@ from scaffold.core.ports import Budget, History
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.startup import lazy_import
-from scaffold.memory.ports import Embedder
+from scaffold.memory.vector_port import Embedder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.store.driver.location import existing_state_location

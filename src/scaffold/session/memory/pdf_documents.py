@@ -7,13 +7,13 @@ from scaffold.core.knowledge import DOCUMENTS, CollectionName
 from scaffold.core.printable_text import count_of
 from scaffold.core.tool import ToolOutput
 from scaffold.host.wall_clock import WallClock
-from scaffold.memory.chunking.pieces import MAX_CHARS, PieceSize
-from scaffold.memory.documents.files import OpenedFile
+from scaffold.memory.chunking.text_pieces import MAX_CHARS, PieceSize
 from scaffold.memory.documents.ingestion import Ingested, Ingestion, Progress
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import reader_place
+from scaffold.memory.documents.source_files import OpenedFile
 from scaffold.session.memory.answer import NOUNS
 from scaffold.session.memory.document_commands import document_name, label, missing_lines, open_library
 from scaffold.session.memory.ingest import pages_of

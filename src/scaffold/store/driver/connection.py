@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from scaffold.core.errors import StoreUnavailable
-from scaffold.store.errors import not_found, stale_fence
+from scaffold.store.row_errors import not_found, stale_fence
 
 ColumnValue = str | int | float | bytes | None
 

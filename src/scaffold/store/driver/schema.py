@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, StoreError
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.store.driver.columns import OWNER, TimeSource, format_time
 from scaffold.store.driver.connection import Connection, DatabaseDriver
-from scaffold.store.errors import START_HINT
+from scaffold.store.row_errors import START_HINT
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from scaffold.core.errors import StoreError, StoreUnavailable
 from scaffold.store.driver.connection import ColumnValue
-from scaffold.store.errors import START_HINT
+from scaffold.store.row_errors import START_HINT
 
 MAX_LOCK_POLL_MS = 4
 """Maximum random sleep between two tries to lock the database. SQLite's own back-off of up to 100 ms would lose

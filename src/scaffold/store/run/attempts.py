@@ -29,9 +29,9 @@ from scaffold.store.driver.columns import (
     usage_columns,
 )
 from scaffold.store.driver.connection import Row
-from scaffold.store.errors import illegal_transition, stale_fence
+from scaffold.store.row_errors import illegal_transition, stale_fence
 from scaffold.store.run.attempt_rows import attempt_columns, attempt_of
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.run.event_log import RunTableGateway
 
 OPEN = """
 INSERT INTO attempt (id, run_id, action_id, number, fence, status, phase, outcome, executor, model, worker, kind,

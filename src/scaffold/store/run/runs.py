@@ -7,8 +7,8 @@ from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
 from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
 from scaffold.store.driver.connection import Row
-from scaffold.store.errors import illegal_transition, stale_fence
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.row_errors import illegal_transition, stale_fence
+from scaffold.store.run.event_log import RunTableGateway
 
 ADD = """
 INSERT INTO run (id, position, request, input_hash, status, reason, base_branch, base_sha, session_branch,

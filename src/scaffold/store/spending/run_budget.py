@@ -10,7 +10,7 @@ from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import AccountTotals, Spender, SpendingLimits
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.store.database import Store
-from scaffold.store.spending.budget import SharedBudget
+from scaffold.store.spending.shared_budget import SharedBudget
 
 
 class RunBudgetAccount:

@@ -6,7 +6,7 @@ from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.ports import Clock
 from scaffold.core.spending import AccountTotals, Spender, SpendingLimits
 from scaffold.plan.budget import BudgetUse
-from scaffold.store.spending.budget import SharedBudget
+from scaffold.store.spending.shared_budget import SharedBudget
 from scaffold.store.user_store import UserStore
 
 

@@ -10,7 +10,7 @@ from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.todo import TodoList
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.store.driver.columns import (
     PROCESS,
     JsonColumn,

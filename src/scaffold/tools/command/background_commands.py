@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import CommandControl, CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandControl, CommandResult, Containment, OutputCapture, run_command
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.spooled_output import CommandSpec, describe_exit
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, failed_answer

@@ -12,8 +12,8 @@ import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.files import FileLock
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.atomic_files import FileLock
+from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.shell import command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 
 MAX_AGE = timedelta(days=7)

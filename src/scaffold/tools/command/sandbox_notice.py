@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from typing import assert_never
 
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 NO_NAME = (

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.command.sandbox_notice import sandbox_notice

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from scaffold.host.process.command import (
+from scaffold.host.process.command_runner import (
     MAX_PROCESSES,
     CommandResult,
     Containment,

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import CommandResult, Containment, run_command
+from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, command_answer
 from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from scaffold.host.process.command import OutputCapture, run_command
+from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.tools.content.walk import SKIPPED_FOLDERS, walk_order
 from scaffold.tools.search.regex_literals import required_literals
 from scaffold.tools.workspace import Workspace

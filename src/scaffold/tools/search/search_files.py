@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.search import grep_process

@@ -14,7 +14,7 @@ from msgspec import Struct
 from yarl import URL
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.rule.public_addresses import is_public
 from scaffold.tools.web import html_text

@@ -25,7 +25,7 @@ from scaffold.core.proof.contract import (
 from scaffold.git import commits
 from scaffold.git.checkouts.worktree import remove_locks
 from scaffold.git.client.command_line import Git
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import READ_ONLY_PATHS
 from scaffold.policy.path.globs import matches

@@ -6,7 +6,7 @@ Skipped tests and expected failures do not count as run: they say nothing about 
 import re
 from collections.abc import Callable, Sequence
 
-from scaffold.host.process.command import CommandResult
+from scaffold.host.process.command_runner import CommandResult
 
 PYTEST_COLLECTED_NOTHING = 5
 

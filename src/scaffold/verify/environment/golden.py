@@ -18,8 +18,8 @@ from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
-from scaffold.host.files import FileLock, delete_path, try_lock, write_atomic
-from scaffold.host.process.command import CommandResult, Containment, run_command
+from scaffold.host.atomic_files import FileLock, delete_path, try_lock, write_atomic
+from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.check_readiness import NotReady

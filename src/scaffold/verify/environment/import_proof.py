@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import DETAIL_CHARS, Tree
 from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ

@@ -13,7 +13,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.proof.gates import CopiedFile
 from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
-from scaffold.host.files import FileLock, delete_path
+from scaffold.host.atomic_files import FileLock, delete_path
 from scaffold.host.tree_copy import copy_tree
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.trust_decision import INCLUDE_FILE

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.environment.import_proof import NOT_IMPORTABLE, interpreters
 

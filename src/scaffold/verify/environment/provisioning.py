@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
-from scaffold.host.files import delete_path, write_atomic
+from scaffold.host.atomic_files import delete_path, write_atomic
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.environment.relocation import relocate_copy, relocated_link
 

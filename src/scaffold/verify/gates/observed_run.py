@@ -8,9 +8,9 @@ from msgspec import Struct, structs
 from scaffold.core.activity import Activity
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, GateRun, RunnerKind, TestOutcome
-from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.leftovers import new_temporary_folder
-from scaffold.host.process.command import CommandResult, OutputCapture
+from scaffold.host.process.command_runner import CommandResult, OutputCapture
 from scaffold.verify.contract.check_runs import (
     COMMAND_NOT_EXECUTABLE,
     COMMAND_NOT_FOUND,

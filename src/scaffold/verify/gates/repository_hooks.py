@@ -20,8 +20,8 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
-from scaffold.host.files import delete_folder_if_possible, write_atomic
-from scaffold.host.process.command import CommandResult
+from scaffold.host.atomic_files import delete_folder_if_possible, write_atomic
+from scaffold.host.process.command_runner import CommandResult
 from scaffold.verify.contract.check_runs import (
     COMMAND_NOT_EXECUTABLE,
     COMMAND_NOT_FOUND,

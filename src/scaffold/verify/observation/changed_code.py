@@ -13,7 +13,7 @@ from scaffold.git.added_lines import added_lines
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import path_changes
 from scaffold.git.trees.links import follow_links, linked_files
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.verify.observation.node_coverage import SUFFIXES, SourceLines, code_lines
 from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines, executable_lines
 from scaffold.verify.paths.conventions import is_test

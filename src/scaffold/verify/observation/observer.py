@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.files import delete_folder_if_possible, read_untrusted
+from scaffold.host.atomic_files import delete_folder_if_possible, read_untrusted
 from scaffold.host.leftovers import new_temporary_folder
 from scaffold.verify.observation import node_coverage
 from scaffold.verify.observation.changed_code import NOTHING, ChangedCode

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from scaffold.core.printable_text import printable
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 
 MAX_BYTES = 20_000_000
 MAX_PROCESSES = 200

@@ -17,8 +17,8 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
 from scaffold.git.repository import Repository
-from scaffold.host.files import write_atomic
-from scaffold.host.process.command import CommandResult, run_command
+from scaffold.host.atomic_files import write_atomic
+from scaffold.host.process.command_runner import CommandResult, run_command
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.services.specs import ComposeSpec
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.host.leftovers import temporary_prefix
-from scaffold.host.process.command import CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.port_forward import forward_ports, is_listening
 from scaffold.host.sandbox.sidecar import NOT_READY, with_services

@@ -21,7 +21,7 @@ from scaffold.core.conversation import Caller, WaitingTurn
 from scaffold.core.ports import Model
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.run.notices import warn
 from scaffold.run.resources.sandbox import folders_without_sandbox
 from scaffold.store.spending.run_budget import RunBudget

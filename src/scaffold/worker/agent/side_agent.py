@@ -13,7 +13,7 @@ from scaffold.core.ports import Model
 from scaffold.core.run_settings import ModelSettings, RunSettings
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.worker.activity_clock import WaitAwareBudget

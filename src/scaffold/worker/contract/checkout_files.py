@@ -5,7 +5,7 @@ import msgspec
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Run
 from scaffold.core.proof.contract import Contract
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.plan.text.file_format import full_contract_document
 from scaffold.run.context import RunContext, safe_file_name
 

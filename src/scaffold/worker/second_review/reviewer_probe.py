@@ -28,7 +28,7 @@ from scaffold.git.added_lines import added_lines_of
 from scaffold.git.client.command_line import Git
 from scaffold.git.trees.scratch_repository import ScratchRepository, scratch_repository
 from scaffold.git.trees.tree_file import read_file
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext

@@ -11,7 +11,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import utf8_safe
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.plan.story.apply_edit import foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
 from scaffold.run.attempts.assignment import Assignment

@@ -7,7 +7,7 @@ from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId
 from scaffold.core.states import Failed
 from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
-from scaffold.host.files import delete_path
+from scaffold.host.atomic_files import delete_path
 from scaffold.host.leftovers import own_mark
 from scaffold.run.attempts.assignment import journal_names
 from scaffold.run.context import RunContext, safe_file_name

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
-from scaffold.host.files import open_below
+from scaffold.host.atomic_files import open_below
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from builders import bubblewrap_or_skip
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 
 

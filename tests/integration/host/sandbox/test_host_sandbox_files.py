@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.level import SEATBELT, DetectedLevel, detect_level
 from support import fewer_sandboxes

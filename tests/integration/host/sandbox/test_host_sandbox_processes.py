@@ -13,10 +13,10 @@ from msgspec.json import encode
 
 from builders import needs
 from scaffold.host.process.child import start_child
-from scaffold.host.process.command import CommandControl, Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandControl, Containment, OutputCapture, run_command
 from scaffold.host.sandbox import bubblewrap
 from scaffold.host.sandbox.confinement import Confinement, ResourceLimits, SandboxSpec
-from scaffold.host.sandbox.landlock import command as landlock
+from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.host.sandbox.seccomp import program
@@ -203,7 +203,7 @@ async def test_no_limit_can_be_raised_from_inside(inside):
 OWNER = """
 import asyncio, os, pathlib, sys
 from msgspec.json import decode
-from scaffold.host.process.command import Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 sandbox = decode(os.environ["SANDBOX"], type=SandboxSpec, dec_hook=lambda kind, value: kind(value))
 asyncio.run(run_command(["bash", "-c", os.environ["SCRIPT"]], cwd=pathlib.Path.cwd(), env=os.environ, timeout_s=60,

@@ -23,7 +23,7 @@ from scaffold.git.checkouts.worktree import Worktree, list_worktrees, remove
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import MIN_GIT_VERSION, Repository, checkout_status, signatures
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command import run_command
+from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
 from scaffold.host.user_dirs import user_dirs

@@ -20,10 +20,10 @@ from scaffold.cli.wiring import PROGRAM
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.printable_text import printable
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.clock import SystemClock
-from scaffold.host.files import write_atomic
-from scaffold.host.identity import is_alive, own_identity
 from scaffold.host.process.child import start_detached
+from scaffold.host.process_identity import is_alive, own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.host.user_dirs import user_dirs
 from scaffold.session.memory.answer import MemoryAnswer

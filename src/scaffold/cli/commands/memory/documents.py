@@ -17,7 +17,7 @@ from scaffold.config.settings import load_settings
 from scaffold.core.knowledge import DOCUMENTS
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import lazy_import
-from scaffold.memory.chunking.pieces import MAX_CHARS
+from scaffold.memory.chunking.text_pieces import MAX_CHARS
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.notes import MemoryScope

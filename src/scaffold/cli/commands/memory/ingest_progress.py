@@ -15,7 +15,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CollectionName
 from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
-from scaffold.memory.chunking.pieces import PieceSize
+from scaffold.memory.chunking.text_pieces import PieceSize
 from scaffold.memory.documents.folder import documents_below
 from scaffold.memory.documents.ingestion import Progress
 from scaffold.memory.documents.library import DocumentLibrary

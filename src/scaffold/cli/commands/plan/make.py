@@ -25,7 +25,7 @@ from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan
 from scaffold.git.repository import open_repository
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run

@@ -15,8 +15,8 @@ from scaffold.cli.commands.processes.supervisor import run_supervisor
 from scaffold.cli.commands.processes.worker import run_worker
 from scaffold.cli.wiring import repository_here
 from scaffold.git.repository import Repository
-from scaffold.host.fork.server import serve
 from scaffold.host.process.forked_reapers import reaper_server
+from scaffold.host.process.zygote_server import serve
 
 PROCESS_MAINS: Mapping[str, Callable[[str, Repository], int]] = {"worker": run_worker, "supervisor": run_supervisor}
 """The roles of its children; each takes the argument of the request and returns an exit code."""

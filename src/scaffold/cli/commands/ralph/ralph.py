@@ -38,8 +38,8 @@ from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
-from scaffold.host.identity import own_identity
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.process_identity import own_identity
 from scaffold.host.startup import lazy_import, relax_gc
 from scaffold.llm.registry.model_name import absolute_model
 from scaffold.policy.command_sandbox import SANDBOX_MODES

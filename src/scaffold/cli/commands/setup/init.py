@@ -28,7 +28,7 @@ from scaffold.core.printable_text import printable
 from scaffold.core.proof.gates import GateKind
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository, open_repository
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial

@@ -14,7 +14,7 @@ from scaffold.cli.render.terminal.style import is_ci, is_terminal
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import dirs
 from scaffold.core.errors import UsageError
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.host.installation import (
     Installation,
     find_installation,

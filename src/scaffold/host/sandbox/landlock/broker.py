@@ -32,7 +32,6 @@ from _collections_abc import Callable, Collection  # known by that name already;
 from typing import NoReturn
 
 from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, StoppedCall, umask_of
-from scaffold.host.sandbox.landlock.changes import FolderChanges, FolderEntry, Identity, give, identity, opening
 from scaffold.host.sandbox.landlock.domain import (
     LandlockDomain,
     PathMarks,
@@ -41,6 +40,7 @@ from scaffold.host.sandbox.landlock.domain import (
     path_tree,
     restricted_folders,
 )
+from scaffold.host.sandbox.landlock.entry_changes import FolderChanges, FolderEntry, Identity, give, identity, opening
 from scaffold.host.sandbox.landlock.sockets import SOCKADDR_BYTES, LoopbackSockets
 from scaffold.host.sandbox.landlock.stock import OwnFolder, Stock
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
-from scaffold.host.identity import own_identity
 from scaffold.host.process.child import ChildProcess
+from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.starters import ProcessStarter
 

@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from scaffold.host.fork.zygote import Zygote, ZygoteDied, open_zygote
 from scaffold.host.process.child import ChildProcess, start_child
+from scaffold.host.process.zygote_client import Zygote, ZygoteDied, open_zygote
 
 ProcessRole = Literal["worker", "supervisor"]
 """A worker executes one attempt and gets its id; a supervisor gets the ids of its goals, separated by commas."""

@@ -11,8 +11,8 @@ from scaffold.core.events import SupervisorEnded, SupervisorStarted
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Goal, ProcessIdentity, Run
 from scaffold.core.states import Active, Failed, Paused
-from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
+from scaffold.host.process_identity import own_identity
 from scaffold.host.wake_fifo import has_pending_wake, wake_up
 from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES, CrashHistory
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code

@@ -8,7 +8,7 @@ from typing import Any
 
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, ProcessIdentity
-from scaffold.host.identity import own_identity
+from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 
 CRASHED_EXIT_CODE = 1

@@ -9,7 +9,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
 from scaffold.core.run_settings import WriteBack
 from scaffold.core.states import Completed
-from scaffold.host.files import write_atomic
+from scaffold.host.atomic_files import write_atomic
 from scaffold.plan.source.formats import with_done
 from scaffold.run.context import RunContext
 

@@ -4,7 +4,7 @@ import contextlib
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.model import Run
-from scaffold.host.files import FileLock, write_atomic
+from scaffold.host.atomic_files import FileLock, write_atomic
 from scaffold.orchestrator.owner.story_log import StoryLog
 from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
 from scaffold.run.context import RunContext

@@ -11,8 +11,8 @@ from scaffold.core.states import ORPHANED_BY_CRASH, WORKER_PHASES, AttemptOutcom
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree, worktree_pool
 from scaffold.git.checkouts.worktree_metadata import unfinished_registrations
-from scaffold.host.identity import own_identity
 from scaffold.host.process.child import kill_orphan
+from scaffold.host.process_identity import own_identity
 from scaffold.landing.facts.landing_record import (
     last_landed,
     require_landed_on_branch,
@@ -30,8 +30,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.soft_timeouts import withdraw_settled
 from scaffold.run.resources.sandbox import remove_temporary_folder
-from scaffold.store.spending.budget import settle_dead_owners
 from scaffold.store.spending.run_budget import RunBudgetAccount
+from scaffold.store.spending.shared_budget import settle_dead_owners
 from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
 from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 

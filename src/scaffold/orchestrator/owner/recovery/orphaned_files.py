@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scaffold.core.model import Run
 from scaffold.git.checkouts.worktree_metadata import deleted_registrations, submodule_git_dirs
-from scaffold.host.files import delete_folder_if_possible
+from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import left_by_dead_processes
 from scaffold.orchestrator.owner.run_lease import require_run

@@ -11,8 +11,8 @@ from msgspec import Struct
 from scaffold.core.errors import StaleFence, StoreUnavailable
 from scaffold.core.events import NoticeRaised, RunStatusChanged
 from scaffold.core.model import Run
-from scaffold.host.environment import child_environment, path_outside
-from scaffold.host.process.command import Containment, OutputCapture, run_command
+from scaffold.host.child_environment import child_environment, path_outside
+from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.store.spending.run_budget import budget_use

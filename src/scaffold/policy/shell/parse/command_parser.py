@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.process.command import OutputCapture, run_command
+from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.parse.shfmt_parser import ARGUMENTS, parse_shfmt_tree
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter

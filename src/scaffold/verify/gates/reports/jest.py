@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.verify.gates.reports.javascript_errors import unresolved_name
 from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.verify.gates.reports.javascript_errors import unresolved_name
 from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
 from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER as INJECTED

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.files import read_untrusted
+from scaffold.host.atomic_files import read_untrusted
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,

@@ -8,7 +8,7 @@ from scaffold.core.ids import ActionId, RunId
 from scaffold.core.model import FileGrant, FileGrantor
 from scaffold.store.driver.columns import format_time, parse_time
 from scaffold.store.driver.connection import Row
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.run.event_log import RunTableGateway
 
 ACTION = "SELECT run_id, key FROM action WHERE id = :id"
 ADD = """

@@ -17,9 +17,9 @@ from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict, ProcessIdentity
 from scaffold.store.driver.columns import OBJECT, OWNER, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
-from scaffold.store.errors import illegal_transition
-from scaffold.store.run.actions import Actions
-from scaffold.store.run.events import Events, RunTableGateway
+from scaffold.store.row_errors import illegal_transition
+from scaffold.store.run.event_log import Events, RunTableGateway
+from scaffold.store.run.plan.actions import Actions
 
 ADD = """
 INSERT INTO inbox (id, run_id, position, goal_id, action_id, attempt_id, kind, text, detail, state, created_at,

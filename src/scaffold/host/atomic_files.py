@@ -15,8 +15,8 @@ import msgspec
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
 from scaffold.host.folder_tree import OPENING, remove_tree
-from scaffold.host.identity import own_identity
 from scaffold.host.leftovers import own_mark
+from scaffold.host.process_identity import own_identity
 
 
 def write_atomic(path: Path, data: bytes) -> None:

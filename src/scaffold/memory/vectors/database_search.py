@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.core.knowledge import CollectionName
-from scaffold.memory.kept import Key, kept
 from scaffold.memory.vectors.exact import Nearest
 from scaffold.memory.vectors.index_file import EXACT_UNTIL, IndexFolder
-from scaffold.memory.vectors.search import VectorSearch
-from scaffold.store.knowledge.embeddings import Embeddings
+from scaffold.memory.vectors.memory_cache import Key, kept
+from scaffold.memory.vectors.nearest_chunks import VectorSearch
+from scaffold.store.knowledge.chunk_vectors import Embeddings
 from scaffold.store.knowledge.server_vectors import ServerVectors
 from scaffold.store.knowledge.tables import KnowledgeTables
 

@@ -8,8 +8,8 @@ from scaffold.core.ids import ActionId
 from scaffold.core.proof.contract import Contract, ContractPhase, SealedContract
 from scaffold.store.driver.columns import JsonColumn, format_time
 from scaffold.store.driver.connection import Row
-from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.row_errors import illegal_transition
+from scaffold.store.run.event_log import RunTableGateway
 
 ACTION = "SELECT run_id, key FROM action WHERE id = :id"
 ADD = """

@@ -8,9 +8,9 @@ from scaffold.core.model import Goal, ProcessIdentity, Rest
 from scaffold.core.states import GOAL_TRANSITIONS, Active, GoalState, parse_goal_state, reason_of, status_of
 from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
-from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import Events, RunTableGateway
-from scaffold.store.run.facts import Facts
+from scaffold.store.row_errors import illegal_transition
+from scaffold.store.run.event_log import Events, RunTableGateway
+from scaffold.store.run.plan.facts import Facts
 
 ADD = """
 INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,

@@ -3,7 +3,7 @@
 from scaffold.core.ids import RunId
 from scaffold.core.model import Assumption
 from scaffold.store.driver.columns import format_time, parse_time
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.run.event_log import RunTableGateway
 
 ADD = """
 INSERT INTO assumption (run_id, position, action_id, attempt_id, question, assumed, created_at)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.process.command import CommandControl, CommandResult, Containment, OutputCapture, run_command
+from scaffold.host.process.command_runner import CommandControl, CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.process.pipes import OutputSink
 from scaffold.host.sandbox.confinement import SandboxSpec
 

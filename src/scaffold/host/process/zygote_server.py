@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.identity import identify
+from scaffold.host.process_identity import identify
 
 MAX_MESSAGE_BYTES = 65_536
 """Limit of one message."""

@@ -7,7 +7,7 @@ from scaffold.core.knowledge import Collection as KnowledgeCollection
 from scaffold.memory.vectors.exact import KEPT_MOST, Nearest, VectorTable, joined, nearest_stored
 from scaffold.memory.vectors.index_file import IndexFile, IndexFolder, is_stale
 from scaffold.store.knowledge.changes import Moment
-from scaffold.store.knowledge.embeddings import Embeddings
+from scaffold.store.knowledge.chunk_vectors import Embeddings
 
 NEVER = Moment(-1, "")
 

@@ -7,7 +7,7 @@ from scaffold.core.ids import RunId
 from scaffold.store.driver.columns import EVENT, TimeSource, format_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Connection
 from scaffold.store.driver.gateway import TableGateway
-from scaffold.store.errors import not_found
+from scaffold.store.row_errors import not_found
 
 # A counter of the run, not a database sequence: only one transaction writes at a time, so numbers increase in commit
 # order.

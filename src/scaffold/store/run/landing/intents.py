@@ -5,7 +5,7 @@ from scaffold.core.model import Intent
 from scaffold.store.driver.columns import format_time
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
-from scaffold.store.errors import illegal_transition
+from scaffold.store.row_errors import illegal_transition
 
 ADD = """
 INSERT INTO intent (id, run_id, position, attempt_id, fence, ref, old_sha, new_sha, commit_sha, status, created_at)

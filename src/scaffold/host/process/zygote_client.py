@@ -20,7 +20,8 @@ from msgspec.json import decode, encode
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.fork.server import (
+from scaffold.host.process.child import ChildProcess, start_child
+from scaffold.host.process.zygote_server import (
     MAX_MESSAGE_BYTES,
     ChildExited,
     ExitAck,
@@ -30,7 +31,6 @@ from scaffold.host.fork.server import (
     ForkRequest,
     ServerMessage,
 )
-from scaffold.host.process.child import ChildProcess, start_child
 
 LOG = logging.getLogger(__name__)
 UNKNOWN_EXIT_CODE = -signal.SIGKILL

@@ -11,8 +11,8 @@ from scaffold.store.driver.columns import (
     usage_of,
 )
 from scaffold.store.driver.connection import Row
-from scaffold.store.errors import stale_fence
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.row_errors import stale_fence
+from scaffold.store.run.event_log import RunTableGateway
 
 ADD_TURN = """
 INSERT INTO planning_turn (id, run_id, position, goal_id, action_id, event, model, facts_at_start, input_tokens,

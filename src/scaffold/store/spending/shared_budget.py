@@ -13,7 +13,7 @@ from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import format_usd
 from scaffold.core.spending import AccountTotals, Amount, Spender, SpendingLimits
-from scaffold.host.identity import is_alive
+from scaffold.host.process_identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.plan.budget import ROUNDING_USD, BudgetUse, reached_warning
 from scaffold.store.reservations import Reservation, Reservations

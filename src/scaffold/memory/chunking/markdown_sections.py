@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.memory.chunking.pieces import USUAL, PieceSize, TextPiece, split_paragraphs
+from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 _LINE = re.compile(r"[^\n]*\n?")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\r?\n?")

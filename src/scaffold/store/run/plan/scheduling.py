@@ -13,7 +13,7 @@ from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.failures.worker_deaths import ASK_AFTER
 from scaffold.store.driver.columns import NAMES, JsonColumn, TimeSource, format_time
 from scaffold.store.driver.connection import Connection, Row
-from scaffold.store.run.events import Events, RunTableGateway
+from scaffold.store.run.event_log import Events, RunTableGateway
 
 MAX_HOTSPOTS = 2_000
 FIRST_PAGE, LARGEST_PAGE = 16, 1_000

@@ -11,7 +11,7 @@ from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import FactState
 from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES, format_time
 from scaffold.store.driver.connection import ColumnValue, Row
-from scaffold.store.run.events import RunTableGateway
+from scaffold.store.run.event_log import RunTableGateway
 
 SET_HOLDS = """
 INSERT INTO fact (goal_id, assertion, state, commit_sha, paths, evidence, doubts, reviewed, updated_at)

@@ -28,10 +28,10 @@ from scaffold.core.states import (
 )
 from scaffold.store.driver.columns import ASSERTIONS, CONTRACT, NAMES, TimeSource, format_time, parse_time
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
-from scaffold.store.errors import illegal_transition
-from scaffold.store.run.events import Events, RunTableGateway
-from scaffold.store.run.facts import Facts
-from scaffold.store.run.status_counts import StatusCounts
+from scaffold.store.row_errors import illegal_transition
+from scaffold.store.run.event_log import Events, RunTableGateway
+from scaffold.store.run.plan.facts import Facts
+from scaffold.store.run.plan.status_counts import StatusCounts
 
 ADD = """
 INSERT INTO action (id, run_id, goal_id, parent_id, position, key, title, description, acceptance, verification_intent,

@@ -11,13 +11,13 @@ from scaffold.core.knowledge import Chunk, CollectionName
 from scaffold.host.startup import lazy_import
 from scaffold.memory.completeness import missing_vectors
 from scaffold.memory.hybrid import VALID, VectorLeg
-from scaffold.memory.ports import Embedder
+from scaffold.memory.vector_port import Embedder
 from scaffold.store.database import Store
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore
 
 MINILM = "scaffold.memory.embedders.minilm:MiniLM"
-SEARCHES = "scaffold.memory.vectors.searches:open_searches"
+SEARCHES = "scaffold.memory.vectors.database_search:open_searches"
 """Both need libraries of the extra, which take long to load."""
 EXTRA_FIX = "Install the extra: `pip install 'ralph-scaffold[memory]'`."
 NUMBER_BYTES = 2
