@@ -1,1 +1,0 @@
-"""The tools of MCP servers, for an agent that has some."""

@@ -1,1 +1,0 @@
-"""The user's plugins around an agent: its tools, its model, and what the user says."""

@@ -1,1 +1,0 @@
-"""`ralph login`, `logout` and `whoami`."""

@@ -1,1 +1,0 @@
-"""Skills, roles and commands: Markdown files with front matter."""

@@ -1,1 +1,0 @@
-"""The zygote: forks workers and supervisors from a warm process."""

@@ -1,1 +1,0 @@
-"""Scripted replies in place of a live model."""

@@ -1,1 +1,0 @@
-"""Models that turn texts into vectors: OpenAI's, and those of servers that speak its wire or Ollama's."""

@@ -1,1 +1,0 @@
-"""Try the gates of a repository once, outside of any run: for `init` and `doctor`."""

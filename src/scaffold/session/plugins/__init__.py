@@ -1,1 +1,0 @@
-"""The plugins of a session of `ralph`."""
