@@ -21,8 +21,8 @@ FRESH = f"{LOADED}\nos._exit(0)"
 WARM = f"""
 {LOADED}
 import socket, sys
-from scaffold.host.fork import server
-born = server.serve(socket.socket(fileno=int(sys.argv[1])))
+from scaffold.host.process import zygote_server
+born = zygote_server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None and born.main == "wait":
     lines = open("/proc/self/smaps_rollup").read().splitlines()
     kilobytes = sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on 
 
 PROGRAM = """
 import os, pathlib, signal, socket, sys, time
-from scaffold.host.fork import server
+from scaffold.host.process import zygote_server
 from scaffold.host.process import lifeline
 
 def tell(argument):
@@ -43,7 +43,7 @@ def outlive(argument):
 def fail(argument):
     raise ValueError(argument)
 
-born = server.serve(socket.socket(fileno=int(sys.argv[1])))
+born = zygote_server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None:
     sys.exit(globals()[born.main](born.argument))
 """

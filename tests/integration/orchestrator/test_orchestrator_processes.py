@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on 
 
 WARM = """
 import os, socket, sys
-from scaffold.host.fork import server
-born = server.serve(socket.socket(fileno=int(sys.argv[1])))
+from scaffold.host.process import zygote_server
+born = zygote_server.serve(socket.socket(fileno=int(sys.argv[1])))
 if born is not None:
     print("forked", born.main, born.argument, os.getppid())
 """
