@@ -9,5 +9,5 @@ DECISIONS = Path(__file__).parent / "design"
 
 def on_config(config: MkDocsConfig) -> None:
     """Add the design decisions to the end of the navigation, in their order."""
-    pages = [f"design/{path.name}" for path in sorted(DECISIONS.glob("*.md"))]
+    pages = ["design/README.md", *(f"design/{path.name}" for path in sorted(DECISIONS.glob("[0-9]*.md")))]
     config.nav = [*(config.nav or []), {"Design decisions": pages}]

@@ -123,15 +123,22 @@ def test_an_outdated_lock_is_found() -> None:
 
 
 def test_the_map_and_the_decisions_stay_short() -> None:
-    limits = {ROOT / "AGENTS.md": 100} | dict.fromkeys((ROOT / "docs" / "design").glob("*.md"), 60)
+    limits = {ROOT / "AGENTS.md": 100} | dict.fromkeys((ROOT / "docs" / "design").glob("[0-9]*.md"), 60)
     assert len(limits) > 1
     long = {path.name: count for path, limit in limits.items() if (count := len(path.read_text().splitlines())) > limit}
     assert long == {}
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
-    numbers = sorted(path.name.split("-")[0] for path in (ROOT / "docs" / "design").glob("*.md"))
+    numbers = sorted(path.name.split("-")[0] for path in (ROOT / "docs" / "design").glob("[0-9]*.md"))
     assert numbers == [f"{number:03}" for number in range(1, len(numbers) + 1)]
+
+
+def test_every_decision_is_in_the_index_with_its_title() -> None:
+    folder = ROOT / "docs" / "design"
+    rows = re.findall(r"^\| \[(.+?)\]\((.+?)\) \| .+ \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    titles = {path.name: path.read_text().partition("\n")[0] for path in folder.glob("[0-9]*.md")}
+    assert dict(sorted((name, f"# {title}") for title, name in rows)) == dict(sorted(titles.items()))
 
 
 def test_paths_named_in_the_makefile_exist() -> None:
@@ -143,7 +150,7 @@ def test_paths_named_in_the_makefile_exist() -> None:
 def test_decisions_are_titled_with_their_number() -> None:
     untitled = [
         path.name
-        for path in (ROOT / "docs" / "design").glob("*.md")
+        for path in (ROOT / "docs" / "design").glob("[0-9]*.md")
         if not re.match(rf"# {path.name[:3]} [A-Z]", path.read_text())
     ]
     assert untitled == []
