@@ -25,6 +25,15 @@ PLANTED = [
     (LAYERS, {"llm/planted.py": "from scaffold import git"}, "scaffold.llm.planted -> scaffold.git"),
     (LAYERS, {"landing/planted.py": "import scaffold.worker"}, "scaffold.landing.planted -> scaffold.worker"),
     (LAYERS, {"views/planted.py": "import scaffold.cli.wiring"}, "scaffold.views.planted -> scaffold.cli.wiring"),
+    (
+        LAYERS,
+        {
+            "git/planted.py": "from scaffold.host.startup import importing\n\ndef run():\n    with importing():\n"
+            "        from scaffold.cli.wiring import dirs\n    dirs()"
+        },
+        "scaffold.git.planted -> scaffold.cli.wiring",
+    ),
+    (LAYERS, {"cli/planted.py": "import scaffold.mcp.serve"}, "scaffold.cli.planted -> scaffold.mcp.serve"),
     (LAYERS, {"attic/__init__.py": ""}, "scaffold.attic"),
     (CORE, {"core/planted.py": "import yaml"}, "scaffold.core.planted -> yaml"),
     (CORE, {"core/planted.py": "def read():\n    from pathlib import Path"}, "scaffold.core.planted -> pathlib"),

@@ -9,6 +9,7 @@ from support.source_tree import SourceFile, last_name, source_files, walk
 
 FILE_LINES = 400
 FUNCTION_LINES = 50
+ENTRY = "src/scaffold/cli/entry.py"
 LAZY_IMPORT = "src/scaffold/host/startup.py"
 DRIVER_TABLE = "src/scaffold/store/driver/location.py"
 TRANSPORT = "src/scaffold/agent/model_access.py"
@@ -52,7 +53,7 @@ def long_function(file: SourceFile) -> Iterator[str]:
 
 def hidden_import(file: SourceFile) -> Iterator[str]:
     """Find imports inside functions, except in `with importing()`, and imports by name."""
-    if not is_source(file) or file.path in {LAZY_IMPORT, DRIVER_TABLE, TRANSPORT}:
+    if not is_source(file) or file.path in {ENTRY, LAZY_IMPORT, DRIVER_TABLE, TRANSPORT}:
         return
     if not re.search(
         r"^[ \t]+(?:from|import) |[:;] *(?:from|import) |import_module|__import__", file.text, re.MULTILINE
@@ -158,6 +159,7 @@ ALLOWED: tuple[tuple[Rule, str, str], ...] = (
     (long_file, "src/scaffold/plan/long.py", "x = 1\n\n# why\n" * 400),
     (long_function, "src/scaffold/plan/long.py", "def long():\n" + "    x = 1\n" * 49),
     (long_function, "tests/unit/test_long.py", "def test_long():\n" + "    x = 1\n" * 50),
+    (hidden_import, ENTRY, "def load():\n    return importlib.import_module('json')\n"),
     (hidden_import, LAZY_IMPORT, "def lazy():\n    from json import loads\n"),
     (hidden_import, DRIVER_TABLE, "def lazy():\n    return importlib.import_module('json')\n"),
     (hidden_import, TRANSPORT, "def lazy():\n    return importlib.import_module('json')\n"),

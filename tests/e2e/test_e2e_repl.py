@@ -369,7 +369,7 @@ def test_a_one_shot_call_imports_nothing_of_the_repl(scenario):
     # Otherwise a machine that has no sandbox says so on stderr.
     options = ["--sandbox", "off", "--model", record_replies(scenario, "hello")]
     script = (
-        "import sys; from scaffold.cli.main import run_command; from scaffold.cli.lazy_commands import load_command; "
+        "import sys; from scaffold.cli.main import run_command; from scaffold.cli.entry import load_command; "
         f"run_command(load_command('ralph'), ['hi', *{options!r}], prog='ralph'); "
         "sys.exit(str(sorted({'prompt_toolkit', 'rich.console', 'pygments', 'markdown_it'} & set(sys.modules)) or ''))"
     )

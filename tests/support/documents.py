@@ -16,7 +16,7 @@ import click
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from scaffold.cli.lazy_commands import load_command
+from scaffold.cli.entry import load_command
 from scaffold.cli.main import ENDING_OPTIONS, RALPH_COMMANDS, scaffold_group
 from scaffold.core.errors import ScaffoldError
 

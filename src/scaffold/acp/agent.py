@@ -45,8 +45,9 @@ from scaffold.acp.config_options import config_options, mode_state
 from scaffold.acp.editor_servers import EditorServer, can_reach_servers, given_servers
 from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.extensions.protocol_lines import LineTransport
+from scaffold.extensions.protocol_lines import LineTransport, line_transport
 from scaffold.host.installation import find_installation
+from scaffold.host.protocol_streams import ProtocolStreams
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
@@ -240,9 +241,9 @@ class EditorAgent:
         return session
 
 
-async def serve_editor(work: EditorWork, store: UserStore, transport: LineTransport) -> None:
-    """Work for the editor until it goes away."""
-    async with asyncio.TaskGroup() as group:
+async def serve_editor(work: EditorWork, store: UserStore, streams: ProtocolStreams) -> None:
+    """Work for the editor at the other end of the streams until it goes away."""
+    async with line_transport(streams) as transport, asyncio.TaskGroup() as group:
         agent = EditorAgent(work, store, transport, group)
         connection = AgentSideConnection(
             cast("Agent", agent),

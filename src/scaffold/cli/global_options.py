@@ -6,14 +6,10 @@ from pathlib import Path
 
 import click
 
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 
-BEGIN_LOG, JOIN_LOG = "scaffold.cli.verbose_log:begin_log", "scaffold.cli.verbose_log:join_log"
-WORK_ELSEWHERE = "scaffold.cli.verbose_log:work_elsewhere"
-"""Needed only with --verbose."""
 LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"
 """The file for the lines of processes that a command with --verbose starts."""
-CHECK_UPDATE, UPDATE = "scaffold.cli.commands.upkeep.update:check_update", "scaffold.cli.commands.upkeep.update:update"
 NO_PAGER = "scaffold.no_pager"
 """Key of the option --no-pager in a command's context."""
 
@@ -58,15 +54,27 @@ def verbose_option() -> click.Option:
 def update_options() -> list[click.Parameter]:
     """Return the options that look for a newer release, and that install it; both end the command."""
     return [
-        _ending_option("--check-update", CHECK_UPDATE, "Say whether there is a newer release."),
-        _ending_option("--update", UPDATE, "Install the newest release, by what installed this one."),
+        _ending_option("--check-update", _check_update, "Say whether there is a newer release."),
+        _ending_option("--update", _update, "Install the newest release, by what installed this one."),
     ]
 
 
-def _ending_option(name: str, function: str, text: str) -> click.Option:
+def _check_update() -> int:
+    with importing():
+        from scaffold.cli.update import check_update
+    return check_update()
+
+
+def _update() -> int:
+    with importing():
+        from scaffold.cli.update import update
+    return update()
+
+
+def _ending_option(name: str, run: Callable[[], int], text: str) -> click.Option:
     def end(ctx: click.Context, param: click.Parameter, value: object) -> None:  # noqa: ARG001 - click calls it so
         if value and not ctx.resilient_parsing:
-            ctx.exit(lazy_import(function)())
+            ctx.exit(run())
 
     return click.Option([name], is_flag=True, help=text, callback=end, is_eager=True, expose_value=False)
 
@@ -89,16 +97,25 @@ def is_pager_off() -> bool:
     return bool(context is not None and context.meta.get(NO_PAGER))
 
 
+def shared_log() -> Path | None:
+    """Return the file that the processes of a command with --verbose log to; None without one."""
+    return Path(name) if (name := os.environ.get(LOG_VARIABLE)) is not None else None
+
+
 def join_log_if_any() -> None:
     """Log to the file of the command with --verbose that started this process, if one did."""
-    if LOG_VARIABLE in os.environ:
-        lazy_import(JOIN_LOG)()
+    if (log := shared_log()) is not None:
+        with importing():
+            from scaffold.cli.verbose_log import join_log
+        join_log(log)
 
 
 def log_work_in(folder: Path) -> None:
     """Keep the secrets of `folder`, in which the command works, out of the log of --verbose, if there is one."""
-    if LOG_VARIABLE in os.environ:
-        lazy_import(WORK_ELSEWHERE)(folder)
+    if shared_log() is not None:
+        with importing():
+            from scaffold.cli.verbose_log import work_elsewhere
+        work_elsewhere(folder)
 
 
 def _change_directory(_context: click.Context, _option: click.Parameter, folder: Path | None) -> None:
@@ -107,9 +124,10 @@ def _change_directory(_context: click.Context, _option: click.Parameter, folder:
 
 
 def _begin_log(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    if given and not context.resilient_parsing:
-        begin: Callable[[], None] = lazy_import(BEGIN_LOG)
-        begin()
+    if given and not context.resilient_parsing and shared_log() is None:
+        with importing():
+            from scaffold.cli.verbose_log import begin_log
+        os.environ[LOG_VARIABLE] = str(begin_log())
 
 
 def _note_no_pager(context: click.Context, _option: click.Parameter, given: bool) -> None:

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from scaffold.cli.entry import COMMANDS, VISIBLE, load_command
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import (
     directory_option,
@@ -16,18 +17,9 @@ from scaffold.cli.global_options import (
     update_options,
     verbose_option,
 )
-from scaffold.cli.lazy_commands import (
-    COMMANDS,
-    PRINT_ERROR,
-    REDACT,
-    REDACTED_TRACEBACK,
-    UNKNOWN_COMMAND,
-    VISIBLE,
-    load_command,
-)
 from scaffold.cli.request import is_piped
 from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 
 EVERYDAY = ("init", "run", "status", "inbox", "review", "land", "stop", "resume", "doctor")
 ENDING_OPTIONS = frozenset({"--help", "-h", "--version", "--check-update", "--update"})
@@ -64,7 +56,9 @@ class LazyGroup(click.Group):
         """Return the called command; `permissions` and the like after `ralph` are commands, not a task."""
         called = args[1:] if args[:1] == ["ralph"] and args[1:2] and args[1] in RALPH_COMMANDS else args
         if called and called[0] not in COMMANDS and not called[0].startswith("-") and not ctx.resilient_parsing:
-            raise lazy_import(UNKNOWN_COMMAND)(called[0], self.list_commands(ctx))
+            with importing():
+                from scaffold.cli.error_text import unknown_command
+            raise unknown_command(called[0], self.list_commands(ctx))
         return super().resolve_command(ctx, called)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -209,7 +203,9 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
         return OK if has_completed else _drop_output()
     except Exception as error:  # noqa: BLE001 - the commands' boundary: no traceback without `--debug`
         if debug:
-            click.echo(lazy_import(REDACTED_TRACEBACK)(error), nl=False, err=True)
+            with importing():
+                from scaffold.cli.error_text import redacted_traceback
+            click.echo(redacted_traceback(error), nl=False, err=True)
         return _report_error(error, prog)
     return result if isinstance(result, int) else 0
 
@@ -223,7 +219,7 @@ def _drop_output() -> int:
 
 def _report_click_error(problem: click.ClickException, prog: str) -> int:
     if isinstance(problem, click.exceptions.NoArgsIsHelpError):
-        click.echo(lazy_import(REDACT)(problem.format_message()), err=True)
+        _print_redacted(problem.format_message())
         return USAGE
     context = problem.ctx if isinstance(problem, click.UsageError) else None
     asked = context.command_path if context else prog
@@ -240,7 +236,7 @@ def _report_error(error: Exception, prog: str) -> int:
         what = f"unexpected {type(error).__name__}: {error}"
         return print_error(what, f"This is a bug: please report the output of `{prog} --debug`.", FAILED)
     if isinstance(error, EnvironmentNotReady):
-        lazy_import(PRINT_ERROR)("\n".join(f"    {line}" for line in error.output.splitlines()))
+        _print_redacted("\n".join(f"    {line}" for line in error.output.splitlines()))
     return print_error(error.what, error.fix, exit_code(error))
 
 
@@ -276,5 +272,11 @@ def _is_output_full() -> bool:
 
 def print_error(what: str, fix: str, code: int) -> int:
     """Print what went wrong and what to do next to standard error, without secrets; return `code`."""
-    lazy_import(PRINT_ERROR)(f"error: {what}\n  {fix}" if fix else f"error: {what}")
+    _print_redacted(f"error: {what}\n  {fix}" if fix else f"error: {what}")
     return code
+
+
+def _print_redacted(text: str) -> None:
+    with importing():  # only commands that fail need it
+        from scaffold.cli.error_text import print_redacted
+    print_redacted(text)

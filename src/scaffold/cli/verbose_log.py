@@ -13,7 +13,6 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.global_options import LOG_VARIABLE
 from scaffold.core.printable_text import printable
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.leftovers import temporary_prefix
@@ -75,21 +74,19 @@ class SharedFileHandler(LineHandler):
             os.close(target)
 
 
-def begin_log() -> None:
-    """Log on standard error from now on; processes that are started get a file for their lines."""
-    if LOG_VARIABLE in os.environ:
-        return
+def begin_log() -> Path:
+    """Log on standard error from now on, and return a new file for the lines of the processes that are started."""
     # The name tells whose it is, so that recovery and cleanup remove it if this process is killed.
     descriptor, name = tempfile.mkstemp(prefix=temporary_prefix("log"))
     os.close(descriptor)
     atexit.register(Path(name).unlink, missing_ok=True)
-    os.environ[LOG_VARIABLE] = name
     _install(LineHandler())
+    return Path(name)
 
 
-def join_log() -> None:
+def join_log(file: Path) -> None:
     """Log to the file of the process that began the log and started this one."""
-    _install(SharedFileHandler(Path(os.environ[LOG_VARIABLE])))
+    _install(SharedFileHandler(file))
 
 
 def work_elsewhere(folder: Path) -> None:
@@ -107,12 +104,12 @@ def _install(handler: logging.Handler) -> None:
 
 
 @asynccontextmanager
-async def showing_others() -> AsyncIterator[None]:
-    """Print what other processes log while the block runs, if there is a log."""
-    if LOG_VARIABLE not in os.environ:
+async def showing_others(file: Path | None) -> AsyncIterator[None]:
+    """Print what other processes log to `file` while the block runs; None if there is no log."""
+    if file is None:
         yield
         return
-    reader = _FileReader(Path(os.environ[LOG_VARIABLE]))
+    reader = _FileReader(file)
     showing = asyncio.create_task(_show(reader))
     try:
         yield

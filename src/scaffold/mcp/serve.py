@@ -3,8 +3,9 @@
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,13 +13,44 @@ import uvicorn
 from mcp.server import Server
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
+from msgspec import Struct
 from pydantic import ValidationError
 
 from scaffold.core.errors import UsageError
 from scaffold.extensions.protocol_lines import INVALID_REQUEST, LineTransport, line_transport
 from scaffold.host.protocol_streams import ProtocolStreams
+from scaffold.mcp.consent import Power
+from scaffold.mcp.run_control import OwnProgram
+from scaffold.mcp.server import build_server
+from scaffold.mcp.tools import ServedPlace
+from scaffold.policy.secret.redaction import Redactor
 
 LOOPBACK = "127.0.0.1"
+
+
+class RunService(Struct, frozen=True, kw_only=True):
+    """Which runs are served, and what clients may do without asking their user."""
+
+    cwd: Path
+    program: Sequence[str]
+    """This program as a command, without arguments."""
+    allow_start: bool
+    allow_steer: bool
+    redactor: Redactor
+
+
+async def serve_runs(
+    service: RunService, streams: ProtocolStreams | None, port: int | None, tell: Callable[[str], None]
+) -> None:
+    """Serve on the streams, or without them over HTTP at the port, whose address `tell` gets."""
+    powers: tuple[tuple[Power, bool], ...] = (("start", service.allow_start), ("steer", service.allow_steer))
+    allowed = frozenset(power for power, is_allowed in powers if is_allowed)
+    async with OwnProgram(service.cwd, service.program) as program:
+        server = build_server(ServedPlace(service.cwd, program), allowed, service.redactor)
+        if streams is not None:
+            await serve_streams(server, streams)
+        else:
+            await serve_http(server, port or 0, tell)
 
 
 async def serve_streams(server: Server[Any], streams: ProtocolStreams) -> None:

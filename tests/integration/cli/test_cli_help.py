@@ -8,8 +8,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import make_run
+from scaffold.cli.entry import VISIBLE, load_command
 from scaffold.cli.examples import EXAMPLES
-from scaffold.cli.lazy_commands import VISIBLE, load_command
 from scaffold.cli.main import RALPH_COMMANDS
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from inline_snapshot import snapshot
 
 from scaffold.cli.commands.setup.permissions import MAX_LINE_BYTES
-from scaffold.cli.lazy_commands import load_command
+from scaffold.cli.entry import load_command
 
 
 @pytest.fixture

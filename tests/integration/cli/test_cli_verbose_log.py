@@ -15,13 +15,13 @@ LOGS = """
 import logging, os, signal, sys
 from pathlib import Path
 from scaffold.cli import verbose_log
-verbose_log.begin_log()
+os.environ['SCAFFOLD_VERBOSE_LOG'] = str(verbose_log.begin_log())
 log = logging.getLogger("scaffold.test")
 """
 SHOWS = """
 import asyncio
 async def show():
-    async with verbose_log.showing_others():
+    async with verbose_log.showing_others(Path(os.environ['SCAFFOLD_VERBOSE_LOG'])):
         pass
 """
 
@@ -88,7 +88,7 @@ def test_a_link_or_a_pipe_in_place_of_the_file_is_not_used(python, tmp_path, pla
     (tmp_path / "private").write_text("private\n")
     make = "os.symlink('private', name)" if place == "link" else "os.mkfifo(name)"
     swap = f"name = os.environ['SCAFFOLD_VERBOSE_LOG']; os.unlink(name); os.chdir({str(tmp_path)!r})\n"
-    swap += f"name = os.environ['SCAFFOLD_VERBOSE_LOG'] = 'swapped'; {make}; verbose_log.join_log()\n"
+    swap += f"name = os.environ['SCAFFOLD_VERBOSE_LOG'] = 'swapped'; {make}; verbose_log.join_log(Path(name))\n"
     done = python(f"{swap}log.debug('line')\n{SHOWS}asyncio.run(show())\nprint('worked')")
     assert done.stdout == "worked\n"
     assert "private" not in done.stderr

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.cli.lazy_commands import load_command
+from scaffold.cli.entry import load_command
 from scaffold.cli.render.changes.pull_request import _block, _code
 from scaffold.core.errors import UsageError
 from scaffold.landing.taking.github_pull_request import local_path

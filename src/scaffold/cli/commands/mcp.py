@@ -3,7 +3,6 @@
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -11,14 +10,10 @@ from scaffold.cli.extras import require_extra
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import PROGRAM
 from scaffold.host.process.async_runner import run_async
-from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams
-from scaffold.host.startup import lazy_import, relax_gc
+from scaffold.host.protocol_streams import take_protocol_streams
+from scaffold.host.startup import importing, relax_gc
 from scaffold.policy.secret.sources import redactor_for
 
-BUILD_SERVER, PLACE = "scaffold.mcp.server:build_server", "scaffold.mcp.tools:ServedPlace"
-OWN_PROGRAM = "scaffold.mcp.run_control:OwnProgram"
-SERVE_STREAMS, SERVE_HTTP = "scaffold.mcp.serve:serve_streams", "scaffold.mcp.serve:serve_http"
-"""All need the SDK of the extra `mcp`."""
 FIX = "Let your client start it, or pass `--http N`: docs/mcp-server.md shows how."
 
 
@@ -42,19 +37,16 @@ def mcp(*, allow_start: bool, allow_steer: bool, port: int | None) -> int:
     streams = None if port is not None else take_protocol_streams("`scaffold mcp`", FIX)
     # Libraries log what their peer did wrong with a traceback; it gets an answer, and the log is for users.
     logging.getLogger().addHandler(logging.NullHandler())
-    allowed = frozenset(["start"] * allow_start + ["steer"] * allow_steer)
-    cwd = Path.cwd()
-    program = lazy_import(OWN_PROGRAM)(cwd, PROGRAM)
-    place = lazy_import(PLACE)(cwd, program)
-    server = lazy_import(BUILD_SERVER)(place, allowed, redactor_for(os.environ, cwd))
+    with importing():  # needs the SDK of the extra `mcp`
+        from scaffold.mcp.serve import RunService, serve_runs
     relax_gc()
-    run_async(_serve(server, program, streams, port))
+    cwd = Path.cwd()
+    service = RunService(
+        cwd=cwd,
+        program=PROGRAM,
+        allow_start=allow_start,
+        allow_steer=allow_steer,
+        redactor=redactor_for(os.environ, cwd),
+    )
+    run_async(serve_runs(service, streams, port, lambda url: print_text(f"serving at {url}", err=True)))
     return 0
-
-
-async def _serve(server: Any, program: Any, streams: ProtocolStreams | None, port: int | None) -> None:
-    async with program:
-        if streams is not None:
-            await lazy_import(SERVE_STREAMS)(server, streams)
-        else:
-            await lazy_import(SERVE_HTTP)(server, port, lambda url: print_text(f"serving at {url}", err=True))

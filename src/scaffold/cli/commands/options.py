@@ -9,12 +9,10 @@ import click
 
 from scaffold.cli.global_options import NO_PAGER, is_pager_off
 from scaffold.cli.render.terminal.style import can_draw_on
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-PAGED = "scaffold.cli.render.terminal.paged_output:paged"
-"""Needed only at a terminal."""
 UNPAGED = ("as_json", "follow", "watch")
 """Options of commands whose output is for programs, or goes on."""
 
@@ -32,7 +30,9 @@ def pageable(function: Callable[Given, Result]) -> Callable[Given, Result]:
     def run(*args: Given.args, **options: Given.kwargs) -> Result:
         if any(options.get(name) for name in UNPAGED) or is_pager_off() or not can_draw_on(sys.stdout):
             return function(*args, **options)
-        with lazy_import(PAGED)(sys.stdout):
+        with importing():  # needed only at a terminal
+            from scaffold.cli.render.terminal.paged_output import paged
+        with paged(sys.stdout):
             return function(*args, **options)
 
     setattr(run, NO_PAGER, True)

@@ -14,6 +14,7 @@ from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
+from scaffold.cli.global_options import shared_log
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
 from scaffold.cli.render.terminal.style import note_printer, print_json
@@ -143,7 +144,7 @@ async def showing_events(context: RunContext, run: Run, sink: EventSink, *, sinc
         tail_events(context, run, sink, since=since, done=lambda: finished and notifier.done())
     )
     try:
-        async with showing_others():
+        async with showing_others(shared_log()):
             yield
     finally:
         finished = True

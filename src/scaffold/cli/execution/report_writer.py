@@ -4,12 +4,11 @@ from pathlib import Path
 
 import msgspec
 
-from scaffold.cli.lazy_commands import REPORT_PAGE
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.atomic_files import write_atomic
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.context import RunContext
@@ -49,8 +48,9 @@ async def write_report(context: RunContext, run: Run) -> Path:
     history = read_history(context, view)
     redactor = context.redactor
     view, history, costs = _redacted((view, history, _costs(context, view, history)), redactor)
-    report_page = lazy_import(REPORT_PAGE)
-    page: str = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
+    with importing():  # needed only at the end of a run
+        from scaffold.cli.render.html.page import report_page
+    page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
     preferred, other = context.report_places(run.id)
     try:
         ignore_projections(context)

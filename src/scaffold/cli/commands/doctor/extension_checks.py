@@ -9,10 +9,8 @@ from scaffold.config.settings import load_settings
 from scaffold.config.trusted_extensions import find_extensions
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import count_of, join_limited, one_line
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 
-PLUGIN_FILES = "scaffold.extensions.plugins.executables:plugin_files"
-"""Takes a folder and the user's id; imported if the folder has entries."""
 MAX_NAMES = 8
 
 
@@ -28,7 +26,9 @@ def _plugins() -> list[DoctorCheck]:
             return []
     except OSError:
         return []
-    found = lazy_import(PLUGIN_FILES)(folder, me=os.getuid())
+    with importing():
+        from scaffold.extensions.plugins.executables import plugin_files
+    found = plugin_files(folder, me=os.getuid())
     named = join_limited([one_line(file.name) for file in found.files], MAX_NAMES)
     text = f"{count_of(len(found.files), 'file')}: {named}" if found.files else f"none of the files in {folder} is one"
     if not found.notices:

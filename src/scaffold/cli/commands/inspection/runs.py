@@ -13,7 +13,7 @@ from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.views.run_json import queue_json
 from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.run_view import read_run_view
@@ -45,10 +45,9 @@ def _with_taken(reader: StoreReader | None, found: Sequence[ListedRun]) -> Seque
     """Return the runs with whether work of them was taken; git is asked only if that may be."""
     if reader is None or not any(reader.store.branch_moves.done_of_run(each.id) for each in found):
         return found
-    checked: Sequence[ListedRun] = lazy_import("scaffold.views.changes.taken_work:runs_with_taken_in")(
-        Path.cwd(), reader.store, found
-    )
-    return checked
+    with importing():
+        from scaffold.views.changes.taken_work import runs_with_taken_in
+    return runs_with_taken_in(Path.cwd(), reader.store, found)
 
 
 @click.command()

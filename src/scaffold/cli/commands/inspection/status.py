@@ -15,7 +15,7 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Run
 from scaffold.core.run_settings import TakingSettings
 from scaffold.core.states import Completed
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import RunView, read_run_view, read_summary
@@ -91,9 +91,9 @@ def _view(reader: StoreReader, run: Run) -> RunView:
     is_ordered = isinstance(run.state, Completed) and run.settings.taking != TakingSettings()
     if not is_ordered and not reader.store.branch_moves.done_of_run(run.id):
         return view
-    # Loaded only here: an event loop and git would take longer than all the rest.
-    checked: RunView = lazy_import("scaffold.views.changes.taken_work:with_taken_in")(Path.cwd(), reader.store, view)
-    return checked
+    with importing():  # an event loop and git take longer to load than all the rest
+        from scaffold.views.changes.taken_work import with_taken_in
+    return with_taken_in(Path.cwd(), reader.store, view)
 
 
 def _show_nothing(*, as_json: bool) -> None:

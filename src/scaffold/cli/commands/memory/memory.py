@@ -3,29 +3,33 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
-from scaffold.cli.commands.memory.documents import documents, forget_document, ingest, search_documents
+from scaffold.cli.commands.memory.detached_ingest import recorded, start_job
+from scaffold.cli.commands.memory.documents import documents, forget_document, print_answer, search_documents
 from scaffold.cli.commands.memory.import_export import export_memories, import_memories
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
-from scaffold.core.knowledge import MEMORIES
+from scaffold.core.knowledge import DOCUMENTS, MEMORIES
 from scaffold.core.printable_text import count_of
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.startup import importing
+from scaffold.memory.chunking.text_pieces import MAX_CHARS
+from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, MemoryType
 from scaffold.memory.opening import open_memories, open_user_memories
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory import commands
-from scaffold.session.memory.answer import MemoryAnswer
 from scaffold.session.memory.embedding import EmbedderSource
+
+LEAST_CHARS, MOST_CHARS = 100, 10_000
 
 
 @click.group(invoke_without_command=True)
@@ -47,7 +51,7 @@ def memory(ctx: click.Context) -> None:
 def list_(index: str, *, as_json: bool) -> None:
     """List the memories, or what another INDEX has, the newest first."""
     with _memories() as memories:
-        _print(commands.listed(memories, index, width=_width()), as_json=as_json)
+        print_answer(commands.listed(memories, index, width=_width()), as_json=as_json)
 
 
 @memory.command()
@@ -60,7 +64,7 @@ def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
         return
     with _memories() as memories:
         found = commands.searched(memories, " ".join(query), index=index, width=_width())
-        _print(run_async(found), as_json=as_json)
+        print_answer(run_async(found), as_json=as_json)
 
 
 @memory.command()
@@ -69,7 +73,7 @@ def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
 def show(name: str, *, as_json: bool) -> None:
     """Show one memory, who said it, since when, and what contradicts it; or an item of another index."""
     with _memories() as memories:
-        _print(commands.shown(memories, name), as_json=as_json)
+        print_answer(commands.shown(memories, name), as_json=as_json)
 
 
 @memory.command()
@@ -81,7 +85,7 @@ def show(name: str, *, as_json: bool) -> None:
 def add(text: Sequence[str], *, as_json: bool, **given: Any) -> None:
     """Remember TEXT; it counts at once."""
     with _memories(create=given["scope"] != "user") as memories:
-        _print(commands.added(memories, " ".join(text), **given), as_json=as_json)
+        print_answer(commands.added(memories, " ".join(text), **given), as_json=as_json)
 
 
 @memory.command()
@@ -92,7 +96,7 @@ def add(text: Sequence[str], *, as_json: bool, **given: Any) -> None:
 def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
     """Change the text, type or state of a memory; a former text is deleted for good."""
     with _memories() as memories:
-        _print(commands.edited(memories, name, field, " ".join(value)), as_json=as_json)
+        print_answer(commands.edited(memories, name, field, " ".join(value)), as_json=as_json)
 
 
 @memory.command()
@@ -101,7 +105,7 @@ def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
 def forget(names: Sequence[str], *, as_json: bool) -> None:
     """Delete memories for good: text, words and vectors."""
     with _memories() as memories:
-        _print(commands.forgotten(memories, names), as_json=as_json)
+        print_answer(commands.forgotten(memories, names), as_json=as_json)
 
 
 @memory.command()
@@ -109,7 +113,7 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
 def indices(*, as_json: bool) -> None:
     """List the indexes, and how full they are."""
     with _memories() as memories:
-        _print(commands.indices(memories), as_json=as_json)
+        print_answer(commands.indices(memories), as_json=as_json)
 
 
 @memory.command()
@@ -118,7 +122,7 @@ def indices(*, as_json: bool) -> None:
 def stats(index: str, *, as_json: bool) -> None:
     """Show one index in numbers."""
     with _memories() as memories:
-        _print(commands.stats(memories, index), as_json=as_json)
+        print_answer(commands.stats(memories, index), as_json=as_json)
 
 
 @memory.command()
@@ -127,7 +131,7 @@ def stats(index: str, *, as_json: bool) -> None:
 def drop(index: str, *, as_json: bool) -> None:
     """Delete an INDEX that agents have made, with all it has, for good."""
     with _memories() as memories:
-        _print(commands.dropped(memories, index), as_json=as_json)
+        print_answer(commands.dropped(memories, index), as_json=as_json)
 
 
 @memory.command("export")
@@ -146,7 +150,7 @@ def export(file: Path | None) -> None:
 def import_(file: Path, *, scope: MemoryScope | None, confirmed: bool, as_json: bool) -> None:
     """Read memories from FILE: an export, or a text of which each section becomes one. They are unconfirmed."""
     with _memories(create=scope != "user") as memories:
-        _print(import_memories(memories, file, scope=scope, confirmed=confirmed), as_json=as_json)
+        print_answer(import_memories(memories, file, scope=scope, confirmed=confirmed), as_json=as_json)
 
 
 @memory.command()
@@ -160,10 +164,44 @@ def index(*, again: bool, as_json: bool) -> None:
     with _memories(patient=True) as memories:
         with _progress() as tell:
             answer = run_async(commands.indexed(memories, again=again, tell=tell))
-        _print(answer, as_json=as_json)
+        print_answer(answer, as_json=as_json)
 
 
-for command in (ingest, documents, forget_document):
+@memory.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--index", default=DOCUMENTS, show_default=True, metavar="NAME", help="The index that they go to.")
+@click.option("--pages", default="", metavar="PAGES", help="Of a PDF only these pages: `1-3,7`, `10-`.")
+@click.option(
+    "--chunk-size",
+    type=click.IntRange(LEAST_CHARS, MOST_CHARS),
+    default=MAX_CHARS,
+    show_default=True,
+    metavar="CHARACTERS",
+    help="How long a chunk is at most.",
+)
+@click.option("--scope", type=click.Choice(get_args(MemoryScope)), help="Default: this repository, if there is one.")
+@click.option("--no-vectors", is_flag=True, help="Leave the vectors to searches, which compute some each time.")
+@click.option("--detach", is_flag=True, help="Do it in the background.")
+@click.option("--record", type=click.Path(path_type=Path), hidden=True)
+@json_option
+def ingest(paths: Sequence[Path], *, detach: bool, record: Path | None, **given: Any) -> None:
+    """Store files as documents that can be searched: PDFs, Markdown, code and other texts; of a folder all of them.
+
+    It may be killed at any time: the same command goes on where it was. An unchanged file is left as it is, a changed
+    one takes the place of its former version.
+    """
+    words = _ingest_arguments(paths, given)
+    if detach:
+        read_page_ranges(given["pages"])  # wrong ones are said here
+        print_answer(start_job(words), as_json=given["as_json"])
+        return
+    with importing():  # few commands need what reads files
+        from scaffold.cli.commands.memory.ingest_progress import run_ingest
+    with recorded(record, words):
+        run_ingest(paths, **given)
+
+
+for command in (documents, forget_document):
     memory.add_command(command)
 
 
@@ -193,11 +231,15 @@ def _progress() -> Iterator[Callable[[int], None]]:
         show("")
 
 
-def _print(answer: MemoryAnswer, *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer.data)
-    else:
-        print_text(answer.text)
+def _ingest_arguments(paths: Sequence[Path], given: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of `ingest` that mean the same; relative paths stay so."""
+    usual = {"index": DOCUMENTS, "chunk_size": MAX_CHARS, "as_json": given["as_json"]}
+    words: list[str] = []
+    for name, value in sorted(given.items()):
+        if value and value != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            words.append(option if value is True else f"{option}={value}")
+    return [*words, *(["--"] if any(str(path).startswith("-") for path in paths) else []), *map(str, paths)]
 
 
 def _width() -> int:

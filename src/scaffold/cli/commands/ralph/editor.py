@@ -2,7 +2,6 @@
 
 import logging
 import os
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,13 @@ from scaffold.config.settings import Settings, load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams
-from scaffold.host.startup import lazy_import, relax_gc
+from scaffold.host.startup import importing, relax_gc
 from scaffold.llm.registry.cards import known_models, model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.store.user.conversations import StoredConversation
-from scaffold.store.user_store import UserStore
 
-SERVE = "scaffold.acp.serve:serve_standard_streams"
-SESSION_SETUP, EDITOR_WORK = "scaffold.acp.editor_session:SessionSetup", "scaffold.acp.agent:EditorWork"
-"""All need the SDK of the extra `acp`."""
 FIX = "Let your editor start it: docs/editors.md shows how."
-Serve = Callable[
-    [Callable[[Path, StoredConversation | None], Any], UserStore, ProtocolStreams], Coroutine[Any, Any, None]
-]
 
 
 @click.command()
@@ -72,23 +64,24 @@ def acp(**given: Any) -> int:
         plain=False,
         **given,
     )
-    relax_gc()
     run_async(_serve(flags, streams))
     return 0
 
 
 async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
     cancel_on_terminate()
-    serve: Serve = lazy_import(SERVE)
-    setup: Callable[..., Any] = lazy_import(SESSION_SETUP)
+    with importing():  # needs the SDK of the extra `acp`
+        from scaffold.acp.agent import EditorWork, serve_editor
+        from scaffold.acp.editor_session import SessionSetup
+    relax_gc()
     store = open_user_store()
 
-    def set_up(cwd: Path, stored: StoredConversation | None) -> Any:
+    def set_up(cwd: Path, stored: StoredConversation | None) -> SessionSetup:
         here = structs.replace(flags, cwd=cwd)
         log_work_in(cwd)
         overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
         settings = load_settings(cwd, os.environ, overrides, trust_once=flags.trust_once)
-        return setup(
+        return SessionSetup(
             options=session_options(here, settings, stored),
             model=chosen_model(settings, stored),
             models=_models(settings),
@@ -96,7 +89,7 @@ async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
         )
 
     try:
-        await serve(lazy_import(EDITOR_WORK)(set_up, _takes_images(flags)), store, streams)
+        await serve_editor(EditorWork(set_up, _takes_images(flags)), store, streams)
     finally:
         store.close()
 

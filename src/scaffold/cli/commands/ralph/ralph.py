@@ -6,11 +6,11 @@ import select
 import shutil
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, get_args
+from typing import get_args
 
 import click
 from msgspec import Struct, structs
@@ -24,7 +24,6 @@ from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import log_work_in, update_options
-from scaffold.cli.lazy_commands import PICK_CONVERSATION, REPL_MAIN
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
 from scaffold.cli.render.terminal.style import can_redraw, is_terminal, print_note
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -34,13 +33,12 @@ from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
 from scaffold.config.trusted_extensions import find_extensions
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.core.ids import ConversationId
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.process_identity import own_identity
-from scaffold.host.startup import lazy_import, relax_gc
+from scaffold.host.startup import importing, relax_gc
 from scaffold.llm.registry.model_name import absolute_model
 from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
@@ -65,20 +63,6 @@ COMMANDS = ("acp", "permissions", "login", "logout", "whoami")
 
 STDIN_WAIT_S = 3.0
 """How long to wait for a silent pipe if there is a task already."""
-
-
-class ReplMain(Protocol):
-    """Runs a REPL on the stored conversation, or on a new one if that is None, with a model; returns the exit code."""
-
-    def __call__(
-        self, options: SessionOptions, store: UserStore, stored: StoredConversation | None, model: str, *, plain: bool
-    ) -> Awaitable[int]:
-        """Run until the user leaves; `plain` shows whole lines only."""
-        ...
-
-
-PickConversation = Callable[[UserStore, Path], Awaitable[ConversationId | None]]
-"""Lets the user choose a conversation; None if they choose none."""
 
 
 class RalphFlags(Struct, frozen=True, kw_only=True):
@@ -238,8 +222,9 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
     try:
         plain = settings.text("terminal") == "plain" or not can_redraw(os.environ)
         if interactive and flags.resume == LATEST and not plain and store.conversations.listed(limit=1):
-            pick: PickConversation = lazy_import(PICK_CONVERSATION)
-            if (picked := await pick(store, Path.home())) is None:
+            with importing():  # takes longer than a one-shot call may take to start
+                from scaffold.cli.repl.picker import pick_conversation
+            if (picked := await pick_conversation(store, Path.home())) is None:
                 return OK
             flags = structs.replace(flags, resume=picked)
         stored = _find_stored(flags, store)
@@ -254,7 +239,8 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
             return await _run_slash(command, target, _reporter(flags), commands)
         model = chosen_model(settings, stored)
         if interactive:
-            run_repl: ReplMain = lazy_import(REPL_MAIN)
+            with importing():  # for the same reason
+                from scaffold.cli.repl.loop import run_repl
             return await run_repl(options, store, stored, model, plain=plain)
         task = structs.replace(task, command=command)
         return await _run_task(task, OneshotTarget(options, store, stored, model), _reporter(flags))

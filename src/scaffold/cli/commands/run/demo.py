@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+import scaffold.cli
 from scaffold.agent.model_access import resolve_model
 from scaffold.cli.commands.options import quiet_option
 from scaffold.cli.execution.foreground import run_in_foreground
@@ -40,7 +41,7 @@ def demo(folder: Path | None, *, as_json: bool, quiet: bool) -> int:
 
 async def _demo(place: Path, *, as_json: bool, quiet: bool) -> int:
     _prefer_our_python()
-    with as_file(files("scaffold.cli") / "demo_files") as material:
+    with as_file(files(scaffold.cli) / "demo_files") as material:
         await write_sample(material / "project", place)
         context = await open_context(place, create=True)
         try:

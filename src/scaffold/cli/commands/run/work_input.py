@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.cli.lazy_commands import VISIBLE
+from scaffold.cli.entry import VISIBLE
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, read_request

@@ -1,5 +1,9 @@
-"""Modules that are imported only when needed, so that `--help` stays fast: commands, the REPL, redaction, reports."""
+"""The entry points: the table of commands, each imported when it is called, so that `--help` stays fast.
 
+The only names of modules in strings. Everything else that loads late is an import statement in `with importing()`.
+"""
+
+import importlib
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -8,7 +12,7 @@ import click
 
 from scaffold.cli.examples import examples_text
 from scaffold.cli.global_options import add_global_options
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 
 COMMANDS: Mapping[str, str] = {
     "init": "scaffold.cli.commands.setup.init:init",
@@ -75,36 +79,21 @@ VISIBLE = tuple(name for name in COMMANDS if name not in HIDDEN)
 """The commands for people, the most needed first."""
 
 COMPLETION_VARIABLES = ("_SCAFFOLD_COMPLETE", "_RALPH_COMPLETE")
-"""One of them is set where a shell asks what to offer."""
-
-REPL_MAIN = "scaffold.cli.repl.loop:run_repl"
-"""Runs the REPL of `ralph`: importing it takes longer than a one-shot call may take to start."""
-
-PICK_CONVERSATION = "scaffold.cli.repl.picker:pick_conversation"
-"""Lets the user choose a conversation; imported late for the same reason."""
-
-REDACT, REDACTED_TRACEBACK = "scaffold.cli.error_text:redact", "scaffold.cli.error_text:redacted_traceback"
-PRINT_ERROR = "scaffold.cli.error_text:print_redacted"
-"""Both are needed only by commands that fail."""
-
-COMPLETE_ARGUMENTS = "scaffold.cli.argument_completion:complete_arguments"
-"""Needed only where a shell asks what to offer."""
-
-REPORT_PAGE = "scaffold.cli.render.html.page:report_page"
-"""Renders a report; needed only at the end of a run."""
-
-UNKNOWN_COMMAND = "scaffold.cli.error_text:unknown_command"
-"""Makes the error of a command that does not exist."""
+"""One of them is set when a shell asks for completions."""
 
 
 @cache
 def load_command(name: str) -> click.Command:
     """Import and return the command of this name; raises KeyError if there is none."""
-    command = lazy_import(COMMANDS[name])
+    module, _, attribute = COMMANDS[name].partition(":")
+    with importing():
+        command = getattr(importlib.import_module(module), attribute)
     if not isinstance(command, click.Command):
         raise TypeError(COMMANDS[name])
     add_global_options(command)
     if any(name in os.environ for name in COMPLETION_VARIABLES):
-        lazy_import(COMPLETE_ARGUMENTS)(command)
+        with importing():
+            from scaffold.cli.argument_completion import complete_arguments
+        complete_arguments(command)
     command.epilog = "\n\n".join(filter(None, (command.epilog, examples_text(name))))
     return command
