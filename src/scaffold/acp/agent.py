@@ -124,7 +124,7 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> NewSessionResponse:
         """Open a session with a new conversation."""
-        session = await self._open(cwd, None, mcp_servers)
+        session = await self._open_session(cwd, None, mcp_servers)
         return NewSessionResponse(
             session_id=session.id,
             modes=mode_state(session.session),
@@ -135,7 +135,7 @@ class EditorAgent:
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
     ) -> LoadSessionResponse:
         """Open a stored conversation, and show it again."""
-        session = await self._open(cwd, await self._stored(session_id), mcp_servers)
+        session = await self._open_session(cwd, await self._load_conversation(session_id), mcp_servers)
         session.replay()
         return LoadSessionResponse(
             modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
@@ -145,7 +145,7 @@ class EditorAgent:
         self, session_id: str, cwd: str, mcp_servers: Servers = None, **_: Any
     ) -> ResumeSessionResponse:
         """Open a stored conversation without showing it again."""
-        session = await self._open(cwd, await self._stored(session_id), mcp_servers)
+        session = await self._open_session(cwd, await self._load_conversation(session_id), mcp_servers)
         return ResumeSessionResponse(
             modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
         )
@@ -166,7 +166,7 @@ class EditorAgent:
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse | None:
         """Close a session; its conversation is kept."""
-        session = self._session(session_id)
+        session = self._require_session(session_id)
         del self._sessions[session_id]
         await session.close()
         return CloseSessionResponse()
@@ -177,20 +177,20 @@ class EditorAgent:
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse | None:
         """Switch the mode."""
-        await self._session(session_id).choose("mode", mode_id)
+        await self._require_session(session_id).choose("mode", mode_id)
         return SetSessionModeResponse()
 
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> SetSessionConfigOptionResponse | None:
         """Switch the mode, the model or the effort, and return all options."""
-        session = self._session(session_id)
+        session = self._require_session(session_id)
         await session.choose(config_id, str(value))
         return SetSessionConfigOptionResponse(config_options=config_options(session.session, session.setup.models))
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         """Take one turn."""
-        return PromptResponse(stop_reason=await self._session(session_id).prompt(prompt))
+        return PromptResponse(stop_reason=await self._require_session(session_id).prompt(prompt))
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the turn of a session; nothing happens if it has none, or is not open."""
@@ -204,12 +204,12 @@ class EditorAgent:
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Ignore it."""
 
-    def _session(self, session_id: str) -> EditorSession:
+    def _require_session(self, session_id: str) -> EditorSession:
         if (session := self._sessions.get(session_id)) is None:
             raise RequestError(-32002, f"there is no open session `{session_id}`")
         return session
 
-    async def _stored(self, session_id: str) -> StoredConversation:
+    async def _load_conversation(self, session_id: str) -> StoredConversation:
         """Return a stored conversation; one that is open here is closed first."""
         if (session := self._sessions.pop(session_id, None)) is not None:
             await session.close()
@@ -221,7 +221,7 @@ class EditorAgent:
             raise RequestError(-32002, f"there is no session `{session_id}`")
         return found
 
-    async def _open(self, cwd: str, stored: StoredConversation | None, servers: Servers) -> EditorSession:
+    async def _open_session(self, cwd: str, stored: StoredConversation | None, servers: Servers) -> EditorSession:
         folder = Path(cwd)
         if not folder.is_absolute() or "\0" in cwd or not await asyncio.to_thread(folder.is_dir):
             raise RequestError(INVALID_PARAMS, f"`{cwd}` is not the absolute path of a folder")

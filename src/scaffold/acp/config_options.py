@@ -35,13 +35,13 @@ def mode_state(session: Session) -> SessionModeState:
 def config_options(session: Session, models: Sequence[str]) -> list[ConfigOption]:
     """Return what can be chosen, and what is; `models` are offered besides the current one."""
     return [
-        _select("mode", "Mode", "mode", session.modes.current, MODES),
-        _select("model", "Model", "model", session.model, dict.fromkeys([session.model, *models])),
-        _select("effort", "Effort", "thought_level", session.agent.effort, get_args(Effort)),
+        _select_option("mode", "Mode", "mode", session.modes.current, MODES),
+        _select_option("model", "Model", "model", session.model, dict.fromkeys([session.model, *models])),
+        _select_option("effort", "Effort", "thought_level", session.agent.effort, get_args(Effort)),
     ]
 
 
-def _select(
+def _select_option(
     name: OptionName,
     title: str,
     category: Literal["mode", "model", "thought_level"],

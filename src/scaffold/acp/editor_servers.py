@@ -40,13 +40,13 @@ def given_servers(servers: Sequence[EditorServer]) -> GivenServers:
         elif name in entries:
             notes.append(f"the MCP server {server.name} is not used: another one is named {name}")
         else:
-            entries[name] = _entry(server)
+            entries[name] = _server_entry(server)
     content = msgspec.json.encode({"mcpServers": entries})
     files = (ServersFile(FILE, content, SCOPE),) if entries else ()
     return GivenServers(files, tuple(notes))
 
 
-def _entry(server: HttpMcpServer | McpServerStdio | SseMcpServer) -> Mapping[str, Any]:
+def _server_entry(server: HttpMcpServer | McpServerStdio | SseMcpServer) -> Mapping[str, Any]:
     match server:
         case McpServerStdio():
             variables = {each.name: each.value for each in server.env}

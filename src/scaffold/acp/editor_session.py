@@ -93,15 +93,15 @@ class EditorSession:
         """Updates from before the editor knows the session; None once it does."""
         root = setup.options.cwd
         self._redactor = redactor_for(os.environ, root)
-        self._calls = ToolCalls(self._post, root, SystemClock(), self._redactor, self._tell_mode)
-        self._updates = SessionUpdates(self._post, self._calls)
+        self._calls = ToolCalls(self._post_update, root, SystemClock(), self._redactor, self._post_mode)
+        self._updates = SessionUpdates(self._post_update, self._calls)
         self.current = CurrentConversation(
             setup.options,
             store,
             RedactingReporter(self._updates, self._redactor),
-            ask=self._ask,
+            ask=self._ask_user,
             observer=SessionObserver(wrap_tool=self._calls.watch),
-            opened=self._opened,
+            opened=self._on_opened,
         )
         self._turn: asyncio.Task[StopReason] | None = None
         self._cancelled = False
@@ -126,10 +126,10 @@ class EditorSession:
         """Send what was held back until the editor knows the session, and the commands there are."""
         held, self._held = self._held or [], None
         for update in held:
-            self._post(update)
+            self._post_update(update)
         for note in self.setup.notes:
             self._updates.notice(note)
-        self._post(update_available_commands(map(_offered_command, self._commands)))
+        self._post_update(update_available_commands(map(_offered_command, self._available_commands)))
         if todos := self.session.todos.entries:
             self._updates.plan(todos)
 
@@ -142,12 +142,12 @@ class EditorSession:
         self._updates.begin_turn()
         try:
             async with asyncio.TaskGroup() as group:
-                self._turn = turn = group.create_task(self._take(given))
+                self._turn = turn = group.create_task(self._take_turn(given))
             if self._cancelled:
                 # The user no longer sees them, and their questions must not stay open.
                 await self.session.peers.cancel()
         except ScaffoldError as error:
-            raise self._fault(error) from error
+            raise self._request_error(error) from error
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
         finally:
@@ -167,7 +167,7 @@ class EditorSession:
             match name:
                 case "mode":
                     self.session.modes.switch(parse_mode(value))
-                    self._tell_mode()
+                    self._post_mode()
                 case "effort":
                     self.session.switch_effort(parse_effort(value))
                 case "model" if self._turn is None:
@@ -177,7 +177,7 @@ class EditorSession:
                 case _:
                     raise RequestError(INVALID_PARAMS, f"there is no option `{name}`")
         except ScaffoldError as error:
-            raise self._fault(error) from error
+            raise self._request_error(error) from error
 
     async def close(self) -> None:
         """Cancel what is being worked on, and release the conversation."""
@@ -186,73 +186,73 @@ class EditorSession:
             await asyncio.wait([turn])
         await self.current.close()
 
-    def _opened(self, session: Session) -> None:
+    def _on_opened(self, session: Session) -> None:
         self.id = session.open_conversation.id
         self._told_mode = session.modes.current
         session.todos.watch(self._updates.plan)
 
-    def _post(self, update: BaseModel) -> None:
+    def _post_update(self, update: BaseModel) -> None:
         if self._held is not None:
             self._held.append(update)
         else:
             self._editor.post(self.id, update)
 
     @property
-    def _commands(self) -> tuple[CommandSyntax, ...]:
+    def _available_commands(self) -> tuple[CommandSyntax, ...]:
         """The commands there are, those that the user has written included."""
         return all_commands(self.setup.options.extensions.commands, OFFERED_COMMANDS)
 
-    def _tell_mode(self) -> None:
+    def _post_mode(self) -> None:
         """Tell the editor a mode that the agent, or the user by a command, has changed."""
         if (now := self.session.modes.current) != self._told_mode:
             self._told_mode = now
-            self._post(update_current_mode(now))
-            self._tell_options()
+            self._post_update(update_current_mode(now))
+            self._post_options()
 
-    def _tell_options(self) -> None:
+    def _post_options(self) -> None:
         options = config_options(self.session, self.setup.models)
-        self._post(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        self._post_update(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
-    async def _take(self, given: PromptContent) -> StopReason:
+    async def _take_turn(self, given: PromptContent) -> StopReason:
         try:
-            command = parse_slash(given.words, self._commands)
+            command = parse_slash(given.words, self._available_commands)
             if isinstance(command, SendPrompt):
                 given = structs.replace(given, words=await prompt_text(command, self.session.tools))
             elif command is not None:
-                reply = await run_slash_command(command, self.current, width=WIDTH, commands=self._commands)
-                self._post(update_agent_message_text(f"```\n{self._redactor.clean(reply.text)}\n```"))
-                self._tell_mode()
-                self._tell_options()
+                reply = await run_slash_command(command, self.current, width=WIDTH, commands=self._available_commands)
+                self._post_update(update_agent_message_text(f"```\n{self._redactor.clean(reply.text)}\n```"))
+                self._post_mode()
+                self._post_options()
                 return "end_turn"
-            result = await self._work(given)
+            result = await self._run_turns(given)
         except TurnLimitExceeded:
             return "max_turn_requests"
         except ScaffoldError as error:
-            raise self._fault(error) from error
-        self._tell_use()
+            raise self._request_error(error) from error
+        self._post_usage()
         return "refusal" if result.stop == "refused" else "end_turn"
 
-    async def _work(self, given: PromptContent) -> TurnResult:
+    async def _run_turns(self, given: PromptContent) -> TurnResult:
         """Take the turn, then one for each message of a subagent until all have ended: nothing wakes it later."""
         is_first = not self.current.has_messages
         result = await self.current.say(given.words, given.material, given.images)
         if is_first and (title := " ".join(given.words.split())):
-            self._post(SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
+            self._post_update(SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
         peers = self.session.peers
         while peers.running or peers.waiting:
             await peers.arrival()
             result = await self.session.turn(())
         return result
 
-    def _tell_use(self) -> None:
+    def _post_usage(self) -> None:
         agent = self.session.agent
         if (window := agent.window_tokens) is None:
             return
         spent = self.session.open_conversation.prior_usage + self.session.usage_counter.usage
         cost = None if spent.cost_usd is None else Cost(amount=spent.cost_usd, currency="USD")
-        self._post(UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
+        self._post_update(UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
 
-    async def _ask(self, question: ApprovalQuestion) -> ApprovalAnswer:
+    async def _ask_user(self, question: ApprovalQuestion) -> ApprovalAnswer:
         call_id = self._calls.question_call(question)
         answer: ApprovalAnswer = "deny"
         try:
@@ -265,7 +265,7 @@ class EditorSession:
             self._calls.answered(call_id, allowed=answer in {"allow", "always"})
         return answer
 
-    def _fault(self, error: ScaffoldError) -> RequestError:
+    def _request_error(self, error: ScaffoldError) -> RequestError:
         code = INVALID_PARAMS if isinstance(error, UsageError) else INTERNAL_ERROR
         return RequestError(code, self._redactor.clean(error.in_full))
 

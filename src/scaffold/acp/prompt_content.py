@@ -47,11 +47,11 @@ def read_prompt(blocks: Sequence[Any], *, images: bool) -> PromptContent:
             case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
                 material.append(f"{ATTACHMENT_PREFIX}{_shown(uri)}\n{cut_middle(text, TEXT_LIMIT)}")
             case ImageContentBlock() if images:
-                pictures.append(_image(block))
+                pictures.append(_decode_image(block))
             case ImageContentBlock():
-                raise _refused("the model of this session does not accept images")
+                raise _invalid_prompt("the model of this session does not accept images")
             case _:
-                raise _refused("only text, files and images are taken")
+                raise _invalid_prompt("only text, files and images are taken")
     return PromptContent(" ".join(words), "\n\n".join(material), tuple(pictures))
 
 
@@ -74,18 +74,18 @@ def _path_of(uri: str) -> str | None:
     return path if parts.scheme == "file" and Path(path).is_absolute() and "\0" not in path else None
 
 
-def _image(block: ImageContentBlock) -> Image:
+def _decode_image(block: ImageContentBlock) -> Image:
     media_type: ImageType | None = next((each for each in get_args(ImageType) if each == block.mime_type), None)
     if media_type is None:
-        raise _refused(f"images are {', '.join(get_args(ImageType))}")
+        raise _invalid_prompt(f"images are {', '.join(get_args(ImageType))}")
     try:
         data = base64.b64decode(block.data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise _refused("the image is not base64") from error
+        raise _invalid_prompt("the image is not base64") from error
     if len(data) > IMAGE_BYTES:
-        raise _refused(f"an image is at most {IMAGE_BYTES:,} bytes")
+        raise _invalid_prompt(f"an image is at most {IMAGE_BYTES:,} bytes")
     return Image(media_type, data)
 
 
-def _refused(why: str) -> RequestError:
+def _invalid_prompt(why: str) -> RequestError:
     return RequestError(INVALID_PARAMS, f"this prompt cannot be taken: {why}")

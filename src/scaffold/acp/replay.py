@@ -26,12 +26,12 @@ def replayed(conversation: Conversation, root: Path, redactor: Redactor) -> Iter
     if conversation.summary:
         yield update_agent_thought_text(redactor.clean(f"What was said before, in short:\n{conversation.summary}\n"))
     for message in conversation.kept:
-        yield from _message(message, root, redactor)
+        yield from _message_updates(message, root, redactor)
     for call in conversation.unanswered:
         yield update_tool_call(call.id, status="failed", content=[tool_content(text_block("interrupted"))])
 
 
-def _message(message: Message, root: Path, redactor: Redactor) -> Iterator[BaseModel]:
+def _message_updates(message: Message, root: Path, redactor: Redactor) -> Iterator[BaseModel]:
     says = update_agent_message_text if isinstance(message, AssistantMessage) else update_user_message_text
     for part in message.parts:
         match part:

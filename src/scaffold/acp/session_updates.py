@@ -37,7 +37,7 @@ class SessionUpdates:
         """Post the pieces of text and thoughts; a call is posted by `note` once it is complete."""
         match delta:
             case TextDelta(text=text):
-                self._say(text)
+                self._post_text(text)
                 self._text += text
             case ThinkingDelta(text=text):
                 self._thoughts += text
@@ -57,7 +57,7 @@ class SessionUpdates:
         """Post what was not streamed: calls, results, notices, and texts that came whole."""
         match kind:
             case "text" if fields["text"] not in self._text:
-                self._say(fields["text"])
+                self._post_text(fields["text"])
                 self._text += fields["text"]
             case "thinking" if fields["text"] not in self._thoughts:
                 self._post(update_agent_thought_text(fields["text"]))
@@ -74,7 +74,7 @@ class SessionUpdates:
             case _:
                 pass  # the editor has the prompt, and decided the approvals
 
-    def _say(self, text: str) -> None:
+    def _post_text(self, text: str) -> None:
         apart, self._follows_text = "\n\n" if self._follows_text else "", False
         self._post(update_agent_message_text(apart + text))
 

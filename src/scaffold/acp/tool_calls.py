@@ -72,7 +72,7 @@ class ToolCalls:
         self._clean = redactor.clean
         self._clean_all = redactor.clean_all
         self._ended = ended
-        self._running = RunningTools(root, clock, self._finished)
+        self._running = RunningTools(root, clock, self._on_finished)
         self._open: dict[str, AnnouncedCall] = {}
 
     def announce(self, call_id: str, name: str, args: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ class ToolCalls:
         watched = self._running.watch(tool)
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
-            token = CURRENT_CALL.set(self._begin(tool.name, args))
+            token = CURRENT_CALL.set(self._begin_call(tool.name, args))
             try:
                 return await watched.run(args)
             finally:
@@ -105,12 +105,12 @@ class ToolCalls:
     def result(self, call_id: str, content: str, *, failed: bool) -> None:
         """Show the result of a call that did not run, e.g. of a tool that does not exist; others have theirs."""
         if call_id in self._open:
-            self._close(call_id, [_text(content)], failed=failed)
+            self._close_call(call_id, [_text_content(content)], failed=failed)
 
     def end_turn(self) -> None:
         """Show the calls that are still open as failed: the turn was cancelled, or broke off."""
         for call_id in tuple(self._open):
-            self._close(call_id, [_text("interrupted")], failed=True)
+            self._close_call(call_id, [_text_content("interrupted")], failed=True)
 
     def question_call(self, question: ApprovalQuestion) -> str:
         """Return the id of the call that a question is about; the call of a subagent is shown as one of its own."""
@@ -123,17 +123,17 @@ class ToolCalls:
     def answered(self, call_id: str, *, allowed: bool) -> None:
         """Close what `question_call` announced for a subagent: its result is the subagent's."""
         if call_id.startswith(QUESTION):
-            self._close(call_id, [_text("allowed" if allowed else "denied")], failed=not allowed)
+            self._close_call(call_id, [_text_content("allowed" if allowed else "denied")], failed=not allowed)
 
     def proposed(self, question: ApprovalQuestion) -> list[Content]:
         """Return the change that a question is about; empty if it is about no change of a file, or not known."""
         call = self._running.call_of(question)
         if patch := patch_of(call):
-            return [_text(self._clean(patch))]
+            return [_text_content(self._clean(patch))]
         after = proposed_text(call)
-        return [] if after is None else list(self._diff(str(call.args.get("path")), call.before or "", after))
+        return [] if after is None else list(self._diff_content(str(call.args.get("path")), call.before or "", after))
 
-    def _begin(self, name: str, args: Mapping[str, Any]) -> str:
+    def _begin_call(self, name: str, args: Mapping[str, Any]) -> str:
         """Return the id of the call that begins: the first announced one of this tool, if possible with these args."""
         shown = self._clean_all(dict(args))
         waiting = [(call_id, call) for call_id, call in self._open.items() if call.name == name and not call.begun]
@@ -144,24 +144,24 @@ class ToolCalls:
         self._post(update_tool_call(call_id, status="in_progress"))
         return call_id
 
-    def _finished(self, call: FinishedCall) -> None:
+    def _on_finished(self, call: FinishedCall) -> None:
         if call_id := CURRENT_CALL.get():
-            content = [part for each in call.changes for part in self._diff(each.path, each.before, each.after)]
+            content = [part for each in call.changes for part in self._diff_content(each.path, each.before, each.after)]
             if not content:
-                content.append(_text(self._clean(call.output.content)))
-            self._close(call_id, content, failed=call.output.failed)
+                content.append(_text_content(self._clean(call.output.content)))
+            self._close_call(call_id, content, failed=call.output.failed)
         self._ended()
 
-    def _close(self, call_id: str, content: Sequence[Content], *, failed: bool) -> None:
+    def _close_call(self, call_id: str, content: Sequence[Content], *, failed: bool) -> None:
         self._open.pop(call_id, None)
         self._post(update_tool_call(call_id, status="failed" if failed else "completed", content=content))
 
-    def _diff(self, path: str, before: str, after: str) -> Iterator[Content]:
+    def _diff_content(self, path: str, before: str, after: str) -> Iterator[Content]:
         """Yield the change; not if it shows a secret: an editor that undoes it would write our mark instead."""
         if self._clean(before) == before and self._clean(after) == after:
             yield tool_diff_content(str(self._root / path), after, before)
         else:
-            yield _text(f"{path} is changed; the change is not shown, as the file has secrets")
+            yield _text_content(f"{path} is changed; the change is not shown, as the file has secrets")
 
 
 def call_kind(name: str) -> ToolKind:
@@ -190,5 +190,5 @@ def _patched_paths(name: str, args: Mapping[str, Any]) -> list[str]:
     return [] if isinstance(files, Refusal) else [path for file in files for path in file.paths]
 
 
-def _text(content: str) -> ContentToolCallContent:
+def _text_content(content: str) -> ContentToolCallContent:
     return tool_content(text_block(truncate_text(content, SHOWN_CHARACTERS)))

@@ -48,7 +48,7 @@ class _Offered(click.ParamType[str]):
         return [CompletionItem(word, help=help_text) for word, help_text in fitting][:MAX_WORDS]
 
 
-def _of_store(read: Callable[[StoreReader], Offer]) -> Callable[[click.Context], Offer]:
+def _from_store(read: Callable[[StoreReader], Offer]) -> Callable[[click.Context], Offer]:
     def offer(_: click.Context) -> Offer:
         with store_reader_if_any(Path.cwd(), os.environ) as reader:
             if reader is not None:
@@ -57,76 +57,76 @@ def _of_store(read: Callable[[StoreReader], Offer]) -> Callable[[click.Context],
     return offer
 
 
-def _runs(reader: StoreReader) -> Offer:
+def _offer_runs(reader: StoreReader) -> Offer:
     for run in reader.store.runs.all():
         yield run.id, f"{display_status(run)}: {run.request[:60]}"
 
 
-def _goals(reader: StoreReader) -> Offer:
+def _offer_goals(reader: StoreReader) -> Offer:
     run = latest_run(reader.store)
     for goal in reader.store.goals.of_run(run.id) if run else ():
         yield goal.name, status_of(goal.state)
 
 
-def _actions(reader: StoreReader) -> Offer:
+def _offer_actions(reader: StoreReader) -> Offer:
     run = latest_run(reader.store)
     for action in reader.store.actions.of_run(run.id) if run else ():
         yield action.key, status_of(action.state)
 
 
-def _inbox(reader: StoreReader) -> Offer:
+def _offer_inbox(reader: StoreReader) -> Offer:
     for item in reader.store.inbox.open():
         yield item.id, item.text[:60]
 
 
-def _items(reader: StoreReader) -> Offer:
+def _offer_items(reader: StoreReader) -> Offer:
     for item in reader.store.work_items.all().values():
         if not item.has_ended:
             yield item.id, item.title[:60]
 
 
-def _learnings(reader: StoreReader) -> Offer:
+def _offer_learnings(reader: StoreReader) -> Offer:
     for learning in reader.store.learnings.all():
         yield learning.id, learning.triple.condition[:60]
 
 
-def _concepts(reader: StoreReader) -> Offer:
+def _offer_concepts(reader: StoreReader) -> Offer:
     yield from ((concept, "") for concept in reader.store.learnings.concepts())
 
 
-def _settings(_: click.Context) -> Offer:
+def _offer_settings(_: click.Context) -> Offer:
     for name in load_settings(Path.cwd(), os.environ, {}).values:
         setting = find_setting(name)
         yield name, setting.purpose if setting else ""
 
 
-def _values(context: click.Context) -> Offer:
+def _offer_values(context: click.Context) -> Offer:
     setting = find_setting(context.params.get("key") or "")
     if setting is not None and setting.parse is parsers.tier:
-        yield from _tiers(context)
+        yield from _offer_tiers(context)
     elif setting is not None and isinstance(setting.parse, OneOf):
         yield from ((word, "") for word in setting.parse.words)
 
 
-def _tiers(_: click.Context) -> Offer:
+def _offer_tiers(_: click.Context) -> Offer:
     yield from ((tier, "") for tier in load_settings(Path.cwd(), os.environ, {}).tiers())
 
 
-def _models(_: click.Context) -> Offer:
+def _offer_models(_: click.Context) -> Offer:
     yield from ((size, "from your configuration") for size in SIZES)
 
 
 OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
-    "RUN": _of_store(_runs),
-    "GOAL": _of_store(_goals),
-    "ACTION": _of_store(_actions),
-    "ID": _of_store(_inbox),
-    "ITEM": _of_store(_items),
-    "LEARNING": _of_store(_learnings),
-    "CONCEPT": _of_store(_concepts),
-    "SETTING": _settings,
-    "VALUE": _values,
-    "MODEL": _models,
-    "TIER": _tiers,
+    "RUN": _from_store(_offer_runs),
+    "GOAL": _from_store(_offer_goals),
+    "ACTION": _from_store(_offer_actions),
+    "ID": _from_store(_offer_inbox),
+    "ITEM": _from_store(_offer_items),
+    "LEARNING": _from_store(_offer_learnings),
+    "CONCEPT": _from_store(_offer_concepts),
+    "SETTING": _offer_settings,
+    "VALUE": _offer_values,
+    "MODEL": _offer_models,
+    "TIER": _offer_tiers,
 }
 """By the word in a metavar."""

@@ -171,7 +171,7 @@ def _count_group_options(args: Sequence[str]) -> int:
     return min(count, len(args))
 
 
-def _how_to_go_on(args: Sequence[str], prog: str) -> str:
+def _continue_hint(args: Sequence[str], prog: str) -> str:
     """Return what to do after the user has interrupted a command."""
     if prog == "ralph":
         return "Continue with `ralph -c`."
@@ -195,7 +195,7 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except (click.Abort, KeyboardInterrupt):
-        return print_error("interrupted", _how_to_go_on(args, prog), INTERRUPTED)
+        return print_error("interrupted", _continue_hint(args, prog), INTERRUPTED)
     except click.ClickException as problem:
         return _report_click_error(problem, prog)
     except (BrokenPipeError, SystemExit) as ending:  # click exits when the reader of its output has gone

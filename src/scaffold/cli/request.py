@@ -23,12 +23,12 @@ def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> st
     if task is not None and spec is not None:
         raise UsageError("a task and a specification cannot be combined", "Pass only one of them.")
     if task is not None and task != STDIN:
-        return _checked(task.encode(errors="surrogateescape"), "the task")
+        return _checked_text(task.encode(errors="surrogateescape"), "the task")
     if spec is not None and spec != STDIN:
-        return _checked(_file(spec), spec)
+        return _checked_text(_read_file(spec), spec)
     if stdin is None or (task is None and spec is None and not is_piped(stdin)):
         raise UsageError(*NO_TASK)
-    return _checked(stdin.buffer.read(MAX_BYTES + 1), "standard input")
+    return _checked_text(stdin.buffer.read(MAX_BYTES + 1), "standard input")
 
 
 def is_piped(stdin: TextIO | None) -> bool:
@@ -39,7 +39,7 @@ def is_piped(stdin: TextIO | None) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
 
 
-def _file(spec: str) -> bytes:
+def _read_file(spec: str) -> bytes:
     try:
         with Path(spec).open("rb") as file:
             return file.read(MAX_BYTES + 1)
@@ -48,7 +48,7 @@ def _file(spec: str) -> bytes:
         raise UsageError(what, "Pass a text file, or `-` for standard input.") from error
 
 
-def _checked(content: bytes, name: str) -> str:
+def _checked_text(content: bytes, name: str) -> str:
     if len(content) > MAX_BYTES:
         limit = f"{name} is longer than {MAX_BYTES // 1000:,} KB, more than a planner can read at once"
         raise UsageError(limit, "Shorten it; refer to files of the repository, which agents can read.")

@@ -80,7 +80,7 @@ def find_tasks(given: str) -> TaskSource | None:
     Raises PlanInvalid with the positions of all problems in a list of tasks, UsageError for a folder without one.
     """
     path = tasks_file(given)
-    text = _text(path)
+    text = _read_text(path)
     tasks = None if text is None else tasks_in(text, path)
     if tasks is None and path != given:
         raise UsageError(f"{path} is {NO_TASKS[0]}", NO_TASKS[1])
@@ -102,10 +102,10 @@ def tasks_in(text: str, path: str) -> TaskSource | None:
     if task_format is None:
         return None
     beside = Path(path).parent
-    requirements = (_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
+    requirements = (_read_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
     criteria = next((each for each in requirements if each), "")
     document = read_tasks_of(task_format, text, name=path, requirements=criteria)
-    references = () if Path(path).name != TASKS_FILE else tuple(_references(beside))
+    references = () if Path(path).name != TASKS_FILE else tuple(_reference_files(beside))
     tasks = planned_tasks(document, references=references)
     if findings := tuple(_over_limits(tasks)):
         raise invalid_plan(path, with_task_positions(findings, document.tasks))
@@ -144,7 +144,7 @@ def tasks_file(given: str) -> str:
     return str(path)
 
 
-def _text(path: str) -> str | None:
+def _read_text(path: str) -> str | None:
     """Return the text of a file with its line endings; None if there is none or it is not text."""
     try:
         if not Path(path).is_file():
@@ -161,7 +161,7 @@ def _text(path: str) -> str | None:
         return None
 
 
-def _references(folder: Path) -> Iterator[str]:
+def _reference_files(folder: Path) -> Iterator[str]:
     for name in REFERENCE_FILES:
         if (folder / name).is_file():
             yield os.path.relpath(folder / name)

@@ -41,7 +41,7 @@ class LastCheck(Struct, frozen=True):
 
 def check_update() -> int:
     """Say whether there is a newer release; return the exit code."""
-    installation = _updatable()
+    installation = _require_updatable()
     if is_ci():
         print_text(f"{installation.version}; in CI nothing is asked for updates")
         return OK
@@ -55,7 +55,7 @@ def check_update() -> int:
 
 def update() -> int:
     """Install the newest release after the user has agreed; return the exit code."""
-    installation = _updatable()
+    installation = _require_updatable()
     command = shlex.join(installation.update_command)
     if is_ci() or not is_terminal(sys.stdin, sys.stderr):
         raise UsageError("an update asks for your consent, and there is no terminal", f"Run `{command}` yourself.")
@@ -78,7 +78,7 @@ def update() -> int:
     return OK
 
 
-def _updatable() -> Installation:
+def _require_updatable() -> Installation:
     """Return how the program was installed; UsageError if no installer can update it."""
     installation = find_installation()
     if not installation.origin:

@@ -42,14 +42,14 @@ class LineHandler(logging.Handler):
         """Write the record as one line; a line that cannot be written is lost, and the logged work goes on."""
         at = datetime.fromtimestamp(record.created, tz=UTC).astimezone()
         with suppress(OSError):
-            text = printable(self._clean(record.getMessage()).replace("\n", "\\n"))
+            text = printable(self._redact_text(record.getMessage()).replace("\n", "\\n"))
             self.write_line(f"{at:%H:%M:%S}.{at.microsecond // 1000:03} [{record.process}] {text}")
 
     def write_line(self, line: str) -> None:
         """Print the line on standard error; raises OSError."""
-        _print(line)
+        _print_lines(line)
 
-    def _clean(self, text: str) -> str:
+    def _redact_text(self, text: str) -> str:
         # Not before the first record: the option -C, which says where the command works, may follow --verbose.
         if self._redactor is None:
             checkouts = (find_checkout(each) for each in (Path.cwd(), *self._elsewhere))
@@ -80,13 +80,13 @@ def begin_log() -> Path:
     descriptor, name = tempfile.mkstemp(prefix=temporary_prefix("log"))
     os.close(descriptor)
     atexit.register(Path(name).unlink, missing_ok=True)
-    _install(LineHandler())
+    _install_handler(LineHandler())
     return Path(name)
 
 
 def join_log(file: Path) -> None:
     """Log to the file of the process that began the log and started this one."""
-    _install(SharedFileHandler(file))
+    _install_handler(SharedFileHandler(file))
 
 
 def work_elsewhere(folder: Path) -> None:
@@ -96,7 +96,7 @@ def work_elsewhere(folder: Path) -> None:
             handler.work_in(folder)
 
 
-def _install(handler: logging.Handler) -> None:
+def _install_handler(handler: logging.Handler) -> None:
     logger = logging.getLogger(LOGGER)
     logger.setLevel(logging.DEBUG)
     logger.propagate = False
@@ -110,7 +110,7 @@ async def showing_others(file: Path | None) -> AsyncIterator[None]:
         yield
         return
     reader = _FileReader(file)
-    showing = asyncio.create_task(_show(reader))
+    showing = asyncio.create_task(_show_new_lines(reader))
     try:
         yield
     finally:
@@ -119,7 +119,7 @@ async def showing_others(file: Path | None) -> AsyncIterator[None]:
         reader.show()
 
 
-async def _show(reader: "_FileReader") -> None:
+async def _show_new_lines(reader: "_FileReader") -> None:
     while True:
         reader.show()
         await asyncio.sleep(LOOK_S)
@@ -138,10 +138,10 @@ class _FileReader:
             if newline:
                 self._offset += len(whole) + 1
                 # Any process of the user can write to the file.
-                _print(printable(whole.decode(errors="replace")))
+                _print_lines(printable(whole.decode(errors="replace")))
 
 
-def _print(text: str) -> None:
+def _print_lines(text: str) -> None:
     """Write lines to standard error; raises OSError."""
     if sys.stderr is None or sys.stderr.isatty():  # at a terminal they appear above the rows of a run
         click.echo(text, err=True)

@@ -57,18 +57,18 @@ class ConsentDesk:
             )
             raise ConsentRefused(what, f"Start it with `scaffold mcp --allow-{power}`.")
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            _require_agreed(await self._elicit(ctx, question))
+            _require_agreed(await self._elicit_consent(ctx, question))
             return None
         given = (params.input_responses or {}).get(CONSENT)
         if given is None or params.request_state not in self._open:
             number = new_id()
             self._open.add(number)
-            return InputRequiredResult(input_requests={CONSENT: _request(question)}, request_state=number)
+            return InputRequiredResult(input_requests={CONSENT: _elicit_request(question)}, request_state=number)
         self._open.discard(params.request_state)
         _require_agreed(given)
         return None
 
-    async def _elicit(self, ctx: Context, question: str) -> ElicitResult:
+    async def _elicit_consent(self, ctx: Context, question: str) -> ElicitResult:
         try:
             return await ctx.session.elicit_form(question, dict(FORM), related_request_id=ctx.request_id)
         except (NoBackChannelError, MCPError) as error:
@@ -80,7 +80,7 @@ def can_ask(ctx: Context) -> bool:
     return ctx.session.check_client_capability(ClientCapabilities(elicitation=ElicitationCapability()))
 
 
-def _request(question: str) -> ElicitRequest:
+def _elicit_request(question: str) -> ElicitRequest:
     return ElicitRequest(params=ElicitRequestFormParams(message=question, requested_schema=dict(FORM)))
 
 

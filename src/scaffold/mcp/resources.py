@@ -22,10 +22,10 @@ _FIXED: Mapping[str, Callable[[Path], Json]] = {"runs": runs_json, "inbox": inbo
 
 async def resource_json(cwd: Path, uri: str) -> Json:
     """Return the content of a resource; UsageError if there is none of this address."""
-    return await asyncio.to_thread(_read, cwd, uri)
+    return await asyncio.to_thread(_read_resource, cwd, uri)
 
 
-def _read(cwd: Path, uri: str) -> Json:
+def _read_resource(cwd: Path, uri: str) -> Json:
     match uri.removeprefix(SCHEME).split("/") if uri.startswith(SCHEME) else []:
         case [name] if name in _FIXED:
             return _FIXED[name](cwd)

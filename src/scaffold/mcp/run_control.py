@@ -55,10 +55,10 @@ class OwnProgram:
 
     async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
         """Return the standard output of a command; raises ProgramFailed with its error."""
-        running = self._commands.create_task(self._run(words, stdin, timeout_s))
+        running = self._commands.create_task(self._run_command(words, stdin, timeout_s))
         return _output_of(await asyncio.shield(running), timeout_s)
 
-    async def _run(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> CommandResult:
+    async def _run_command(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> CommandResult:
         argv, environ = [*self._argv, *words], dict(os.environ)
         return await run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
 
@@ -72,13 +72,13 @@ async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> 
     if not request.strip():
         raise UsageError("the request is empty", "Say what is to be done.")
     words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
-    return await _started(program, words, utf8_safe(request).encode())
+    return await _started_run(program, words, utf8_safe(request).encode())
 
 
 async def resume_run(program: OwnProgram, run_id: RunId, flags: Sequence[str]) -> RunId:
     """Continue a run in the background, as `scaffold resume --detach` does."""
     words = ("resume", "--yes", "--detach", "--json", "--quiet", *flags, run_id)
-    return await _started(program, words, b"")
+    return await _started_run(program, words, b"")
 
 
 async def halt(program: OwnProgram, command: str, run_id: RunId) -> str:
@@ -117,7 +117,7 @@ async def tell_agent(cwd: Path, run_name: str | None, action: str, text: str) ->
     return {"run": run.id, "action": found.key, "attempt": None if attempt is None else attempt.number}
 
 
-async def _started(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
+async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
     lines = (await program.output(words, stdin, START_TIMEOUT_S)).splitlines()
     for line in reversed(lines):
         try:

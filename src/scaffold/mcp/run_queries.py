@@ -69,7 +69,9 @@ def actions_json(cwd: Path, name: str | None, *, goal: str | None, status: str |
         for action in view.actions
         if wanted in {None, action.goal_id} and status in {None, status_of(action.state)}
     ]
-    shown = [_short(view, action, goals[action.goal_id]) for action in islice(found, offset, offset + MAX_ACTIONS)]
+    shown = [
+        _action_summary(view, action, goals[action.goal_id]) for action in islice(found, offset, offset + MAX_ACTIONS)
+    ]
     return plain({"run": run.id, "actions": shown, "total": len(found), "offset": offset})
 
 
@@ -128,7 +130,7 @@ def plain(value: Mapping[str, Any]) -> Json:
     return built
 
 
-def _short(view: RunView, action: Action, goal: str) -> Json:
+def _action_summary(view: RunView, action: Action, goal: str) -> Json:
     return {
         "key": action.key,
         "goal": goal,

@@ -45,7 +45,7 @@ def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
 
     `asks`: whether the client can put questions to its user.
     """
-    run, summary = _find(cwd, task_id)
+    run, summary = _find_run(cwd, task_id)
     shared: Json = {
         "taskId": run,
         "createdAt": summary.run.created_at.isoformat(),
@@ -64,14 +64,14 @@ def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
         return {
             **shared,
             "status": "input_required",
-            "inputRequests": {item.id: _question(item) for item in questions},
+            "inputRequests": {item.id: _question_request(item) for item in questions},
         }
     return {**shared, "status": "working"}
 
 
 def answer_task(cwd: Path, params: UpdateTaskParams) -> None:
     """Pass on the answers to open questions of a run; others, and those that were declined, are ignored."""
-    _, summary = _find(cwd, params.task_id)
+    _, summary = _find_run(cwd, params.task_id)
     open_items = {item.id for item in summary.inbox if item.kind == "question"}
     for item_id, given in params.input_responses.items():
         words = (given.content or {}).get(ANSWER)
@@ -102,7 +102,7 @@ def tool_result(value: Mapping[str, Any], *, failed: bool = False) -> Json:
     return {"content": [{"type": "text", "text": text}], "structuredContent": dict(value), "isError": failed}
 
 
-def _find(cwd: Path, task_id: str) -> tuple[str, RunSummary]:
+def _find_run(cwd: Path, task_id: str) -> tuple[str, RunSummary]:
     unknown = MCPError(INVALID_PARAMS, f"there is no task `{task_id}`")
     try:
         run, summary = read_run_and_summary(cwd, task_id or "-")
@@ -113,7 +113,7 @@ def _find(cwd: Path, task_id: str) -> tuple[str, RunSummary]:
     return run.id, summary
 
 
-def _question(item: InboxItem) -> Json:
+def _question_request(item: InboxItem) -> Json:
     schema = {"type": "object", "properties": {ANSWER: {"type": "string", "title": "Answer"}}, "required": [ANSWER]}
     params = {"mode": "form", "message": item.text, "requestedSchema": schema}
     return {"method": "elicitation/create", "params": params}

@@ -58,8 +58,8 @@ async def serve_streams(server: Server[Any], streams: ProtocolStreams) -> None:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with line_transport(streams) as transport, asyncio.TaskGroup() as group:
-        reading = group.create_task(_read(transport, to_server))
-        writing = group.create_task(_write(transport, from_server))
+        reading = group.create_task(_forward_requests(transport, to_server))
+        writing = group.create_task(_forward_replies(transport, from_server))
         try:
             await server.run(from_client, to_client, server.create_initialization_options())
         finally:
@@ -74,14 +74,14 @@ async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]
     refused by their Host and Origin.
     """
     path = f"/{secrets.token_urlsafe(24)}/mcp"
-    listening = _listen(port)
+    listening = _open_socket(port)
     tell(f"http://{LOOPBACK}:{listening.getsockname()[1]}{path}")
     app = server.streamable_http_app(streamable_http_path=path, host=LOOPBACK)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
     await uvicorn.Server(config).serve(sockets=[listening])
 
 
-def _listen(port: int) -> socket.socket:
+def _open_socket(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -94,7 +94,7 @@ def _listen(port: int) -> socket.socket:
     return listening
 
 
-async def _read(transport: LineTransport, to_server: Any) -> None:
+async def _forward_requests(transport: LineTransport, to_server: Any) -> None:
     async with to_server:
         while (message := await transport.receive()) is not None:
             try:
@@ -106,7 +106,7 @@ async def _read(transport: LineTransport, to_server: Any) -> None:
             await to_server.send(SessionMessage(parsed))
 
 
-async def _write(transport: LineTransport, from_server: Any) -> None:
+async def _forward_replies(transport: LineTransport, from_server: Any) -> None:
     async with from_server:
         async for each in from_server:
             # The client has gone away, and with it the reader of answers that were under way.

@@ -93,11 +93,11 @@ class RunServer:
                     return asked
             found = await tool.run(self._place, args, Call(ctx.session.report_progress, takes_tasks=_takes_tasks(ctx)))
         except ScaffoldError as error:
-            return _failure(self._clean_all(error.in_full))
+            return _failure_result(self._clean_all(error.in_full))
         if isinstance(found, RunAsTask):
             task: Json = self._clean_all(new_task(self._place.cwd, found.run))
             return task
-        return _success(self._clean_all(found))
+        return _success_result(self._clean_all(found))
 
     async def list_resources(self, _ctx: Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Return the resources that are always there."""
@@ -181,10 +181,10 @@ def add_tasks(server: Server[Any], *, get: TaskHandler, update: TaskHandler, can
         ("tasks/cancel", TaskParams, cancel),
     )
     for name, params, handler in methods:
-        server.add_request_handler(name, params, _modern(name, handler))
+        server.add_request_handler(name, params, _modern_only(name, handler))
 
 
-def _modern(name: str, handler: TaskHandler) -> TaskHandler:
+def _modern_only(name: str, handler: TaskHandler) -> TaskHandler:
     async def run(ctx: Context, params: Any) -> Json:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             raise MCPError(METHOD_NOT_FOUND, f"there is no method `{name}` in this version of the protocol")
@@ -213,12 +213,12 @@ def _takes_tasks(ctx: Context) -> bool:
     return is_modern and ctx.session.check_client_capability(ClientCapabilities(extensions={TASKS_EXTENSION: {}}))
 
 
-def _success(value: Mapping[str, Any]) -> CallToolResult:
+def _success_result(value: Mapping[str, Any]) -> CallToolResult:
     text = msgspec.json.encode(value).decode()
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=dict(value))
 
 
-def _failure(words: str) -> CallToolResult:
+def _failure_result(words: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
 
 

@@ -150,30 +150,30 @@ async def _list_runs(place: ServedPlace, _args: NoArguments, _call: Call) -> Jso
     return await asyncio.to_thread(run_queries.runs_json, place.cwd)
 
 
-async def _status(place: ServedPlace, args: OfRun, _call: Call) -> Json:
+async def _run_status(place: ServedPlace, args: OfRun, _call: Call) -> Json:
     return await asyncio.to_thread(run_queries.run_status_json, place.cwd, args.run)
 
 
-async def _actions(place: ServedPlace, args: ListActions, _call: Call) -> Json:
+async def _list_actions(place: ServedPlace, args: ListActions, _call: Call) -> Json:
     def read() -> Json:
         return run_queries.actions_json(place.cwd, args.run, goal=args.goal, status=args.status, offset=args.offset)
 
     return await asyncio.to_thread(read)
 
 
-async def _action(place: ServedPlace, args: GetAction, _call: Call) -> Json:
+async def _get_action(place: ServedPlace, args: GetAction, _call: Call) -> Json:
     return await asyncio.to_thread(run_queries.one_action_json, place.cwd, args.run, args.action)
 
 
-async def _evidence(place: ServedPlace, args: OfGoal, _call: Call) -> Json:
+async def _get_evidence(place: ServedPlace, args: OfGoal, _call: Call) -> Json:
     return await asyncio.to_thread(run_queries.evidence_json, place.cwd, args.run, args.goal)
 
 
-async def _inbox(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
+async def _list_inbox(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
     return await asyncio.to_thread(run_queries.inbox_json, place.cwd)
 
 
-async def _wait(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
+async def _wait_for_run(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
     """Wait until the run ends, stops running or needs a human; if it goes on, a client of tasks has it as one."""
     run, summary = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
     if call.takes_tasks and not isinstance(summary.run.state, Completed | Failed | Cancelled):
@@ -192,50 +192,50 @@ async def _wait(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
     return {"progress": progress_text(summary), **run_queries.summary_json(summary)}
 
 
-async def _start(place: ServedPlace, args: StartRun, call: Call) -> Answer:
-    flags = [*_option("--tier", args.tier), *_option("--agents", args.agents), *_budget(args.budget_usd)]
+async def _start_run(place: ServedPlace, args: StartRun, call: Call) -> Answer:
+    flags = [*_flag_words("--tier", args.tier), *_flag_words("--agents", args.agents), *_budget_flag(args.budget_usd)]
     run = await run_control.start_run(place.program, args.request, flags)
-    return RunAsTask(run) if call.takes_tasks else await _going(place, run)
+    return RunAsTask(run) if call.takes_tasks else await _status_after(place, run)
 
 
-async def _resume(place: ServedPlace, args: ResumeRun, call: Call) -> Answer:
+async def _resume_run(place: ServedPlace, args: ResumeRun, call: Call) -> Answer:
     run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
-    now = await run_control.resume_run(place.program, run.id, _budget(args.budget_usd))
-    return RunAsTask(now) if call.takes_tasks else await _going(place, now)
+    now = await run_control.resume_run(place.program, run.id, _budget_flag(args.budget_usd))
+    return RunAsTask(now) if call.takes_tasks else await _status_after(place, now)
 
 
-async def _pause(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await _halt(place, args, "pause")
+async def _pause_run(place: ServedPlace, args: OfRun, _call: Call) -> Json:
+    return await _halt_run(place, args, "pause")
 
 
-async def _stop(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await _halt(place, args, "stop")
+async def _stop_run(place: ServedPlace, args: OfRun, _call: Call) -> Json:
+    return await _halt_run(place, args, "stop")
 
 
-async def _halt(place: ServedPlace, args: OfRun, command: str) -> Json:
+async def _halt_run(place: ServedPlace, args: OfRun, command: str) -> Json:
     run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
     said = await run_control.halt(place.program, command, run.id)
-    return {"said": said, **await _going(place, run.id)}
+    return {"said": said, **await _status_after(place, run.id)}
 
 
-async def _going(place: ServedPlace, run: RunId) -> Json:
+async def _status_after(place: ServedPlace, run: RunId) -> Json:
     return await asyncio.to_thread(run_queries.run_status_json, place.cwd, run)
 
 
-async def _answer(place: ServedPlace, args: AnswerQuestion, _call: Call) -> Json:
+async def _answer_question(place: ServedPlace, args: AnswerQuestion, _call: Call) -> Json:
     return await asyncio.to_thread(run_control.answer_question, place.cwd, args.item, args.answer)
 
 
-async def _send(place: ServedPlace, args: SendMessage, _call: Call) -> Json:
+async def _send_message(place: ServedPlace, args: SendMessage, _call: Call) -> Json:
     return await run_control.tell_agent(place.cwd, args.run, args.action, args.text)
 
 
-def _option(flag: str, value: object) -> list[str]:
+def _flag_words(flag: str, value: object) -> list[str]:
     return [] if value is None else [f"{flag}={value}"]
 
 
-def _budget(limit: float | None) -> list[str]:
-    return _option("--budget-usd", limit)
+def _budget_flag(limit: float | None) -> list[str]:
+    return _flag_words("--budget-usd", limit)
 
 
 def _start_question(args: StartRun) -> str:
@@ -246,7 +246,7 @@ def _start_question(args: StartRun) -> str:
     )
 
 
-def _of_run(verb: str) -> Callable[[Any], str]:
+def _run_question(verb: str) -> Callable[[Any], str]:
     return lambda args: f"{verb} {f'run {args.run}' if args.run else 'the latest run'} of Scaffold?"
 
 
@@ -263,49 +263,49 @@ TOOLS: tuple[ServedTool, ...] = (
         title="Status of a run",
         about="Show how far a run is: status, cost, goals, agents, what waits for a human.",
         arguments=OfRun,
-        run=_status,
+        run=_run_status,
     ),
     ServedTool(
         name="list_actions",
         title="Actions of a run",
         about="List the actions of a run with their status, in plan order.",
         arguments=ListActions,
-        run=_actions,
+        run=_list_actions,
     ),
     ServedTool(
         name="get_action",
         title="One action",
         about="Show an action in full: its attempts, why they failed, and the facts it made.",
         arguments=GetAction,
-        run=_action,
+        run=_get_action,
     ),
     ServedTool(
         name="get_evidence",
         title="Evidence",
         about="Show which facts hold, with the evidence of each, and what is missing.",
         arguments=OfGoal,
-        run=_evidence,
+        run=_get_evidence,
     ),
     ServedTool(
         name="list_inbox",
         title="Inbox",
         about="List what waits for a human. Approvals are given at a terminal only, with the commands shown.",
         arguments=NoArguments,
-        run=_inbox,
+        run=_list_inbox,
     ),
     ServedTool(
         name="wait_for_run",
         title="Wait for a run",
         about="Wait until a run ends, needs a human, or the time is over; it goes on in any case.",
         arguments=WaitForRun,
-        run=_wait,
+        run=_wait_for_run,
     ),
     ServedTool(
         name="start_run",
         title="Start a run",
         about="Plan a request and execute it in the background: agents work, each result is checked.",
         arguments=StartRun,
-        run=_start,
+        run=_start_run,
         power="start",
         question=_start_question,
     ),
@@ -314,34 +314,34 @@ TOOLS: tuple[ServedTool, ...] = (
         title="Resume a run",
         about="Continue a paused, saved or interrupted run in the background.",
         arguments=ResumeRun,
-        run=_resume,
+        run=_resume_run,
         power="start",
-        question=_of_run("Continue"),
+        question=_run_question("Continue"),
     ),
     ServedTool(
         name="pause_run",
         title="Pause a run",
         about="Start nothing new in a run; running work finishes and lands.",
         arguments=OfRun,
-        run=_pause,
+        run=_pause_run,
         power="steer",
-        question=_of_run("Pause"),
+        question=_run_question("Pause"),
     ),
     ServedTool(
         name="stop_run",
         title="Stop a run",
         about="Stop a run now; unfinished work is pinned, and it can be resumed.",
         arguments=OfRun,
-        run=_stop,
+        run=_stop_run,
         power="steer",
-        question=_of_run("Stop"),
+        question=_run_question("Stop"),
     ),
     ServedTool(
         name="answer_question",
         title="Answer a question",
         about="Answer a question of the inbox with the user's own words.",
         arguments=AnswerQuestion,
-        run=_answer,
+        run=_answer_question,
         power="steer",
         question=lambda args: f"Answer question {args.item} with: {brief(args.answer, ASKED_CELLS)}",
     ),
@@ -350,7 +350,7 @@ TOOLS: tuple[ServedTool, ...] = (
         title="Message to an agent",
         about="Send a message to the agent of an action, which reads it before its next request.",
         arguments=SendMessage,
-        run=_send,
+        run=_send_message,
         power="steer",
         question=lambda args: f"Send to the agent of {args.action}: {brief(args.text, ASKED_CELLS)}",
     ),

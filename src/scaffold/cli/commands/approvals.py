@@ -75,21 +75,21 @@ def answer(name: str, text: str) -> None:
     """Answer the question ID with TEXT; the agent that asked reads it and continues."""
     if not text.strip():
         raise UsageError("the answer is empty", "Write what the agent should know.")
-    with _reader() as reader:
+    with _open_reader() as reader:
         _apply_decision(reader, [name], InboxDecision(to="answered", words=utf8_safe(text)))
 
 
 def _decide_for_hours(
     names: Sequence[str], to: InboxVerdict, why: str | None, scope: DecisionScope, hours: int
 ) -> None:
-    with _reader() as reader:
+    with _open_reader() as reader:
         until = reader.clock.now() + timedelta(hours=hours)
         words = utf8_safe(why) if why else None
         _apply_decision(reader, names, InboxDecision(to=to, words=words, scope=scope, valid_until=until))
 
 
 @contextmanager
-def _reader() -> Iterator[StoreReader]:
+def _open_reader() -> Iterator[StoreReader]:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         if reader is None:
             raise UsageError("the inbox is empty: there is no run in this repository yet", "See `scaffold status`.")
@@ -101,7 +101,7 @@ def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDe
     layout = layout_for(sys.stdout)
     told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
     unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
-    click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next(reader, decided)]))
+    click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
 
 
 def _decided_text(decided: DecidedItem) -> str:
@@ -111,7 +111,7 @@ def _decided_text(decided: DecidedItem) -> str:
     return f"{item.state} {item.id}: {brief(item.text, UNLIMITED)}"
 
 
-def _next(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
+def _next_steps(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
     """Yield what happens next, and what the user can do."""
     for run_id in dict.fromkeys(each.item.run_id for each in decided):
         run = reader.store.runs.get(run_id)

@@ -33,13 +33,13 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         actions = _actions(reader, items)
         who = requesters_by_item(items, actions)
         if as_json:
-            print_json({"inbox": [_item_json(item, who, _change(reader, item)) for item in items]})
+            print_json({"inbox": [_item_json(item, who, _open_change(reader, item)) for item in items]})
         elif reader is None or not items:
             print_text(NOTHING_EVER if everything else NOTHING)
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
             texts = (
-                item_text(item, who[item.id], now, layout, change_lines(_change(reader, item), layout))
+                item_text(item, who[item.id], now, layout, change_lines(_open_change(reader, item), layout))
                 for item in items
             )
             click.echo("\n\n".join(texts))
@@ -50,7 +50,7 @@ def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Ac
     return tuple(action for run in runs for action in reader.store.actions.of_run(run)) if reader else ()
 
 
-def _change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:
+def _open_change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:
     return read_waiting_change(reader.store, item) if reader is not None and item.state == "open" else None
 
 

@@ -26,7 +26,7 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
     Later attempts of the action also receive it. If no agent works on the action yet, the message waits.
     """
     text = _piped() if words == (STDIN,) else " ".join(words)
-    run_async(_send(action_name, text, run_name))
+    run_async(_send_text(action_name, text, run_name))
 
 
 def _piped() -> str:
@@ -35,7 +35,7 @@ def _piped() -> str:
     return content.decode(errors="surrogateescape")
 
 
-async def _send(action_name: str, text: str, run_name: str | None) -> None:
+async def _send_text(action_name: str, text: str, run_name: str | None) -> None:
     context = await open_context()
     try:
         run = find_run(context, run_name)

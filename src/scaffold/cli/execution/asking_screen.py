@@ -72,7 +72,7 @@ class AskingScreen:
         self._process = own_identity()
         self._registered: frozenset[str] = frozenset()
         # Before the run goes on: what it waits for already is asked, too.
-        self._register(self._waiting())
+        self._register_items(self._waiting_items())
 
     def show(self, recorded: StoredEvent) -> None:
         """Show the event, once no question is open."""
@@ -83,13 +83,13 @@ class AskingScreen:
 
     def tick(self) -> None:
         """Ask what is new in the inbox, end a question that needs no answer any more, else refresh the screen."""
-        waiting = self._waiting()
-        self._register(waiting)
+        waiting = self._waiting_items()
+        self._register_items(waiting)
         asked = self._asked
         if asked is not None and asked.id not in {item.id for item in waiting}:
-            self._end(_ending(self._context.store.inbox.get(asked.id) or asked))
+            self._end_question(_ending_note(self._context.store.inbox.get(asked.id) or asked))
         if self._asked is None and waiting:
-            self._ask(waiting[0], others=len(waiting) - 1)
+            self._ask_item(waiting[0], others=len(waiting) - 1)
         if self._asked is None:
             self._screen.tick()
 
@@ -99,25 +99,25 @@ class AskingScreen:
             closing.callback(self._context.store.close)
             closing.callback(self._screen.close)
             if self._asked is not None:
-                self._end(_ending(self._asked))
+                self._end_question(_ending_note(self._asked))
             with suppress(StoreUnavailable):  # then the end of this process says it
-                self._register([])
+                self._register_items([])
 
-    def _waiting(self) -> list[InboxItem]:
+    def _waiting_items(self) -> list[InboxItem]:
         """Return what to ask, the oldest first; nothing while the terminal belongs to another job."""
         if self._stopping() or not self._lines.is_ours:
             return []
         items = self._context.store.inbox.open_of_run(self._run.id)
         return [item for item in items if item.kind != "notice" and item.id not in self._left]
 
-    def _register(self, waiting: Sequence[InboxItem]) -> None:
+    def _register_items(self, waiting: Sequence[InboxItem]) -> None:
         """Store what is asked here, shown or next: its worker waits, and the run goes on."""
         items = frozenset(item.id for item in waiting)
         if items != self._registered:
             ask_at_terminal(self._context.store, items, self._process)
             self._registered = items
 
-    def _ask(self, item: InboxItem, *, others: int) -> None:
+    def _ask_item(self, item: InboxItem, *, others: int) -> None:
         self._asked = item
         self._screen.pause()
         who = requesters_by_item([item], self._context.store.actions.of_run(self._run.id))
@@ -126,53 +126,53 @@ class AskingScreen:
         layout = layout_for(sys.stdout)
         shown = item_text(item, who[item.id], self._context.clock.now(), layout, change_lines(change, layout))
         click.echo(f"{BELL}\n{shown}\n\n{answer_choices(item)}{more}")
-        self._prompt()
-        self._lines.start(self._take)
+        self._print_prompt()
+        self._lines.start(self._take_line)
         self._shown_s = self._context.clock.monotonic()
 
-    def _prompt(self) -> None:
+    def _print_prompt(self) -> None:
         click.echo("answer: ", nl=False)
 
-    def _take(self, words: str | None) -> None:
+    def _take_line(self, words: str | None) -> None:
         """Take what was sent: an answer, or None for Ctrl-D."""
         item, now_s = self._asked, self._context.clock.monotonic()
         if item is None:
             return
         if words is None:
             click.echo()
-            self._leave(item)
+            self._leave_item(item)
         # A line that was sent too soon cannot be meant for this question.
         elif not counts_as_answer(shown_s=self._shown_s, last_key_s=0.0, now_s=now_s):
-            self._prompt()
+            self._print_prompt()
         else:
-            self._answer(item, words)
+            self._answer_item(item, words)
 
-    def _answer(self, item: InboxItem, words: str) -> None:
+    def _answer_item(self, item: InboxItem, words: str) -> None:
         match decision_of(item, words, self._context.clock.now()):
             case None:
                 if words.strip():
                     click.echo(f"That is no answer. Choose one of:\n{answer_choices(item)}")
-                self._prompt()
+                self._print_prompt()
             case "later":
-                self._leave(item)
+                self._leave_item(item)
             case decision:
-                self._decide(item, decision)
+                self._decide_item(item, decision)
 
-    def _leave(self, item: InboxItem) -> None:
+    def _leave_item(self, item: InboxItem) -> None:
         self._left.add(item.id)
-        self._end(f"{item.kind} {item.id} stays in the inbox: `scaffold inbox`")
+        self._end_question(f"{item.kind} {item.id} stays in the inbox: `scaffold inbox`")
 
-    def _decide(self, item: InboxItem, decision: InboxDecision) -> None:
+    def _decide_item(self, item: InboxItem, decision: InboxDecision) -> None:
         try:
             decide_items(self._context.store, [item.id], decision)
         except ScaffoldError as error:
             # Decided elsewhere in this moment, or the store is away: what it is now is seen at the next tick.
             click.echo(printable(error.in_full))
-            self._prompt()
+            self._print_prompt()
         else:
-            self._end(f"{item.kind} {item.id}: {decision.to}")
+            self._end_question(f"{item.kind} {item.id}: {decision.to}")
 
-    def _end(self, note: str) -> None:
+    def _end_question(self, note: str) -> None:
         """End the question with a note, and show what happened meanwhile."""
         self._lines.stop()
         self._asked = None
@@ -183,7 +183,7 @@ class AskingScreen:
             self._screen.show(recorded)
 
 
-def _ending(item: InboxItem) -> str:
+def _ending_note(item: InboxItem) -> str:
     """Return the note about a question that ends without an answer here, below the line of the prompt."""
     if item.state == "open":
         return f"\n{item.kind} {item.id} stays in the inbox: `scaffold inbox`"

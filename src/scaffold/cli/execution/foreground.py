@@ -65,7 +65,7 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
             async with shown.during(Activity(label=f"takes run {run_id} over")):
                 own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
                 owner = await stack.enter_async_context(own)
-            handle_interrupts(partial(_stop, owner))
+            handle_interrupts(partial(_request_stop, owner))
             sink = event_sink_for(context, owner.run, as_json=as_json, quiet=quiet, stopping=lambda: owner.is_ending)
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
@@ -110,7 +110,7 @@ async def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> 
         print_json({"type": "result", "run": shown})
 
 
-def _stop(owner: RunOwner) -> None:
+def _request_stop(owner: RunOwner) -> None:
     owner.request_stop("stopped")
     print_text("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)", err=True)
 

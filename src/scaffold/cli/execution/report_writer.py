@@ -47,7 +47,7 @@ async def write_report(context: RunContext, run: Run) -> Path:
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
     redactor = context.redactor
-    view, history, costs = _redacted((view, history, _costs(context, view, history)), redactor)
+    view, history, costs = _redact_content((view, history, _costs(context, view, history)), redactor)
     with importing():  # needed only at the end of a run
         from scaffold.cli.render.html.page import report_page
     page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
@@ -62,7 +62,7 @@ async def write_report(context: RunContext, run: Run) -> Path:
     return preferred
 
 
-def _redacted(content: Content, redactor: Redactor) -> Content:
+def _redact_content(content: Content, redactor: Redactor) -> Content:
     """Return the content without secrets: the page cuts long texts, and half a secret would not be recognised in it."""
     try:
         redacted: Content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)

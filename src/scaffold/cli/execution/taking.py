@@ -66,7 +66,7 @@ async def fulfil_order(context: RunContext, run: Run) -> bool:
     the run: its work has landed, and the same call, or `scaffold land`, takes it.
     """
     try:
-        told = await _ordered(context, run)
+        told = await _take_as_ordered(context, run)
     except ScaffoldError as problem:
         told = f"the work was not taken: {problem.what}. {problem.fix}"
         warn_of(context, run, told)
@@ -77,7 +77,7 @@ async def fulfil_order(context: RunContext, run: Run) -> bool:
     return True
 
 
-async def _ordered(context: RunContext, run: Run) -> str:
+async def _take_as_ordered(context: RunContext, run: Run) -> str:
     """Do what is ordered, and return what was done; empty for nothing. After a kill it finds what was done before."""
     if ordered(run) is None:
         return ""
@@ -96,14 +96,14 @@ async def _ordered(context: RunContext, run: Run) -> str:
         finish_move(context, begin_move(context, run, replace(work, how="ff"), branch=work.branch))
         return f"{work.branch} has everything on {run.session_branch} already"
     if how == "pr":
-        return f"pull request {await _open(context, run, wish, work)}"
+        return f"pull request {await _open_pull_request(context, run, wish, work)}"
     await require_place(context, run, work)
     work = await sign_work(context, run, wish, work)
     await take(context, run, work)
     return f"{work.branch} is at {work.new[:8]} now"
 
 
-async def _open(context: RunContext, run: Run, wish: LandWish, work: TakenWork) -> str:
+async def _open_pull_request(context: RunContext, run: Run, wish: LandWish, work: TakenWork) -> str:
     target = await find_target(context, run, work, folder_trust(context.repository.root))
     work = await sign_work(context, run, wish, work)
     if await would_overwrite(context, work, target):

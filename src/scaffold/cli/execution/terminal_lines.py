@@ -29,7 +29,7 @@ class TerminalLines:
     def start(self, take: Callable[[str | None], None]) -> None:
         """Call `take` with what is sent from now on, several lines if they were pasted; None for Ctrl-D."""
         self.discard()
-        asyncio.get_running_loop().add_reader(self._fd, lambda: take(self._read()) if self.is_ours else None)
+        asyncio.get_running_loop().add_reader(self._fd, lambda: take(self._read_lines()) if self.is_ours else None)
 
     def stop(self) -> None:
         """Stop reading; what was typed but not sent is discarded."""
@@ -44,16 +44,16 @@ class TerminalLines:
         except termios.error:  # the terminal is gone; reading says so
             return
 
-    def _read(self) -> str | None:
+    def _read_lines(self) -> str | None:
         data = b""
         # A terminal hands out one line a read.
-        while piece := self._piece():
+        while piece := self._read_chunk():
             data += piece
             if not select.select([self._fd], [], [], 0)[0]:
                 break
         return data.decode(errors="replace") if data else None
 
-    def _piece(self) -> bytes:
+    def _read_chunk(self) -> bytes:
         try:
             return os.read(self._fd, CHUNK)
         except OSError:

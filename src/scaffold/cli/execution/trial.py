@@ -45,7 +45,7 @@ async def run_trial(
         timeout_s=gates.timeout_s,
         clock=clock,
         cleaner=CLEANER,
-        tell=_tell,
+        tell=_print_command,
         during=shown.during,
         on_result=on_result,
     )
@@ -63,5 +63,5 @@ async def confinement_text(repository: Repository) -> str:
     return "WITHOUT a sandbox (" + ("it is off" if mode == "off" else "this machine has none") + ")"
 
 
-def _tell(command: str) -> None:
+def _print_command(command: str) -> None:
     click.echo("\n".join(layout_for(sys.stderr).wrap("  running: ", command)), err=True)

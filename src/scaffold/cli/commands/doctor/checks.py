@@ -56,20 +56,20 @@ async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check everything that does not depend on a repository."""
     dirs = user_dirs()
     return [
-        _python(),
-        await _git(environ),
-        *(_folder(name, path) for name, path in (("data folder", dirs.data), ("cache folder", dirs.cache))),
-        await _sandbox(environ),
+        _check_python(),
+        await _check_git(environ),
+        *(_check_folder(name, path) for name, path in (("data folder", dirs.data), ("cache folder", dirs.cache))),
+        await _check_sandbox(environ),
     ]
 
 
 async def check_repository(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check the repository and Scaffold's state for it."""
     return [
-        await _repository_state(repository),
-        await _identity(repository),
-        *_configuration(repository, environ),
-        *await _stored_state(repository, environ),
+        await _check_checkout(repository),
+        await _check_identity(repository),
+        *_check_configuration(repository, environ),
+        *await _check_state(repository, environ),
     ]
 
 
@@ -83,7 +83,7 @@ async def prune_worktrees(repository: Repository) -> Sequence[Path]:
     return [worktree.path for worktree in stale]
 
 
-def _python() -> DoctorCheck:
+def _check_python() -> DoctorCheck:
     least = ".".join(map(str, MIN_PYTHON))
     found = platform.python_version()
     if sys.version_info >= MIN_PYTHON:
@@ -91,7 +91,7 @@ def _python() -> DoctorCheck:
     return DoctorCheck("python", "fail", f"{found} is too old", f"Install Python {least} or newer.")
 
 
-async def _git(environ: Mapping[str, str]) -> DoctorCheck:
+async def _check_git(environ: Mapping[str, str]) -> DoctorCheck:
     least = ".".join(map(str, MIN_GIT_VERSION))
     if shutil.which("git", path=environ.get("PATH", os.defpath)) is None:
         return DoctorCheck("git", "fail", "not on PATH", f"Install git {least} or newer.")
@@ -104,7 +104,7 @@ async def _git(environ: Mapping[str, str]) -> DoctorCheck:
     return DoctorCheck("git", "fail", f"{found} is too old", f"Install git {least} or newer.")
 
 
-def _folder(name: str, path: Path) -> DoctorCheck:
+def _check_folder(name: str, path: Path) -> DoctorCheck:
     """Check that `path` is writable, or can be created, and that its disk has space."""
     there = next(each for each in (path, *path.parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -118,17 +118,17 @@ def _folder(name: str, path: Path) -> DoctorCheck:
     return DoctorCheck(name, "ok", room)
 
 
-async def _sandbox(environ: Mapping[str, str]) -> DoctorCheck:
+async def _check_sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.problem:
         limits = "; ".join((finding.level, *level_limits(finding.level)))
-        return DoctorCheck("sandbox", "ok", await _bubblewrap(finding.program, environ) or limits)
+        return DoctorCheck("sandbox", "ok", await _bubblewrap_version(finding.program, environ) or limits)
     left = ("agents' commands need your approval",) if finding.level == "none" else ()
     message = "; ".join((*left, *level_limits(finding.level), finding.problem))
     return DoctorCheck("sandbox", "warn", f"{finding.level}: {message}", f"For a better one, {finding.fix}.")
 
 
-async def _bubblewrap(program: str, environ: Mapping[str, str]) -> str:
+async def _bubblewrap_version(program: str, environ: Mapping[str, str]) -> str:
     """Return the version and path of the bubblewrap `program`; empty without a program."""
     if not program:
         return ""
@@ -138,7 +138,7 @@ async def _bubblewrap(program: str, environ: Mapping[str, str]) -> str:
     return f"{version}{source}, {program}"
 
 
-async def _repository_state(repository: Repository) -> DoctorCheck:
+async def _check_checkout(repository: Repository) -> DoctorCheck:
     try:
         found = await checkout_status(repository)
     except RepositoryError as unfit:
@@ -150,7 +150,7 @@ async def _repository_state(repository: Repository) -> DoctorCheck:
     return DoctorCheck("repository", "ok", where)
 
 
-async def _identity(repository: Repository) -> DoctorCheck:
+async def _check_identity(repository: Repository) -> DoctorCheck:
     try:
         author, _ = await signatures(repository)
     except RepositoryError as unfit:
@@ -158,17 +158,17 @@ async def _identity(repository: Repository) -> DoctorCheck:
     return DoctorCheck("identity", "ok", f"{author.name} <{author.email}>")
 
 
-def _configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+def _check_configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check the trust in the repository's own configuration, and the model."""
     try:
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
     except ScaffoldError as error:
         return [DoctorCheck("model", "fail", error.what, error.fix)]
-    return [_trust(trust, settings), _model(settings)]
+    return [_check_trust(trust, settings), _check_model(settings)]
 
 
-def _trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
+def _check_trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
     """Check whether any of the repository's own configuration is ignored."""
     brought = join_limited([piece.name for piece in trust.folder.pieces if not piece.blank], MAX_NAMES)
     if not brought:
@@ -182,7 +182,7 @@ def _trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
     return DoctorCheck("trust", "ok", f"{brought} trusted")
 
 
-def _model(settings: Settings) -> DoctorCheck:
+def _check_model(settings: Settings) -> DoctorCheck:
     model = settings.values["model"]
     sizes = [f"models.{size}" for size in SIZES if settings.models(size)]
     if model.value is None and sizes:
@@ -193,13 +193,13 @@ def _model(settings: Settings) -> DoctorCheck:
     return DoctorCheck("model", "ok", f"{model.value} ({model.origin})")
 
 
-async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
+async def _check_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check the database, and the worktrees of ended runs."""
     try:
         place = existing_state_location(repository.common_dir, environ)
         if place is None:
             none_yet = DoctorCheck("database", "ok", "none yet; the first run creates it")
-            return [none_yet, await _worktrees(repository, {})]
+            return [none_yet, await _check_worktrees(repository, {})]
         store = Store.open(place, clock=SystemClock(), create=False)
     except ScaffoldError as error:
         return [DoctorCheck("database", "fail", error.what, error.fix)]
@@ -210,10 +210,10 @@ async def _stored_state(repository: Repository, environ: Mapping[str, str]) -> S
     finally:
         store.close()
     healthy = DoctorCheck("database", "ok", f"{store.name}, {count_of(len(runs), 'run')}")
-    return [healthy, await _worktrees(repository, runs), await _kept(repository, environ)]
+    return [healthy, await _check_worktrees(repository, runs), await _check_retention(repository, environ)]
 
 
-async def _kept(repository: Repository, environ: Mapping[str, str]) -> DoctorCheck:
+async def _check_retention(repository: Repository, environ: Mapping[str, str]) -> DoctorCheck:
     """Report what is kept of the past, and check that it is no more than configured."""
     keep = keep_settings(load_settings(repository.root, environ, {}))
     size_mb = logs_size(repository.root, repository.common_dir) / 1e6
@@ -225,7 +225,7 @@ async def _kept(repository: Repository, environ: Mapping[str, str]) -> DoctorChe
     return DoctorCheck("kept", "ok", message)
 
 
-async def _worktrees(repository: Repository, runs: Mapping[RunId, str]) -> DoctorCheck:
+async def _check_worktrees(repository: Repository, runs: Mapping[RunId, str]) -> DoctorCheck:
     """Check that only live runs have worktrees."""
     try:
         ours = await _run_worktrees(repository)

@@ -63,10 +63,10 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 async def _shown_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     # A trial shows each of its commands.
     async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
-        return await _checks(fix=fix, gates=gates)
+        return await _run_checks(fix=fix, gates=gates)
 
 
-async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
+async def _run_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     if fix:
         for name in lift_parked():
             print_text(f"{name} may be asked again", err=True)
@@ -77,7 +77,7 @@ async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
         *await check_servers(),
         *check_extensions(),
     ]
-    repository = await _repository()
+    repository = await _find_repository()
     if isinstance(repository, DoctorCheck):
         return [*machine, repository]
     if fix:
@@ -92,7 +92,7 @@ async def _checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
     ]
 
 
-async def _repository() -> Repository | DoctorCheck:
+async def _find_repository() -> Repository | DoctorCheck:
     try:
         return await open_repository(Path.cwd(), environ=os.environ)
     except NotInRepository as outside:

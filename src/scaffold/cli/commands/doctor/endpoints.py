@@ -19,7 +19,7 @@ def check_endpoints() -> list[DoctorCheck]:
     if not user_database(user_dirs().data).exists():
         return []
     try:
-        return [_warning(name, state) for name, state in _parked().items()]
+        return [_endpoint_warning(name, state) for name, state in _parked_endpoints().items()]
     except StoreError as error:
         return [DoctorCheck("user data", "fail", error.what, error.fix)]
 
@@ -28,24 +28,24 @@ def lift_parked() -> list[str]:
     """Let requests ask the parked endpoints again, and return their names."""
     if not user_database(user_dirs().data).exists():
         return []
-    with closing(_open()) as user, user.transaction():
-        return [name for name in _parked(user) if user.endpoints.lift(name)]
+    with closing(_open_user_store()) as user, user.transaction():
+        return [name for name in _parked_endpoints(user) if user.endpoints.lift(name)]
 
 
-def _parked(user: UserStore | None = None) -> dict[str, ThrottleState]:
+def _parked_endpoints(user: UserStore | None = None) -> dict[str, ThrottleState]:
     if user is None:
-        with closing(_open()) as opened:
-            return _parked(opened)
+        with closing(_open_user_store()) as opened:
+            return _parked_endpoints(opened)
     now_s = SystemClock().now().timestamp()
     return {name: state for name, state in user.endpoints.states().items() if cooldown_left_s(state, now_s) > 0.0}
 
 
-def _warning(name: str, state: ThrottleState) -> DoctorCheck:
+def _endpoint_warning(name: str, state: ThrottleState) -> DoctorCheck:
     now = SystemClock().now()
     until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
     why = "does not answer" if is_unavailable(state) else "is rate limited"
     return DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {local_time(until, now)}. {LIFTS}")
 
 
-def _open() -> UserStore:
+def _open_user_store() -> UserStore:
     return UserStore.open(user_database(user_dirs().data), clock=SystemClock(), create=False)

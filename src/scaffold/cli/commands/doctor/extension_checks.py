@@ -16,10 +16,10 @@ MAX_NAMES = 8
 
 def check_extensions() -> list[DoctorCheck]:
     """Return a check of the plugins and one of the rest, each if there are some."""
-    return [*_plugins(), *_others()]
+    return [*_check_plugins(), *_check_others()]
 
 
-def _plugins() -> list[DoctorCheck]:
+def _check_plugins() -> list[DoctorCheck]:
     folder = plugins_folder()
     try:
         if not os.listdir(folder):  # noqa: PTH208 - as the session looks
@@ -36,7 +36,7 @@ def _plugins() -> list[DoctorCheck]:
     return [DoctorCheck("plugins", "warn", f"{text}; {found.notices[0]}", "Mend the file, or move it away.")]
 
 
-def _others() -> list[DoctorCheck]:
+def _check_others() -> list[DoctorCheck]:
     notices: list[str] = []
     try:
         settings = load_settings(Path.cwd(), os.environ, {})

@@ -50,7 +50,7 @@ class RepositoryGates(Struct, frozen=True):
 async def check_gates(repository: Repository, environ: Mapping[str, str], *, attempt: bool) -> Sequence[DoctorCheck]:
     """Return a check for the set-up and for each gate; with `attempt` each gate is run once. Empty without gates."""
     try:
-        found = await _gates(repository, environ)
+        found = await _repository_gates(repository, environ)
     except ScaffoldError:
         return []  # the other checks report it
     if found is None or not found.detection.gates:
@@ -58,10 +58,10 @@ async def check_gates(repository: Repository, environ: Mapping[str, str], *, att
     if attempt:
         trial = await run_trial(repository, found.commit, found.detection, on_result=lambda _: None)
         found = structs.replace(found, trial=trial)
-    return [*_setup(found, environ), *_each(found, repository.root, environ)]
+    return [*_check_setup(found, environ), *_check_each_gate(found, repository.root, environ)]
 
 
-async def _gates(repository: Repository, environ: Mapping[str, str]) -> RepositoryGates | None:
+async def _repository_gates(repository: Repository, environ: Mapping[str, str]) -> RepositoryGates | None:
     """Return the gates of the current commit with the user's settings; None before the first commit."""
     head = await resolve(repository.git, "HEAD")
     if head is None:
@@ -75,7 +75,7 @@ async def _gates(repository: Repository, environ: Mapping[str, str]) -> Reposito
     return RepositoryGates(head, structs.replace(detection, setup=setup), plan, latest_trial(repository))
 
 
-def _setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _check_setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Yield how the environment of the gates is prepared, unless nothing has to be installed."""
     commands = found.plan.run or found.plan.left_out
     if found.trial is not None and found.trial.problem and found.trial.commit == found.commit:
@@ -86,25 +86,25 @@ def _setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[Docto
             "gate set-up", "warn", f"{named} not installed", f"It is needed for `{' && '.join(commands)}`."
         )
     elif found.plan.left_out:
-        fix = f"`scaffold trust` lets these run: {_quoted(commands)}. {NETWORK_NOTE}"
+        fix = f"`scaffold trust` lets these run: {_quote_commands(commands)}. {NETWORK_NOTE}"
         yield DoctorCheck("gate set-up", "warn", "not done, as this folder is not trusted", fix)
     elif commands:
-        yield DoctorCheck("gate set-up", "ok", f"{count_of(len(commands), 'command')}: {_quoted(commands)}")
+        yield DoctorCheck("gate set-up", "ok", f"{count_of(len(commands), 'command')}: {_quote_commands(commands)}")
 
 
-def _quoted(commands: Sequence[str]) -> str:
+def _quote_commands(commands: Sequence[str]) -> str:
     return ", ".join(f"`{command}`" for command in commands)
 
 
-def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
+def _check_each_gate(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     tried = {(each.name, each.command): each for each in found.trial.gates} if found.trial else {}
-    missing = _missing(found, root, environ)
+    missing = _missing_tools(found, root, environ)
     for gate in found.detection.gates:
         result = tried.get((gate.name, gate.command))
         if result is not None and found.trial is not None:
-            yield _by_trial(gate, result, found.trial, found.commit)
+            yield _check_by_trial(gate, result, found.trial, found.commit)
         elif gate.name in missing:
-            yield DoctorCheck(f"gate {gate.name}", "warn", f"cannot judge here: {missing[gate.name]}", _fix(gate))
+            yield DoctorCheck(f"gate {gate.name}", "warn", f"cannot judge here: {missing[gate.name]}", _gate_fix(gate))
         else:
             yield DoctorCheck(f"gate {gate.name}", "ok", f"`{gate.command}`, not tried yet", TRY)
     if not any(gate.kind == "test" for gate in found.detection.gates):
@@ -112,7 +112,7 @@ def _each(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Ite
         yield DoctorCheck("gate test", "warn", "no tests were found", fix)
 
 
-def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
+def _check_by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> DoctorCheck:
     when = zoned_time(trial.at)
     older = "" if trial.commit == commit else f" at {trial.commit[:8]}, another commit,"
     name = f"gate {gate.name}"
@@ -120,15 +120,15 @@ def _by_trial(gate: Gate, result: GateTrial, trial: Trial, commit: Commit) -> Do
         again = TRY if older else ""
         return DoctorCheck(name, "ok", f"{result.summary} (tried{older} {when})", again)
     log = f" Its output: {result.log}." if result.log else ""
-    fix = "Its environment comes first." if trial.problem else _fix(gate)
+    fix = "Its environment comes first." if trial.problem else _gate_fix(gate)
     return DoctorCheck(name, "warn", result.summary, f"{fix}{log} Tried{older} {when}.")
 
 
-def _fix(gate: Gate) -> str:
+def _gate_fix(gate: Gate) -> str:
     return f"Make `{gate.command}` work in a clean checkout, or set `quality_gates.{gate.kind}` (`off` for none)."
 
 
-def _missing(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
+def _missing_tools(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return what is not installed, by the name of the gate; nothing is known before set-up has run."""
     if found.plan.run:
         return {}

@@ -40,7 +40,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     Work is compared with them: what failed before does not count, and new failures do not land.
     """
     if operation == "reset":
-        run_async(_reset(run_name, as_json=as_json))
+        run_async(_reset_baseline(run_name, as_json=as_json))
         return
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
@@ -50,7 +50,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     elif run is None:
         print_text(no_run_text())
     else:
-        click.echo("\n".join(_lines(run, found, layout_for(sys.stdout))))
+        click.echo("\n".join(_baseline_lines(run, found, layout_for(sys.stdout))))
 
 
 def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]:
@@ -63,7 +63,7 @@ def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]
     }
 
 
-def _lines(run: Run, found: Baseline | None, layout: Layout) -> Iterator[str]:
+def _baseline_lines(run: Run, found: Baseline | None, layout: Layout) -> Iterator[str]:
     if found is None:
         yield from layout.prose("", f"Run {run.id} has no baseline: {_why_none(run)}", hang=2)
         return
@@ -115,7 +115,7 @@ def _gate_summary(shown: GateRun) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
 
 
-async def _reset(run_name: str | None, *, as_json: bool) -> None:
+async def _reset_baseline(run_name: str | None, *, as_json: bool) -> None:
     context = await open_context()
     try:
         run = find_run(context, run_name)

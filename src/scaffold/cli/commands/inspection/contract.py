@@ -47,11 +47,11 @@ FATES: Mapping[TestFate, str] = {
 @pageable
 def contract(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Show the checks of ACTION, their latest results, and the evidence of its facts."""
-    held = run_async(_read(action_name, run_name))
+    held = run_async(_read_contract(action_name, run_name))
     if as_json:
         print_json(_contract_json(held))
     else:
-        click.echo("\n\n".join("\n".join(part) for part in _sections(held, layout_for(sys.stdout))))
+        click.echo("\n\n".join("\n".join(part) for part in _text_sections(held, layout_for(sys.stdout))))
 
 
 class ContractView(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class ContractView(Struct, frozen=True, kw_only=True):
         return None if self.action.contract is None else "given"
 
 
-async def _read(name: str, run_name: str | None) -> ContractView:
+async def _read_contract(name: str, run_name: str | None) -> ContractView:
     async with context_with_run(run_name) as (context, run):
         action = find_landing_action(context, run, name)
         attempts = context.store.attempts.of_action(action.id)
@@ -128,7 +128,7 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
     }
 
 
-def _sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
+def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
     title = f"Contract of {about.action.key}"
     if about.seals:
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
@@ -136,9 +136,9 @@ def _sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
     if about.action.files or about.grants:
         yield [heading("Files it may change"), *_file_lines(about, layout)]
     checked = about.checked
-    yield from _refusals(about, layout)
+    yield from _failure_sections(about, layout)
     if checked is not None and checked.verification is not None:
-        yield from _check_lines(checked, checked.verification, layout)
+        yield from _check_sections(checked, checked.verification, layout)
     else:
         yield ["No check has run yet."]
     for fact in about.facts:
@@ -147,7 +147,7 @@ def _sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
         yield [*layout.wrap(f"{status_mark(fact.state)} ", held), *shown]
 
 
-def _refusals(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
+def _failure_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
     """Yield in full why attempts failed, besides the one whose failed checks are shown with their output."""
     for attempt in about.attempts:
         told = attempt is about.checked and attempt.verification is not None and not attempt.verification.passed
@@ -157,7 +157,7 @@ def _refusals(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
             yield [*lines, f"  the whole output, if it is longer: {about.logs}"] if by_checks else lines
 
 
-def _check_lines(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
+def _check_sections(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
     about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
     doubts = [
         line
@@ -166,11 +166,13 @@ def _check_lines(attempt: Attempt, verification: Verification, layout: Layout) -
     ]
     lines = verification.executed_lines
     executed = [f"  changed lines: {lines.total}, executed by checks: {lines.executed}"] if lines else []
-    results = [line for result in verification.results for line in _result(result, verification.failed_on_base, layout)]
+    results = [
+        line for result in verification.results for line in _result_lines(result, verification.failed_on_base, layout)
+    ]
     critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
     yield [heading(about), *doubts, *executed, *results, *critic, *_second_review(verification.review, layout)]
     if verification.gates:
-        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate(gate, layout))]
+        yield [heading("Gates"), *(line for gate in verification.gates for line in _gate_lines(gate, layout))]
 
 
 def _second_review(review: ChangeReview | None, layout: Layout) -> Iterator[str]:
@@ -217,14 +219,14 @@ def _indented(text: str) -> str:
     return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 
-def _result(result: CheckResult, red: Sequence[str], layout: Layout) -> Iterator[str]:
+def _result_lines(result: CheckResult, red: Sequence[str], layout: Layout) -> Iterator[str]:
     before = " (failed before the work)" if result.name in red else ""
     yield from layout.wrap(f"  {status_mark(result.verdict)} {result.verdict} ", f"{result.name}{before}")
     if result.verdict != "pass":
         yield from output_lines(result.detail, result.log, layout)
 
 
-def _gate(gate: GateResult, layout: Layout) -> Iterator[str]:
+def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in gate.counts.items() if count)
     scope = " (focused)" if gate.focused else ""
     summary = f"{gate.gate.name}: {gate.verdict}{f', {counts}' if counts else ''}{scope}"

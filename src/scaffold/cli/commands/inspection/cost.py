@@ -46,7 +46,7 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"run": run.id, **_cost_json(view, costs)})
     else:
-        click.echo("\n".join(_lines(view, costs)))
+        click.echo("\n".join(_cost_lines(view, costs)))
 
 
 def _print_nothing(*, as_json: bool) -> None:
@@ -86,27 +86,27 @@ def _usage_json(usage: Usage) -> Json:
     }
 
 
-def _lines(view: RunView, costs: RunCosts) -> Iterator[str]:
+def _cost_lines(view: RunView, costs: RunCosts) -> Iterator[str]:
     yield heading(f"run {view.run.id}: {format_usage(view.summary.spent)}")
     use = view.summary.budget
     for line in budget_lines(use):
         yield f"  {line}"
     if use.share is not None and use.reserved != Amount():
         yield f"  reserved for requests: {format_usd(use.reserved.usd)}, {format_tokens(use.reserved.tokens)}"
-    yield from _table("By purpose", costs.by_purpose)
-    yield from _table("By goal", costs.by_goal)
-    yield from _table("By action", costs.by_action)
-    yield from _table("By role", costs.by_role)
-    yield from _table("By model", costs.by_model)
+    yield from _cost_table("By purpose", costs.by_purpose)
+    yield from _cost_table("By goal", costs.by_goal)
+    yield from _cost_table("By action", costs.by_action)
+    yield from _cost_table("By role", costs.by_role)
+    yield from _cost_table("By model", costs.by_model)
 
 
-def _table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
+def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
     if not lines:
         return
     yield ""
     yield heading(title)
     layout = layout_for(sys.stdout)
-    amounts = [f"{_amounts(line.usage)}{_time(line)}" for line in lines]
+    amounts = [f"{_format_amounts(line.usage)}{_time(line)}" for line in lines]
     longest = max(cell_len(printable(line.name)) for line in lines)
     wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
     for line, text in zip(lines, amounts, strict=True):
@@ -121,7 +121,7 @@ def _time(line: CostLine) -> str:
     return "" if line.seconds is None else f"  {format_seconds(line.seconds)}"
 
 
-def _amounts(usage: Usage) -> str:
+def _format_amounts(usage: Usage) -> str:
     cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
     tokens = f"{usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
     return f"{format_cost(usage.cost_usd):>12}  {tokens}  {cached}".rstrip()

@@ -47,7 +47,7 @@ class FileTail:
     def lines(self) -> Iterator[bytes]:
         """Yield the lines completed since the last call; reads block by block and keeps no file open."""
         block = BLOCK
-        while found := self._read(block):
+        while found := self._read_block(block):
             whole, newline, _ = found.rpartition(b"\n")
             if newline:
                 self._offset += len(whole) + 1
@@ -57,7 +57,7 @@ class FileTail:
             else:
                 block *= 2
 
-    def _read(self, most: int) -> bytes:
+    def _read_block(self, most: int) -> bytes:
         try:
             with self._path.open("rb") as file:
                 found = os.fstat(file.fileno())
@@ -84,15 +84,15 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: b
     """
     if full and as_json:
         raise UsageError("`--full` is about text", "Leave it out: the JSON has everything.")
-    show = _show_as_json if as_json else partial(_show, lines_of=whole_entry_lines if full else entry_lines)
+    show = _show_as_json if as_json else partial(_print_entry, lines_of=whole_entry_lines if full else entry_lines)
     try:
-        run_async(_logs(action_name, run_name, show, follow=follow))
+        run_async(_print_logs(action_name, run_name, show, follow=follow))
     except KeyboardInterrupt:
         if not follow:
             raise
 
 
-async def _logs(
+async def _print_logs(
     action_name: str | None, run_name: str | None, show: Callable[[JournalEntry, datetime], None], *, follow: bool
 ) -> None:
     async with context_with_run(run_name) as (context, run):
@@ -122,12 +122,12 @@ def _new_entries(
     context: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
 ) -> Iterator[JournalEntry]:
     """Yield the entries since the last call in order of time; `tails` has the position in each file."""
-    read = [tails.setdefault(path, FileTail(path)).lines() for path in _journals(context, run, only)]
-    files = [zip(_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
-    return _each_once(merge(*files, key=lambda found: found[0].at))
+    read = [tails.setdefault(path, FileTail(path)).lines() for path in _journal_files(context, run, only)]
+    files = [zip(_matching_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
+    return _drop_duplicates(merge(*files, key=lambda found: found[0].at))
 
 
-def _each_once(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEntry]:
+def _drop_duplicates(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEntry]:
     """Yield entries in order of time, each with the number of its file, without those that another file had, too.
 
     The store of a copied repository names the journals of the first one, which has the same entries.
@@ -146,7 +146,7 @@ def _attempts(context: RunContext, only: Action) -> Sequence[Attempt]:
     return store.of_workspace(only.id) if only.kind == "compound" else store.of_action(only.id)
 
 
-def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
+def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
     """Return the files to read, each once: the journals of goals, and the log files of attempts and turns."""
     attempts = _attempts(context, only) if only else context.store.attempts.of_run(run.id)
     turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
@@ -160,7 +160,7 @@ def _journals(context: RunContext, run: Run, only: Action | None) -> Iterable[Pa
     return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
 
 
-def _entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:
+def _matching_entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:
     """Yield the entries of the run, or of one action; other lines are skipped."""
     for line in lines:
         entry = read_entry(line)
@@ -183,13 +183,13 @@ def _show_as_json(entry: JournalEntry, _: datetime) -> None:
     click.echo(entry.line)
 
 
-def _show(entry: JournalEntry, now: datetime, *, lines_of: Callable[[Fields], Sequence[str]]) -> None:
+def _print_entry(entry: JournalEntry, now: datetime, *, lines_of: Callable[[Fields], Sequence[str]]) -> None:
     """Print an entry, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
-    head = f"{local_time(entry.at, now)} {paint(printable(_who(entry.fields)), 'cyan')} "
+    head = f"{local_time(entry.at, now)} {paint(printable(_agent_label(entry.fields)), 'cyan')} "
     click.echo("\n".join(layout_for(sys.stdout).wrap(head, "\n".join(lines_of(entry.fields)), hang=len(INDENT))))
 
 
-def _who(fields: Fields) -> str:
+def _agent_label(fields: Fields) -> str:
     """Return `store#1` for a worker, `critic store#1` for its critic, `supervisor shop: store` for a supervisor."""
     role, action = str(fields.get("role", "")), fields.get("action")
     if role in PLANNING_ROLES:

@@ -36,9 +36,9 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         store = reader.store.attempts
         held_back = next((each.why for each in read_held_back(reader, run) if each.key == action.key), None)
         attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
-    folder = _folder(attempts[-1]) if attempts else None
+    folder = _worktree_in_use(attempts[-1]) if attempts else None
     if folder is None:
-        raise ScaffoldError(f"no agent is working on `{action.key}`", _fix_for(action, attempts, held_back))
+        raise ScaffoldError(f"no agent is working on `{action.key}`", _next_step(action, attempts, held_back))
     if as_json:
         shown = {"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder}
         shown |= {"alternative": attempts[-1].alternative, "failures": _failures_json(attempts)}
@@ -54,13 +54,13 @@ def _failures_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
     return [{"attempt": each.number, **failure_json(each, attempts)} for each in failed]
 
 
-def _folder(attempt: Attempt) -> str | None:
+def _worktree_in_use(attempt: Attempt) -> str | None:
     """Return the attempt's worktree if its worker is using it, otherwise None."""
     at_work = attempt.status == "claimed" and attempt.phase in WORKER_PHASES
     return attempt.worktree if at_work and attempt.worktree and Path(attempt.worktree).is_dir() else None
 
 
-def _fix_for(action: Action, attempts: Sequence[Attempt], held_back: HeldBack | None) -> str:
+def _next_step(action: Action, attempts: Sequence[Attempt], held_back: HeldBack | None) -> str:
     """Return what it waits for, or where to find the work of the last attempt."""
     if held_back is not None:
         return f"It is held back: it {held_back.text}."

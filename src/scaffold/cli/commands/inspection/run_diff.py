@@ -43,10 +43,10 @@ def diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool)
 
     If ACTION has not landed, show its candidate or the pinned work of its last attempt.
     """
-    run_async(_diff(target, run_name, stat=stat, as_json=as_json))
+    run_async(_print_diff(target, run_name, stat=stat, as_json=as_json))
 
 
-async def _diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
+async def _print_diff(target: str | None, run_name: str | None, *, stat: bool, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         change = await _resolve_range(context, run, target)
         if change.note:
@@ -81,18 +81,18 @@ def _diff_json(change: DiffRange, paths: tuple[str, ...], patch: bytes) -> dict[
 
 async def _resolve_range(context: RunContext, run: Run, target: str | None) -> DiffRange:
     if target is None:
-        return await _of_run(context, run)
+        return await _run_range(context, run)
     action = action_if_any(context, run, target)
     if action is not None:
-        return await _of_action(context, action)
+        return await _action_range(context, action)
     try:
-        return await _of_run(context, find_run(context, target))
+        return await _run_range(context, find_run(context, target))
     except UsageError as problem:
         what = f"`{target}` is neither an action of run {run.id} nor a run"
         raise UsageError(what, "`scaffold tasks` lists the actions, `scaffold status` names the run.") from problem
 
 
-async def _of_run(context: RunContext, run: Run) -> DiffRange:
+async def _run_range(context: RunContext, run: Run) -> DiffRange:
     tip = await resolve(context.git, session_ref(run))
     if tip is None:
         return DiffRange(note=f"{run.session_branch} does not exist: nothing has landed, or the branch was deleted")
@@ -101,7 +101,7 @@ async def _of_run(context: RunContext, run: Run) -> DiffRange:
     return DiffRange(base=run.base_sha, commit=tip)
 
 
-async def _of_action(context: RunContext, action: Action) -> DiffRange:
+async def _action_range(context: RunContext, action: Action) -> DiffRange:
     # Of a compound whose steps share a worktree, the work of all is what the last of them made so far.
     store = context.store.attempts
     attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)

@@ -34,13 +34,13 @@ NEVER_SET = Event()
 def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     """Show RUN (default: the latest): what needs you, what holds, what is missing, what to do next."""
     try:
-        _status(run_name, watch=watch, as_json=as_json)
+        _print_status(run_name, watch=watch, as_json=as_json)
     except KeyboardInterrupt:
         if not watch:
             raise
 
 
-def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
+def _print_status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
@@ -48,18 +48,18 @@ def _status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
         elif watch and as_json:
             _watch_json(reader, run)
         elif watch:
-            _watch(reader, run)
+            _watch_run(reader, run)
         elif as_json:
-            print_json(run_view_json(_view(reader, run)))
+            print_json(run_view_json(_read_view(reader, run)))
         else:
-            _show(reader, run)
+            _print_run(reader, run)
 
 
 def _watch_json(reader: StoreReader, run: Run) -> None:
     """Print the run each time it has changed, until it ends; the last line is its final state."""
     shown = None
     while True:
-        view = _view(reader, run)
+        view = _read_view(reader, run)
         if (now := run_view_json(view)) != shown:
             shown = now
             print_json(now)
@@ -68,24 +68,24 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
         NEVER_SET.wait(REDRAW_S)
 
 
-def _watch(reader: StoreReader, run: Run) -> None:
+def _watch_run(reader: StoreReader, run: Run) -> None:
     """Show frames until the run ends, then its full status; a dumb terminal gets no escape sequences."""
     show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
     while (view := read_summary(reader, run)).is_live:
         show(view)
         NEVER_SET.wait(REDRAW_S)
     show(None)
-    _show(reader, run)
+    _print_run(reader, run)
 
 
-def _show(reader: StoreReader, run: Run) -> None:
+def _print_run(reader: StoreReader, run: Run) -> None:
     latest = latest_run(reader.store)
     is_latest = latest is not None and latest.id == run.id
     page = find_report(Path.cwd(), run.id)
-    click.echo(status_text(_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
+    click.echo(status_text(_read_view(reader, run), layout_for(sys.stdout), page, latest=is_latest))
 
 
-def _view(reader: StoreReader, run: Run) -> RunView:
+def _read_view(reader: StoreReader, run: Run) -> RunView:
     """Return the run as it is now; git is asked only about a run of which work was, or is to be, taken."""
     view = read_run_view(reader, run)
     is_ordered = isinstance(run.state, Completed) and run.settings.taking != TakingSettings()

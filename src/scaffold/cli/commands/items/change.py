@@ -48,7 +48,7 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
     now = WallClock().now()
     with repository_store(WallClock()) as store:
         known = store.work_items.all()
-        run, action = _linked(store, given["action"], given["run"])
+        run, action = _find_action(store, given["action"], given["run"])
         new = WorkItem(
             id=new_id(6),
             title=one_line(" ".join(title)),
@@ -66,7 +66,7 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
         )
         blocks = tuple(dict.fromkeys(find_item(known, each).id for each in given["blocks"]))
         stored = stored_or_refused(add_item(store, new, blocks=blocks))
-        _print(store, [stored], as_json=as_json)
+        _print_items(store, [stored], as_json=as_json)
 
 
 @click.command()
@@ -74,7 +74,7 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
 @json_option
 def start(names: Sequence[str], *, as_json: bool) -> None:
     """Begin with items that wait for nothing."""
-    _move(names, "in_progress", as_json=as_json)
+    _move_items(names, "in_progress", as_json=as_json)
 
 
 @click.command()
@@ -82,7 +82,7 @@ def start(names: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def done(names: Sequence[str], *, as_json: bool) -> None:
     """Mark items as done; what waits for them may be ready then."""
-    _move(names, "done", as_json=as_json)
+    _move_items(names, "done", as_json=as_json)
 
 
 @click.command()
@@ -92,7 +92,7 @@ def done(names: Sequence[str], *, as_json: bool) -> None:
 def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
     """Mark an item as blocked, for a reason."""
     refuse_secrets(" ".join(reason))
-    _move([name], "blocked", as_json=as_json, reason=" ".join(reason))
+    _move_items([name], "blocked", as_json=as_json, reason=" ".join(reason))
 
 
 @click.command()
@@ -100,7 +100,7 @@ def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def cancel(names: Sequence[str], *, as_json: bool) -> None:
     """Cancel items; nothing waits for them any more."""
-    _move(names, "canceled", as_json=as_json)
+    _move_items(names, "canceled", as_json=as_json)
 
 
 @click.command()
@@ -108,7 +108,7 @@ def cancel(names: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def reopen(names: Sequence[str], *, as_json: bool) -> None:
     """Open items again, whatever their status."""
-    _move(names, "open", as_json=as_json)
+    _move_items(names, "open", as_json=as_json)
 
 
 @click.command()
@@ -121,7 +121,7 @@ def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
     if not words or len(words) > MAX_LOG_CHARS:
         raise UsageError("the entry is empty or too long", f"Write up to {MAX_LOG_CHARS:,} characters.")
     refuse_secrets(words)
-    _change([name], lambda item, _: item, log=words, as_json=as_json)
+    _change_items([name], lambda item, _: item, log=words, as_json=as_json)
 
 
 @click.command()
@@ -158,7 +158,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
             labels=tuple(each for each in dict.fromkeys(labels) if each not in given["unlabel"]),
         )
 
-    _change([name], edited, as_json=as_json)
+    _change_items([name], edited, as_json=as_json)
 
 
 @click.command()
@@ -169,14 +169,16 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
 def link(name: str, action: str, run: str | None, *, as_json: bool) -> None:
     """Link an item to an action of a run; the action's status does not change the item's."""
     with repository_store(WallClock()) as store:
-        run_id, key = _linked(store, action, run)
-        _change([name], lambda item, _: structs.replace(item, run=run_id, action=key), as_json=as_json, store=store)
+        run_id, key = _find_action(store, action, run)
+        _change_items(
+            [name], lambda item, _: structs.replace(item, run=run_id, action=key), as_json=as_json, store=store
+        )
 
 
 COMMANDS = (add, start, log, done, block, cancel, reopen, edit, link)
 
 
-def _linked(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
+def _find_action(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
     """Return the run and the key of an action that a user names; raises UsageError if there is none."""
     if action is None:
         if run is not None:
@@ -188,21 +190,21 @@ def _linked(store: Store, action: str | None, run: str | None) -> tuple[str, str
     return found.id, action
 
 
-def _move(names: Sequence[str], to: ItemStatus, *, as_json: bool, reason: str = "") -> None:
-    _change(names, lambda item, known: moved(item, to, known, reason=reason), as_json=as_json)
+def _move_items(names: Sequence[str], to: ItemStatus, *, as_json: bool, reason: str = "") -> None:
+    _change_items(names, lambda item, known: moved(item, to, known, reason=reason), as_json=as_json)
 
 
-def _change(
+def _change_items(
     names: Sequence[str], change: ItemChange, *, as_json: bool, log: str = "", store: Store | None = None
 ) -> None:
     with nullcontext(store) if store is not None else repository_store(WallClock()) as opened:
         known = opened.work_items.all()
         found = dict.fromkeys(find_item(known, name).id for name in names)
         changed = [stored_or_refused(change_item(opened, each, change, log)) for each in found]
-        _print(opened, changed, as_json=as_json)
+        _print_items(opened, changed, as_json=as_json)
 
 
-def _print(store: Store, items: Sequence[WorkItem], *, as_json: bool) -> None:
+def _print_items(store: Store, items: Sequence[WorkItem], *, as_json: bool) -> None:
     if as_json:
         known = store.work_items.all()
         print_json({"items": [item_json(known[each.id], known) for each in items]})

@@ -53,8 +53,8 @@ def _shared_options(function: Command) -> Command:
 @json_option
 def add(text: Sequence[str], *, preference: bool, supersedes: str | None, as_json: bool, **given: Any) -> None:
     """Add a learning: TEXT says `WHEN condition DO advice RESULT result`, or names a preference."""
-    triple = _triple(" ".join(text), given, preference=preference)
-    scope, module = _scope(given, preference=preference)
+    triple = _parse_triple(" ".join(text), given, preference=preference)
+    scope, module = _resolve_scope(given, preference=preference)
     _check_evidence(given)
     refuse_secrets(*structs.astuple(triple), module, given["log"] or "")
     with places_to_write(repository=scope != "global", user=scope == "global") as places:
@@ -66,7 +66,7 @@ def add(text: Sequence[str], *, preference: bool, supersedes: str | None, as_jso
             scope=scope,
             module=module,
             preference=preference,
-            concepts=_concepts(given["concepts"]),
+            concepts=_check_concepts(given["concepts"]),
             outcome=given["outcome"],
             commit=given["commit"] or "",
             log=one_line(given["log"] or ""),
@@ -92,7 +92,7 @@ def edit(name: str, text: Sequence[str], *, as_json: bool, **given: Any) -> None
     with places_to_write(repository=False, user=False) as places:
         before = find_learning(places.stores, name)
         triple = _edited_triple(before.triple, " ".join(text), given)
-        scope, module = _scope(given, preference=before.preference, before=before)
+        scope, module = _resolve_scope(given, preference=before.preference, before=before)
         refuse_secrets(*structs.astuple(triple), module, given["log"] or "")
         if (scope == "global") is not (before.scope == "global"):
             fix = "Add it anew with the other scope, and `scaffold learn forget` this one."
@@ -102,7 +102,7 @@ def edit(name: str, text: Sequence[str], *, as_json: bool, **given: Any) -> None
             triple=triple,
             scope=scope,
             module=module,
-            concepts=_concepts(given["concepts"]) or before.concepts,
+            concepts=_check_concepts(given["concepts"]) or before.concepts,
             outcome=given["outcome"] or before.outcome,
             commit=given["commit"] or before.commit,
             log=one_line(given["log"]) if given["log"] else before.log,
@@ -135,31 +135,33 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
             print_text(TRACES_LEFT)
 
 
-def _triple(text: str, given: dict[str, Any], *, preference: bool) -> Triple:
+def _parse_triple(text: str, given: dict[str, Any], *, preference: bool) -> Triple:
     if text and (given["condition"] or given["advice"] or given["result"]):
         raise UsageError("the text and its parts are both given", "Pass the text, or --when, --do and --result.")
     if text and preference and "WHEN" not in text:
-        return _checked(checked_triple("always", text), FORM)
+        return _require_triple(checked_triple("always", text), FORM)
     if text:
-        return _checked(read_triple(text), FORM)
+        return _require_triple(read_triple(text), FORM)
     parts = checked_triple(given["condition"] or "", given["advice"] or "", given["result"] or "")
-    return _checked(parts, f"{FORM} Or pass --when, --do and --result.")
+    return _require_triple(parts, f"{FORM} Or pass --when, --do and --result.")
 
 
 def _edited_triple(before: Triple, text: str, given: dict[str, Any]) -> Triple:
     if text:
-        return _triple(text, given, preference=False)
+        return _parse_triple(text, given, preference=False)
     changed = {name: given[name] for name in ("condition", "advice", "result") if given[name] is not None}
-    return _checked(checked_triple(**{**structs.asdict(before), **changed}), FORM)
+    return _require_triple(checked_triple(**{**structs.asdict(before), **changed}), FORM)
 
 
-def _checked(triple: Triple | str, fix: str) -> Triple:
+def _require_triple(triple: Triple | str, fix: str) -> Triple:
     if isinstance(triple, str):
         raise UsageError(f"this is no learning: {triple}", fix)
     return triple
 
 
-def _scope(given: dict[str, Any], *, preference: bool, before: Learning | None = None) -> tuple[LearningScope, str]:
+def _resolve_scope(
+    given: dict[str, Any], *, preference: bool, before: Learning | None = None
+) -> tuple[LearningScope, str]:
     """Return the scope and its folder; raises UsageError if they do not fit together."""
     scope, folder = given["scope"], given["module"]
     if preference and (folder or scope not in {None, "global"}):
@@ -170,10 +172,10 @@ def _scope(given: dict[str, Any], *, preference: bool, before: Learning | None =
         return before.scope, before.module
     if folder is None and scope == "module":
         raise UsageError("the scope `module` needs a folder", "Name it: --module FOLDER.")
-    return ("module", _folder(folder)) if folder else ("global" if preference else scope or "repo", "")
+    return ("module", _check_folder(folder)) if folder else ("global" if preference else scope or "repo", "")
 
 
-def _folder(text: str) -> str:
+def _check_folder(text: str) -> str:
     path = PurePosixPath(one_line(text))
     if path.is_absolute() or ".." in path.parts or path == PurePosixPath() or len(text) > MAX_MODULE_CHARS:
         what = f"{quoted(text)} is no folder below the root of the repository"
@@ -181,7 +183,7 @@ def _folder(text: str) -> str:
     return str(path)
 
 
-def _concepts(names: Sequence[str]) -> tuple[str, ...]:
+def _check_concepts(names: Sequence[str]) -> tuple[str, ...]:
     concepts = tuple(dict.fromkeys(name.strip().removeprefix("#").casefold() for name in names))
     wrong = [each for each in concepts if not _CONCEPT.fullmatch(each)]
     if wrong or len(concepts) > MAX_CONCEPTS:

@@ -66,12 +66,12 @@ def learn() -> None:
 def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: str | None, as_json: bool) -> None:
     """Search the learnings for QUERY, by words and by meaning; without words, list all."""
     with places_to_read() as places:
-        found = _found(places, " ".join(query), concept)
-        shown = [each for each in found if everything or evaluate or _counts(places, each)]
+        found = _find_learnings(places, " ".join(query), concept)
+        shown = [each for each in found if everything or evaluate or _is_current(places, each)]
         if as_json:
             _print_json(places, shown)
         elif not shown:
-            print_text(_nothing(places, query, concept, hidden=len(found)))
+            print_text(_nothing_found_text(places, query, concept, hidden=len(found)))
         else:
             _print_shown(places, shown, evaluate=evaluate)
             if len(found) > len(shown):
@@ -116,7 +116,7 @@ def context(concept: str, *, as_json: bool) -> None:
     """Print what is known about a concept, in the form in which agents get it."""
     with places_to_read() as places:
         now = places.clock.now()
-        found = [each for each in places.stores.with_concept(utf8_safe(concept)) if _counts(places, each)]
+        found = [each for each in places.stores.with_concept(utf8_safe(concept)) if _is_current(places, each)]
         if as_json:
             _print_json(places, found)
         elif not found:
@@ -125,16 +125,16 @@ def context(concept: str, *, as_json: bool) -> None:
             click.echo(prompt_section(found, places.stores.scores(found, now), "start"))
 
 
-def _found(places: Places, query: str, concept: str | None) -> Sequence[Learning]:
+def _find_learnings(places: Places, query: str, concept: str | None) -> Sequence[Learning]:
     found = run_async(places.stores.find(query)) if query.strip() else places.stores.all()
     return [each for each in found if concept is None or concept in each.concepts]
 
 
-def _counts(places: Places, learning: Learning) -> bool:
+def _is_current(places: Places, learning: Learning) -> bool:
     return learning.is_current(places.clock.now())
 
 
-def _nothing(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:
+def _nothing_found_text(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:
     if hidden:
         return f"{count_of(hidden, 'other one')} not shown; `--all` shows them"
     if (query or concept) and places.stores.all():

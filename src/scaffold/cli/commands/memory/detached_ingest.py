@@ -58,9 +58,9 @@ def start_job(words: Sequence[str]) -> MemoryAnswer:
 
     ScaffoldError with the end of its output if it ends before it has begun.
     """
-    record = _folder() / f"{new_id()}.json"
+    record = _jobs_folder() / f"{new_id()}.json"
     log = record.with_suffix(".log")
-    _prune(words)
+    _prune_jobs(words)
     argv = [*PROGRAM, "memory", "ingest", "--record", str(record), *words]
     process = start_detached(argv, cwd=Path.cwd(), env=os.environ, log=log)
     alive = True
@@ -87,11 +87,11 @@ def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
         yield
         return
     job = IngestionJob(process=own_identity(), cwd=str(Path.cwd()), words=tuple(words), started_at=SystemClock().now())
-    _write(record, job)
+    _write_job(record, job)
     try:
         yield
     except ScaffoldError:
-        _write(record, structs.replace(job, failed=True))
+        _write_job(record, structs.replace(job, failed=True))
         raise
     # Last: the command that waits for the end looks for the record.
     record.with_suffix(".log").unlink(missing_ok=True)
@@ -101,7 +101,7 @@ def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
 def job_lines() -> Iterator[str]:
     """Yield what is said of each process, the oldest first."""
     now = SystemClock().now()
-    for record, job in _jobs():
+    for record, job in _read_jobs():
         began = f"{local_time(job.started_at, now)} in {printable(job.cwd)}"
         if is_alive(job.process):
             yield f"Being stored since {began} (process {job.process.pid}): {job.command}"
@@ -123,24 +123,24 @@ def jobs_json() -> list[dict[str, Any]]:
             "started_at": job.started_at,
             "log": str(record.with_suffix(".log")),
         }
-        for record, job in _jobs()
+        for record, job in _read_jobs()
     ]
 
 
-def _folder() -> Path:
+def _jobs_folder() -> Path:
     return user_dirs().data / FOLDER
 
 
-def _write(record: Path, job: IngestionJob) -> None:
+def _write_job(record: Path, job: IngestionJob) -> None:
     write_atomic(record, msgspec.json.encode(job))
 
 
-def _jobs() -> list[tuple[Path, IngestionJob]]:
-    found = [(path, job) for path in _folder().glob("*.json") if (job := _read(path)) is not None]
+def _read_jobs() -> list[tuple[Path, IngestionJob]]:
+    found = [(path, job) for path in _jobs_folder().glob("*.json") if (job := _read_job(path)) is not None]
     return sorted(found, key=lambda each: each[1].started_at)
 
 
-def _read(path: Path) -> IngestionJob | None:
+def _read_job(path: Path) -> IngestionJob | None:
     """Return the job of a file; None if it is gone by now, or no job."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=IngestionJob)
@@ -148,10 +148,10 @@ def _read(path: Path) -> IngestionJob | None:
         return None
 
 
-def _prune(words: Sequence[str]) -> None:
+def _prune_jobs(words: Sequence[str]) -> None:
     """Delete the records of processes that ended long ago, or with the same command here, which is begun again."""
     oldest, here = SystemClock().now() - KEPT, (str(Path.cwd()), tuple(words))
-    for path, job in _jobs():
+    for path, job in _read_jobs():
         again = (job.cwd, job.words) == here
         if (again or job.started_at < oldest) and not is_alive(job.process):
             path.with_suffix(".log").unlink(missing_ok=True)

@@ -35,14 +35,16 @@ def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None
     """Store each piece of a file as a memory, and report the pieces that were refused. Safe to repeat."""
     source = USER if confirmed else f"file:{one_line(file.name)}"
     new, known, refused = 0, 0, []
-    text = _read(file)
+    text = _read_file(file)
     parts = read_memories(text, file)
     if len(parts) > MOST_PARTS and not is_export(text):
         what = f"{file} has {len(parts):,} parts: it is a document, and at most {MOST_PARTS} become memories"
         raise UsageError(what, "Write down in another file what is worth remembering of it.")
     for number, each in enumerate(parts, 1):
         try:
-            done = memories.remember(each.text, source=source, scope=_scope(memories, scope, each), kind=each.kind)
+            done = memories.remember(
+                each.text, source=source, scope=_memory_scope(memories, scope, each), kind=each.kind
+            )
         except UsageError as error:
             refused.append(f"part {number} of the file: {error.what}")  # its text may be a secret
             continue
@@ -53,13 +55,13 @@ def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None
     return MemoryAnswer("\n".join(lines), {"added": new, "known": known, "refused": refused})
 
 
-def _scope(memories: Memories, scope: MemoryScope | None, read: ReadMemory) -> MemoryScope | None:
+def _memory_scope(memories: Memories, scope: MemoryScope | None, read: ReadMemory) -> MemoryScope | None:
     if scope is not None:
         return scope
     return read.scope if read.scope == "user" or memories.has_project else None
 
 
-def _read(file: Path) -> str:
+def _read_file(file: Path) -> str:
     try:
         size = file.stat().st_size
         content = file.read_bytes() if size <= MAX_BYTES else b""

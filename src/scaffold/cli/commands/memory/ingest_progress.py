@@ -82,7 +82,7 @@ class ProgressPrinter:
         document = progress.document
         rate = progress.chunks / max(time.monotonic() - self._began, 0.001)
         unit = count_of(document.length, progress.unit)
-        self._say(
+        self._show_progress(
             f"{printable(document.name)}: {document.position:,} of {unit}, "
             f"{count_of(progress.chunks, 'chunk')}, {rate:,.0f} a second"
         )
@@ -96,7 +96,9 @@ class ProgressPrinter:
 
     def vectors(self, count: int) -> None:
         """Take note of stored vectors."""
-        self._say(f"{count_of(count, 'vector')}, {count / max(time.monotonic() - self._began, 0.001):,.0f} a second")
+        self._show_progress(
+            f"{count_of(count, 'vector')}, {count / max(time.monotonic() - self._began, 0.001):,.0f} a second"
+        )
 
     def end(self) -> None:
         """Leave the line to what is printed next."""
@@ -105,7 +107,7 @@ class ProgressPrinter:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
-    def _say(self, line: str) -> None:
+    def _show_progress(self, line: str) -> None:
         now = time.monotonic()
         if self._quiet or now - self._last < (DRAW_EVERY_S if self._draws else LINE_EVERY_S):
             return

@@ -50,8 +50,8 @@ def memory(ctx: click.Context) -> None:
 @pageable
 def list_(index: str, *, as_json: bool) -> None:
     """List the memories, or what another INDEX has, the newest first."""
-    with _memories() as memories:
-        print_answer(commands.listed(memories, index, width=_width()), as_json=as_json)
+    with _open_memories() as memories:
+        print_answer(commands.listed(memories, index, width=_terminal_width()), as_json=as_json)
 
 
 @memory.command()
@@ -62,8 +62,8 @@ def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
     """Show the memories, or the parts of documents, that fit QUERY, by words and by meaning."""
     if index != MEMORIES and search_documents(index, " ".join(query), as_json=as_json):
         return
-    with _memories() as memories:
-        found = commands.searched(memories, " ".join(query), index=index, width=_width())
+    with _open_memories() as memories:
+        found = commands.searched(memories, " ".join(query), index=index, width=_terminal_width())
         print_answer(run_async(found), as_json=as_json)
 
 
@@ -72,7 +72,7 @@ def search(query: Sequence[str], *, index: str, as_json: bool) -> None:
 @json_option
 def show(name: str, *, as_json: bool) -> None:
     """Show one memory, who said it, since when, and what contradicts it; or an item of another index."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.shown(memories, name), as_json=as_json)
 
 
@@ -84,7 +84,7 @@ def show(name: str, *, as_json: bool) -> None:
 @json_option
 def add(text: Sequence[str], *, as_json: bool, **given: Any) -> None:
     """Remember TEXT; it counts at once."""
-    with _memories(create=given["scope"] != "user") as memories:
+    with _open_memories(create=given["scope"] != "user") as memories:
         print_answer(commands.added(memories, " ".join(text), **given), as_json=as_json)
 
 
@@ -95,7 +95,7 @@ def add(text: Sequence[str], *, as_json: bool, **given: Any) -> None:
 @json_option
 def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
     """Change the text, type or state of a memory; a former text is deleted for good."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.edited(memories, name, field, " ".join(value)), as_json=as_json)
 
 
@@ -104,7 +104,7 @@ def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def forget(names: Sequence[str], *, as_json: bool) -> None:
     """Delete memories for good: text, words and vectors."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.forgotten(memories, names), as_json=as_json)
 
 
@@ -112,7 +112,7 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
 @json_option
 def indices(*, as_json: bool) -> None:
     """List the indexes, and how full they are."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.indices(memories), as_json=as_json)
 
 
@@ -121,7 +121,7 @@ def indices(*, as_json: bool) -> None:
 @json_option
 def stats(index: str, *, as_json: bool) -> None:
     """Show one index in numbers."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.stats(memories, index), as_json=as_json)
 
 
@@ -130,7 +130,7 @@ def stats(index: str, *, as_json: bool) -> None:
 @json_option
 def drop(index: str, *, as_json: bool) -> None:
     """Delete an INDEX that agents have made, with all it has, for good."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_answer(commands.dropped(memories, index), as_json=as_json)
 
 
@@ -138,7 +138,7 @@ def drop(index: str, *, as_json: bool) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
 def export(file: Path | None) -> None:
     """Write all memories as Markdown to a new FILE, or to standard output."""
-    with _memories() as memories:
+    with _open_memories() as memories:
         print_text(export_memories(memories, file))
 
 
@@ -149,7 +149,7 @@ def export(file: Path | None) -> None:
 @json_option
 def import_(file: Path, *, scope: MemoryScope | None, confirmed: bool, as_json: bool) -> None:
     """Read memories from FILE: an export, or a text of which each section becomes one. They are unconfirmed."""
-    with _memories(create=scope != "user") as memories:
+    with _open_memories(create=scope != "user") as memories:
         print_answer(import_memories(memories, file, scope=scope, confirmed=confirmed), as_json=as_json)
 
 
@@ -161,8 +161,8 @@ def index(*, again: bool, as_json: bool) -> None:
 
     If it is interrupted, the next one goes on. Vectors of another model than the configured one are computed anew.
     """
-    with _memories(patient=True) as memories:
-        with _progress() as tell:
+    with _open_memories(patient=True) as memories:
+        with _vector_progress() as tell:
             answer = run_async(commands.indexed(memories, again=again, tell=tell))
         print_answer(answer, as_json=as_json)
 
@@ -206,7 +206,7 @@ for command in (documents, forget_document):
 
 
 @contextmanager
-def _memories(*, create: bool = False, patient: bool = False) -> Iterator[Memories]:
+def _open_memories(*, create: bool = False, patient: bool = False) -> Iterator[Memories]:
     cwd = Path.cwd()
     redactor = redactor_for(os.environ, cwd)
     with open_user_memories() as user:
@@ -217,7 +217,7 @@ def _memories(*, create: bool = False, patient: bool = False) -> Iterator[Memori
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
+def _vector_progress() -> Iterator[Callable[[int], None]]:
     """Show how many vectors there are by now, on a terminal alone; the line is gone at the end."""
     shows = sys.stderr is not None and sys.stderr.isatty()
 
@@ -242,5 +242,5 @@ def _ingest_arguments(paths: Sequence[Path], given: Mapping[str, Any]) -> list[s
     return [*words, *(["--"] if any(str(path).startswith("-") for path in paths) else []), *map(str, paths)]
 
 
-def _width() -> int:
+def _terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200

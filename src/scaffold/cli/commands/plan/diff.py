@@ -38,22 +38,24 @@ def _difference_lines(found: PlanDiff, before: str, after: str) -> Iterator[str]
     if found.none:
         yield f"{before} and {after} are the same plan"
         return
-    yield from _listed("goal", found.goals_added, found.goals_removed, found.goals_changed)
+    yield from _change_lines("goal", found.goals_added, found.goals_removed, found.goals_changed)
     if found.goals_reordered:
         yield "~ the order of the goals"
-    yield from _listed("action", found.actions_added, found.actions_removed, found.actions_changed)
-    yield from _shape(found)
-    yield from _findings("new", found.findings_new, after)
-    yield from _findings("gone", found.findings_gone, before)
+    yield from _change_lines("action", found.actions_added, found.actions_removed, found.actions_changed)
+    yield from _shape_lines(found)
+    yield from _finding_lines("new", found.findings_new, after)
+    yield from _finding_lines("gone", found.findings_gone, before)
 
 
-def _listed(noun: str, added: Sequence[str], removed: Sequence[str], changed: Sequence[ChangedItem]) -> Iterator[str]:
+def _change_lines(
+    noun: str, added: Sequence[str], removed: Sequence[str], changed: Sequence[ChangedItem]
+) -> Iterator[str]:
     yield from (f"+ {noun} {name}" for name in added)
     yield from (f"- {noun} {name}" for name in removed)
     yield from (f"~ {noun} {change.name}: {', '.join(change.fields)}" for change in changed)
 
 
-def _shape(found: PlanDiff) -> Iterator[str]:
+def _shape_lines(found: PlanDiff) -> Iterator[str]:
     before, after = found.before, found.after
     yield f"actions: {before.actions} -> {after.actions}, in parallel: {before.width} -> {after.width}"
     yield f"actions in the longest chain: {len(before.critical_path)} -> {len(after.critical_path)}"
@@ -63,6 +65,6 @@ def _shape(found: PlanDiff) -> Iterator[str]:
         )
 
 
-def _findings(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:
+def _finding_lines(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:
     for finding in findings:
         yield f"{word}: {format_finding(finding, name)}"

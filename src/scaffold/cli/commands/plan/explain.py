@@ -71,7 +71,7 @@ def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Ite
     yield from layout.wrap("", f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel")
     for goal in whole.goals:
         yield ""
-        yield from _goal(goal, layout)
+        yield from _goal_lines(goal, layout)
     yield ""
     yield heading("Agents")
     yield from layout.prose("  ", _advice_text(whole.advice), hang=4)
@@ -81,24 +81,24 @@ def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Ite
         for weakness in whole.weaknesses[:MAX_SHOWN]:
             yield from layout.prose("  ", f"{weakness.code}: {weakness.message}", hang=4)
             yield from layout.prose("    ", weakness.fix, hang=6)
-        yield from _rest(whole.weaknesses)
+        yield from _more_lines(whole.weaknesses)
 
 
-def _goal(goal: GoalExplanation, layout: Layout) -> Iterator[str]:
+def _goal_lines(goal: GoalExplanation, layout: Layout) -> Iterator[str]:
     yield from map(heading, layout.wrap("", f"Goal {goal.name}"))
     for number, level in enumerate(goal.levels[:MAX_SHOWN], 1):
-        yield from layout.wrap("  ", f"{number}. {_names(level)}", hang=4)
-    yield from _rest(goal.levels)
+        yield from layout.wrap("  ", f"{number}. {_join_names(level)}", hang=4)
+    yield from _more_lines(goal.levels)
     chain = " -> ".join(goal.critical_path)
     yield from layout.wrap("  ", f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})", hang=4)
     for supply in goal.supplies[:MAX_SHOWN]:
-        yield from layout.wrap("  ", _supply(supply), hang=4)
-    yield from _rest(goal.supplies)
+        yield from layout.wrap("  ", _provider_line(supply), hang=4)
+    yield from _more_lines(goal.supplies)
 
 
-def _supply(supply: AssertionProviders) -> str:
+def _provider_line(supply: AssertionProviders) -> str:
     users = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["no action"]
-    return f"{supply.assertion}: from {_names(supply.providers)} for {', '.join(users)}"
+    return f"{supply.assertion}: from {_join_names(supply.providers)} for {', '.join(users)}"
 
 
 def _advice_text(advice: AgentCountAdvice) -> str:
@@ -106,10 +106,10 @@ def _advice_text(advice: AgentCountAdvice) -> str:
     return f"{count_of(advice.agents, 'agent')}, because {advice.why}. Predicted times by number of agents: {times}."
 
 
-def _names(keys: Sequence[ActionKey]) -> str:
+def _join_names(keys: Sequence[ActionKey]) -> str:
     return join_limited(keys, MAX_SHOWN)
 
 
-def _rest(things: Sequence[object]) -> Iterator[str]:
+def _more_lines(things: Sequence[object]) -> Iterator[str]:
     if len(things) > MAX_SHOWN:
         yield f"  ... and {len(things) - MAX_SHOWN} more"

@@ -73,19 +73,19 @@ def make(
         return 0
     given = prd or spec
     if task is None and given is not None and given != STDIN:
-        tasks = _found_in(given, find_stories if prd else find_tasks)
+        tasks = _read_tasks_in(given, find_stories if prd else find_tasks)
         if tasks is not None:
             return _write_tasks(tasks, place, as_json=as_json, tell=note_printer(quiet=options["quiet"]))
     request = read_request(task, spec, sys.stdin)
     if spec is not None and spec != STDIN:
         note_printer(quiet=options["quiet"])(free_text_note(spec))
-    return run_async(_make(request, RunFlags(**options), place, as_json=as_json))
+    return run_async(_make_plan(request, RunFlags(**options), place, as_json=as_json))
 
 
 add_global_options(make)  # it is no command of the group, but what the group calls for a task
 
 
-def _found_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
+def _read_tasks_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
     try:
         return find(spec)
     except PlanInvalid as error:
@@ -106,7 +106,7 @@ def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: 
     return 0
 
 
-async def _make(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
+async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
     # What is asked for is a plan, so no tier without one will do.
     question = TierQuestion(texts=[request], needs_planner=True)
     found = settings_in_tier(Path.cwd(), os.environ, setting_overrides(flags), question, trust_once=flags.trust_once)

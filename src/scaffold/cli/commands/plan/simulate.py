@@ -24,7 +24,7 @@ MAX_BARS = 100
 WORK, FAILED, WAIT = "█", "x", "·"
 
 
-def _probability(context: click.Context, parameter: click.Parameter, value: float) -> float:
+def _check_probability(context: click.Context, parameter: click.Parameter, value: float) -> float:
     if not 0 <= value <= 1:
         raise click.BadParameter(f"{value:g} is not in the range from 0 to 1.", context, parameter)
     return value
@@ -39,7 +39,7 @@ def _probability(context: click.Context, parameter: click.Parameter, value: floa
 @click.option(
     "--failure-rate",
     type=float,
-    callback=_probability,
+    callback=_check_probability,
     default=0.0,
     show_default=True,
     help="The probability that an attempt fails, from 0 to 1.",
@@ -58,19 +58,19 @@ def simulate(file: str, *, agents: int, seed: int, failure_rate: float, as_json:
         print_json(simulation)
     else:
         layout = layout_for(sys.stdout)
-        click.echo("\n".join((*_chart(simulation, layout), *_summary_lines(simulation, layout))))
+        click.echo("\n".join((*_chart_lines(simulation, layout), *_summary_lines(simulation, layout))))
     return 0
 
 
-def _chart(simulation: Simulation, layout: Layout) -> Iterator[str]:
-    begun = sorted((action for action in simulation.actions if action.attempts), key=_start)
+def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
+    begun = sorted((action for action in simulation.actions if action.attempts), key=_start_s)
     columns = layout.drawing_columns
     label = min(columns // 4, max((cell_len(printable(action.key)) for action in begun[:ROWS]), default=0))
     bars = max(MIN_BARS, min(MAX_BARS, columns - label - TIMES - 2))
     for action in begun[:ROWS]:
-        times = f"{format_seconds(_start(action))} - {format_seconds(_end(action))}"
+        times = f"{format_seconds(_start_s(action))} - {format_seconds(_end_s(action))}"
         key = clip_middle(action.key, label) if layout.is_limited else action.key
-        drawn = "".join(_bars(action, max(1, simulation.makespan_s), bars))
+        drawn = "".join(_bar_cells(action, max(1, simulation.makespan_s), bars))
         yield f"{fill(key, label)} {drawn} {times}"
     if len(begun) > ROWS:
         yield f"... and {len(begun) - ROWS} more"
@@ -78,25 +78,25 @@ def _chart(simulation: Simulation, layout: Layout) -> Iterator[str]:
     yield ""
 
 
-def _start(action: SimulatedAction) -> int:
+def _start_s(action: SimulatedAction) -> int:
     return action.attempts[0].start_s
 
 
-def _end(action: SimulatedAction) -> int:
+def _end_s(action: SimulatedAction) -> int:
     return action.attempts[-1].end_s if action.landed_s is None else action.landed_s
 
 
-def _bars(action: SimulatedAction, makespan_s: int, bars: int) -> Sequence[str]:
+def _bar_cells(action: SimulatedAction, makespan_s: int, bars: int) -> Sequence[str]:
     """Return one cell a column; attempts are drawn over the wait that follows them."""
     cells = [" "] * bars
     if action.landed_s is not None:
-        _fill(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
+        _fill_cells(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
     for attempt in action.attempts:
-        _fill(cells, attempt.start_s, attempt.end_s, makespan_s, WORK if attempt.succeeded else FAILED)
+        _fill_cells(cells, attempt.start_s, attempt.end_s, makespan_s, WORK if attempt.succeeded else FAILED)
     return cells
 
 
-def _fill(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str) -> None:
+def _fill_cells(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str) -> None:
     bars = len(cells)
     first = min(start_s * bars // makespan_s, bars - 1)
     last = max(first + 1, -(-end_s * bars // makespan_s))

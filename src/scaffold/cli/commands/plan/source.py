@@ -68,7 +68,7 @@ def check_plan_file(file: str) -> CheckedPlan:
     Raises UsageError if it is not readable.
     """
     path = file if file == STDIN else tasks_file(file)
-    source = _content(path)
+    source = _read_content(path)
     name = "standard input" if file == STDIN else path
     try:
         text = source.decode()
@@ -78,13 +78,13 @@ def check_plan_file(file: str) -> CheckedPlan:
         if tasks is not None:
             return _checked_tasks(name, tasks)
         if name.endswith(MARKDOWN):
-            return CheckedPlan(name=name, plan=None, report=_unreadable((_no_tasks(),)))
+            return CheckedPlan(name=name, plan=None, report=_unreadable_report((_no_tasks(),)))
         root = parse_positioned(text, name=name)
         plan, warnings = parse_plan(root, name=name)
     except UnicodeDecodeError as error:
-        return CheckedPlan(name=name, plan=None, report=_unreadable((_not_text(source, error),)))
+        return CheckedPlan(name=name, plan=None, report=_unreadable_report((_not_text(source, error),)))
     except PlanInvalid as error:
-        return CheckedPlan(name=name, plan=None, report=_unreadable(error.findings))
+        return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
     report = lint(plan).after(warnings)
     return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
 
@@ -92,7 +92,7 @@ def check_plan_file(file: str) -> CheckedPlan:
 def _checked_prompt(name: str, text: str) -> CheckedPlan:
     rounds = read_prompt_loop(text, name=name).max_rounds
     note = f"{name} was taken for a prompt for at most {rounds} rounds; one that changes nothing is the last"
-    return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable(()), notes=(note,))
+    return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable_report(()), notes=(note,))
 
 
 def _checked_tasks(name: str, tasks: TaskSource) -> CheckedPlan:
@@ -120,7 +120,7 @@ def findings_text(examined: CheckedPlan) -> list[str]:
     return lines
 
 
-def _content(file: str) -> bytes:
+def _read_content(file: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
@@ -128,7 +128,7 @@ def _content(file: str) -> bytes:
         raise UsageError(what, "Pass a plan file, or `-` for standard input.") from error
 
 
-def _unreadable(findings: tuple[Finding, ...]) -> LintReport:
+def _unreadable_report(findings: tuple[Finding, ...]) -> LintReport:
     return LintReport(findings=findings, width=0, critical_path=(), actions=0)
 
 

@@ -28,18 +28,18 @@ from scaffold.views.store_reader import find_run
 def background(run_name: str, *, report: int, after: int | None, give_up: bool) -> int:
     """Execute a run in the background, started by `restarter`; its output goes to the process log."""
     os.set_inheritable(report, False)  # not for the processes of the run
-    _tell(report, "started")
+    _tell_restarter(report, "started")
     try:
-        code = run_async(_background(run_name, report, after, give_up=give_up))
+        code = run_async(_execute_run(run_name, report, after, give_up=give_up))
     except ScaffoldError:
-        _tell(report, "ended")
+        _tell_restarter(report, "ended")
         raise
     # Without this line, after an unexpected error, the restarter runs this command again.
-    _tell(report, "ended")
+    _tell_restarter(report, "ended")
     return code
 
 
-async def _background(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
+async def _execute_run(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
     context = await open_context(Path.cwd())
     try:
         run = await take_over_run_when_free(context, find_run(context, run_name).id, restart=True)
@@ -55,12 +55,12 @@ async def _background(run_name: str, report: int, after: int | None, *, give_up:
             return WAITING
         if after is not None:
             await continue_after_death(context, run, after)
-        _tell(report, f"progress {run_progress(context.store, run.id)}")
+        _tell_restarter(report, f"progress {run_progress(context.store, run.id)}")
         return await run_to_end(context, run.id)
     finally:
         context.store.close()
 
 
-def _tell(report: int, line: str) -> None:
+def _tell_restarter(report: int, line: str) -> None:
     with suppress(BrokenPipeError):  # the restarter was killed, so this process is not restarted now
         os.write(report, f"{line}\n".encode())

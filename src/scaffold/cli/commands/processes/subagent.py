@@ -22,12 +22,12 @@ def subagent(subagent_id: str) -> int:
     watch_lifeline()
     relax_gc()
     try:
-        return run_async(_run(ConversationId(subagent_id)))
+        return run_async(_do_task(ConversationId(subagent_id)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
 
 
-async def _run(subagent_id: ConversationId) -> int:
+async def _do_task(subagent_id: ConversationId) -> int:
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -33,13 +33,13 @@ def run_supervisor(goals: str, repository: Repository) -> int:
     relax_gc()
     try:
         context = repository_context(repository, outage_s=DATABASE_OUTAGE_S)
-        return run_async(_supervise(context, [GoalId(goal) for goal in goals.split(",")]))
+        return run_async(_supervise_goals(context, [GoalId(goal) for goal in goals.split(",")]))
     except StoreUnavailable as error:
         click.echo(error.in_full, err=True)
         return FAULT_EXIT_CODE
 
 
-async def _supervise(context: RunContext, goals: Sequence[GoalId]) -> int:
+async def _supervise_goals(context: RunContext, goals: Sequence[GoalId]) -> int:
     try:
         goal = context.store.goals.get(goals[0])
         run = context.store.runs.get(goal.run_id) if goal else None

@@ -28,24 +28,26 @@ def run_worker(attempt: str, repository: Repository) -> int:
     watch_lifeline()
     relax_gc()
     try:
-        return run_async(_run(repository_context(repository, outage_s=DATABASE_OUTAGE_S), AttemptId(attempt)))
+        return run_async(
+            _execute_attempt(repository_context(repository, outage_s=DATABASE_OUTAGE_S), AttemptId(attempt))
+        )
     except StoreUnavailable as error:
-        _log(error.in_full)
+        _write_log(error.in_full)
         return FAULT_EXIT_CODE
     except OSError as error:
-        _log(f"{error}")
+        _write_log(f"{error}")
         return FAULT_EXIT_CODE
 
 
-async def _run(context: RunContext, attempt_id: AttemptId) -> int:
+async def _execute_attempt(context: RunContext, attempt_id: AttemptId) -> int:
     try:
-        await run_attempt(context, attempt_id, log=_log)
+        await run_attempt(context, attempt_id, log=_write_log)
     finally:
         context.store.close()
     return 0
 
 
-def _log(text: str) -> None:
+def _write_log(text: str) -> None:
     """Write to this process's log, if it can be written: what is logged may be that the disk is full."""
     with suppress(OSError):
         click.echo(text, err=True)

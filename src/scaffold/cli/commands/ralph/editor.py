@@ -64,11 +64,11 @@ def acp(**given: Any) -> int:
         plain=False,
         **given,
     )
-    run_async(_serve(flags, streams))
+    run_async(_serve_editor(flags, streams))
     return 0
 
 
-async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
+async def _serve_editor(flags: RalphFlags, streams: ProtocolStreams) -> None:
     cancel_on_terminate()
     with importing():  # needs the SDK of the extra `acp`
         from scaffold.acp.agent import EditorWork, serve_editor
@@ -84,7 +84,7 @@ async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
         return SessionSetup(
             options=session_options(here, settings, stored),
             model=chosen_model(settings, stored),
-            models=_models(settings),
+            models=_model_choices(settings),
             notes=settings.notes,
         )
 
@@ -94,7 +94,7 @@ async def _serve(flags: RalphFlags, streams: ProtocolStreams) -> None:
         store.close()
 
 
-def _models(settings: Settings) -> tuple[str, ...]:
+def _model_choices(settings: Settings) -> tuple[str, ...]:
     """Return the models to choose from: those that are configured, then the known ones."""
     configured = [model for size in SIZES for model in settings.models(size)]
     return tuple(dict.fromkeys([*configured, *(card.model for card in known_models())]))

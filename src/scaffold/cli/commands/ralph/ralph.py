@@ -164,7 +164,7 @@ def ralph(**given: object) -> int:
     relax_gc()
     flags = RalphFlags(**given)  # type: ignore[arg-type] # click has checked each of them
     try:
-        return _start(flags)
+        return _start_session(flags)
     except ScaffoldError as error:
         if flags.output_format == "text":
             raise
@@ -175,7 +175,7 @@ def ralph(**given: object) -> int:
 ralph.params += update_options()
 
 
-def _start(flags: RalphFlags) -> int:
+def _start_session(flags: RalphFlags) -> int:
     log_work_in(flags.cwd)
     overrides = {"model": flags.model, "sandbox.mode": flags.sandbox, "effort": flags.effort}
     overrides["terminal"] = "plain" if flags.plain else None
@@ -183,7 +183,7 @@ def _start(flags: RalphFlags) -> int:
     for note in settings.notes:
         print_text(f"note: {note}", err=True)
     try:
-        return run_async(_run(flags, settings, _read_stdin(flags)))
+        return run_async(_run_session(flags, settings, _read_stdin(flags)))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print_text("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
         return INTERRUPTED
@@ -208,7 +208,7 @@ def _read_stdin(flags: RalphFlags) -> str:
     return sys.stdin.buffer.read().decode(errors="replace")
 
 
-async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
+async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int:
     """Take one turn, execute a slash command, or run the REPL."""
     task = OneshotTask(flags.task or "", piped)
     interactive = task.empty and not flags.printed and is_terminal(sys.stdin, sys.stdout)
@@ -236,14 +236,14 @@ async def _run(flags: RalphFlags, settings: Settings, piped: str) -> int:
         if command is not None and not isinstance(command, SendPrompt):
             model = settings.model() or "none" if stored is None else stored.model
             target = OneshotTarget(options, store, stored, model, partial(click.echo, err=True))
-            return await _run_slash(command, target, _reporter(flags), commands)
+            return await _run_slash(command, target, _make_reporter(flags), commands)
         model = chosen_model(settings, stored)
         if interactive:
             with importing():  # for the same reason
                 from scaffold.cli.repl.loop import run_repl
             return await run_repl(options, store, stored, model, plain=plain)
         task = structs.replace(task, command=command)
-        return await _run_task(task, OneshotTarget(options, store, stored, model), _reporter(flags))
+        return await _run_task(task, OneshotTarget(options, store, stored, model), _make_reporter(flags))
     finally:
         store.close()
 
@@ -292,7 +292,7 @@ async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter
         return await run_oneshot(task, options, conversation, reporter)
 
 
-def _reporter(flags: RalphFlags) -> Reporter:
+def _make_reporter(flags: RalphFlags) -> Reporter:
     return RedactingReporter(reporter_for(flags.output_format), redactor_for(os.environ, flags.cwd.resolve()))
 
 

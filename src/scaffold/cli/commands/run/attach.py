@@ -24,13 +24,13 @@ def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
     Ctrl-C stops watching; the run continues.
     """
     try:
-        return run_async(_attach(run_name, as_json=as_json, quiet=quiet))
+        return run_async(_attach_run(run_name, as_json=as_json, quiet=quiet))
     except KeyboardInterrupt:
         print_text(STOPPED_WATCHING, err=True)
         return OK
 
 
-async def _attach(name: str | None, *, as_json: bool, quiet: bool) -> int:
+async def _attach_run(name: str | None, *, as_json: bool, quiet: bool) -> int:
     context = await open_context()
     try:
         run = await watch_run(context, find_run(context, name), as_json=as_json, quiet=quiet)

@@ -139,13 +139,13 @@ def retry(target: str | None, run_name: str | None) -> None:
 
     An action or a goal that waits because its workers died goes on at once.
     """
-    run_async(_retry(target, run_name))
+    run_async(_retry_target(target, run_name))
 
 
-async def _retry(target: str | None, run_name: str | None) -> None:
+async def _retry_target(target: str | None, run_name: str | None) -> None:
     context = await open_context()
     try:
-        run, what = _reopen(context, target, run_name)
+        run, what = _reopen_target(context, target, run_name)
         await write_run_files(context, run)
         if is_executed(run):
             print_text(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
@@ -157,7 +157,7 @@ async def _retry(target: str | None, run_name: str | None) -> None:
         context.store.close()
 
 
-def _reopen(context: RunContext, target: str | None, run_name: str | None) -> tuple[Run, str]:
+def _reopen_target(context: RunContext, target: str | None, run_name: str | None) -> tuple[Run, str]:
     """Retry the action, goal or run that `target` names, looked up in this order; return its run and its name."""
     run = find_run(context, run_name)
     store = context.store

@@ -36,16 +36,16 @@ def demo(folder: Path | None, *, as_json: bool, quiet: bool) -> int:
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
     if place.exists() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty", "Choose a folder that does not exist yet.")
-    return run_async(_demo(place.absolute(), as_json=as_json, quiet=quiet))
+    return run_async(_run_demo(place.absolute(), as_json=as_json, quiet=quiet))
 
 
-async def _demo(place: Path, *, as_json: bool, quiet: bool) -> int:
+async def _run_demo(place: Path, *, as_json: bool, quiet: bool) -> int:
     _prefer_our_python()
     with as_file(files(scaffold.cli) / "demo_files") as material:
         await write_sample(material / "project", place)
         context = await open_context(place, create=True)
         try:
-            return await _run(context, material, place, as_json=as_json, quiet=quiet)
+            return await _start_demo_run(context, material, place, as_json=as_json, quiet=quiet)
         finally:
             context.store.close()
 
@@ -75,7 +75,7 @@ def _files(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file())
 
 
-async def _run(context: RunContext, material: Path, place: Path, *, as_json: bool, quiet: bool) -> int:
+async def _start_demo_run(context: RunContext, material: Path, place: Path, *, as_json: bool, quiet: bool) -> int:
     text = (material / "plan.yaml").read_text()
     plan, _ = read_plan(text, name="plan.yaml")
     model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")

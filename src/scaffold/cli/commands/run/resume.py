@@ -56,7 +56,7 @@ def resume(name: str | None, *, interrupted: bool, **options: Any) -> int:
     of the latest, is taken as --greenfield or --pr ask for, if that was not done at its end.
     """
     flags = flags_of(options)
-    return run_async(_resume_interrupted(name, flags) if interrupted else _resume(name, flags))
+    return run_async(_resume_interrupted(name, flags) if interrupted else _resume_run(name, flags))
 
 
 async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
@@ -82,7 +82,7 @@ async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> 
     return True
 
 
-async def _resume(name: str | None, flags: RunFlags) -> int:
+async def _resume_run(name: str | None, flags: RunFlags) -> int:
     context = await open_context()
     try:
         run, goal = (await _latest_to_resume(context), None) if name is None else _find_target(context, name)

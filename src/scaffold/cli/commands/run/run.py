@@ -91,7 +91,7 @@ def run(task: str | None, spec: str | None, tasks_path: str | None, prd_path: st
     work, flags = given
     require_list(work, write_back=flags.write_back)
     question = tier_question(work, flags, has_plan=options["plan_path"] is not None)
-    return run_async(_run(flags, work, question, replans=replans))
+    return run_async(_open_and_execute(flags, work, question, replans=replans))
 
 
 def may_replan(flags: RunFlags) -> bool:
@@ -102,7 +102,7 @@ def may_replan(flags: RunFlags) -> bool:
     return load_settings(Path.cwd(), os.environ, overrides, trust_once=flags.trust_once).tier().decompose
 
 
-async def _run(flags: RunFlags, work: RunInput, question: TierQuestion, *, replans: bool) -> int:
+async def _open_and_execute(flags: RunFlags, work: RunInput, question: TierQuestion, *, replans: bool) -> int:
     overrides = setting_overrides(flags)
     found = settings_in_tier(Path.cwd(), os.environ, overrides, question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)
@@ -159,14 +159,14 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
                 reconfigure_run(context, run, settings)
                 return await continue_run(context, run.id, flags)
             case RunExecutedElsewhere(run=run):
-                code = await _follow(context, run, flags)
+                code = await _follow_run(context, run, flags)
                 if code is not None:
                     return code
             case never:
                 assert_never(never)
 
 
-async def _follow(context: RunContext, run: Run, flags: RunFlags) -> int | None:
+async def _follow_run(context: RunContext, run: Run, flags: RunFlags) -> int | None:
     """Follow a run of the same input to its end; return its exit code, or None if its owner died."""
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:

@@ -45,7 +45,7 @@ async def with_write_back(
     tracked = WriteBack(path=place, format=work.task_format, tracked=True)
     head = await resolve(context.git, "HEAD") if place else None
     version = await read_list(context.git, tracked, head) if head is not None else None
-    known = None if version is None else await asyncio.to_thread(_known, tracked, version.text)
+    known = None if version is None else await asyncio.to_thread(_committed_tasks, tracked, version.text)
     if known is None:
         tell(f"{work.request} is not a list of tasks in the checked out commit: it stays as it is and a copy is marked")
         listed = replace(tracked, path=str(path), tracked=False)
@@ -58,7 +58,7 @@ async def with_write_back(
     return replace(settings, landing=replace(settings.landing, write_back=listed))
 
 
-def _known(listed: WriteBack, committed: str) -> frozenset[ActionKey] | None:
+def _committed_tasks(listed: WriteBack, committed: str) -> frozenset[ActionKey] | None:
     """Return the tasks of the committed list; None if it cannot be read."""
     try:
         return frozenset(task.id for task in marked_tasks(listed.format, committed, name=listed.path))

@@ -39,7 +39,7 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
     _refuse_contradictions(key, value, unset=unset, edit=edit, purposes=purposes)
     path = user_config_file()
     if edit:
-        _edit(path)
+        _edit_file(path)
         return
     if purposes:
         _print_purposes(key, as_json=as_json)
@@ -55,9 +55,11 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
         print_text(f"{key} is set in {path}", err=True)
     settings = load_settings(Path.cwd(), os.environ, {})
     if as_json:
-        print_json({"values": _selected(settings, key), "ignored": [_ignored_json(each) for each in settings.ignored]})
+        print_json(
+            {"values": _selected_values(settings, key), "ignored": [_ignored_json(each) for each in settings.ignored]}
+        )
         return
-    click.echo("\n".join(_lines(settings, key)))
+    click.echo("\n".join(_setting_lines(settings, key)))
     for note in settings.notes:
         print_note(note)
 
@@ -71,7 +73,7 @@ def _refuse_contradictions(key: str | None, value: str | None, *, unset: bool, e
         raise UsageError("these options cannot be combined", "Pass one of --edit, --list and --unset.")
 
 
-def _edit(path: Path) -> None:
+def _edit_file(path: Path) -> None:
     """Open the user's file in an editor until it is right or the user gives up; a new one is created empty."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
@@ -91,7 +93,7 @@ def _print_purposes(key: str | None, *, as_json: bool) -> None:
     click.echo("\n".join(line for each in lines for line in each))
 
 
-def _selected(settings: Settings, key: str | None) -> dict[str, SettingValue]:
+def _selected_values(settings: Settings, key: str | None) -> dict[str, SettingValue]:
     return {name: value for name, value in settings.values.items() if key in {None, name}}
 
 
@@ -99,11 +101,11 @@ def _ignored_json(ignored: IgnoredConfig) -> dict[str, str | None]:
     return {"path": ignored.path, "setting": ignored.setting or None, "origin": f"ignored: {ignored.reason}"}
 
 
-def _lines(settings: Settings, key: str | None) -> Sequence[str]:
+def _setting_lines(settings: Settings, key: str | None) -> Sequence[str]:
     shown = {name: format_setting(held.value) for name, held in settings.values.items()}
     wide = max(map(len, shown)) + 2
     layout = layout_for(sys.stdout)
-    chosen = _selected(settings, key)
+    chosen = _selected_values(settings, key)
     lines = (layout.wrap(f"{name:<{wide}}", f"{shown[name]}  ({held.origin})") for name, held in chosen.items())
     return [line for each in lines for line in each]
 

@@ -119,32 +119,32 @@ def init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> int:
     terminal and without `--yes` nothing is run, and the configuration consists of comments.
     """
     try:
-        _init(agreed=agreed, force=force, dry_run=dry_run, as_json=as_json)
+        _init_project(agreed=agreed, force=force, dry_run=dry_run, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
         print_text("\ninterrupted: the configuration was not written, and nothing else is left", err=True)
         return INTERRUPTED
     return OK
 
 
-def _init(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
-    found = run_async(_examine())
+def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) -> None:
+    found = run_async(_examine_repository())
     if not as_json:
-        click.echo("\n".join(_summary(found)))
+        click.echo("\n".join(_summary_lines(found)))
     asking = not (agreed or dry_run or as_json) and is_terminal(sys.stdin, sys.stderr)
-    trial = _trial(found, agreed=agreed and not dry_run, asking=asking, as_json=as_json)
+    trial = _try_commands(found, agreed=agreed and not dry_run, asking=asking, as_json=as_json)
     text = configuration_text(found.detection, trial)
     path = found.repository.root / CONFIGURATION
     written = not dry_run and _may_write(path, text, force=force, asking=asking)
     if written:
-        _write(path, text)
+        _write_configuration(path, text)
     if as_json:
-        print_json(_report(found, trial) | {"configuration": str(path), "written": written})
+        print_json(_report_json(found, trial) | {"configuration": str(path), "written": written})
         return
-    print_text(_about_file(path, written=written, dry_run=dry_run), err=True)
+    print_text(_written_note(path, written=written, dry_run=dry_run), err=True)
     _print_next(found, written=written)
 
 
-async def _examine() -> Examination:
+async def _examine_repository() -> Examination:
     """Return what is found at the commit that runs start from, or in the files if that has nothing."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
     head = await resolve(repository.git, "HEAD")
@@ -159,11 +159,11 @@ async def _examine() -> Examination:
     return Examination(repository=repository, head=head, detection=at_head, committed=True, notes=notes)
 
 
-def _summary(found: Examination) -> list[str]:
+def _summary_lines(found: Examination) -> list[str]:
     findings, root, layout = found.findings, found.repository.root, layout_for(sys.stdout)
     at = f" at {found.head[:8]}" if found.head and found.committed else ""
     lines = [heading(printable(f"{root.name}: {findings.type} project{at}")), *found_lines(found.detection)]
-    for program in _missing(found.detection):
+    for program in _programs_missing(found.detection):
         lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
     if findings.gates:
         lines += layout.prose("  ", ANOTHER_COMMAND)
@@ -174,11 +174,11 @@ def _summary(found: Examination) -> list[str]:
     return lines + [line for note in found.notes for line in labelled("note", note)]
 
 
-def _missing(detection: DetectedGates) -> tuple[str, ...]:
+def _programs_missing(detection: DetectedGates) -> tuple[str, ...]:
     return missing_programs(detection.setup, command_environment(os.environ)["PATH"])
 
 
-def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
+def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
     """Try the commands found if the user agrees; None if nothing was run."""
     if found.head is None or not found.can_be_tried:
         return None
@@ -186,7 +186,7 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
         print_text(NOTHING_RUN, err=True)
         return None
     where = run_async(confinement_text(found.repository))
-    if not agreed and not click.confirm(f"\n{_question(found.head, where)}", err=True):
+    if not agreed and not click.confirm(f"\n{_trial_question(found.head, where)}", err=True):
         return None
     print_text(f"\nrunning each command once, {where}", err=True)
 
@@ -200,7 +200,7 @@ def _trial(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> 
     return trial
 
 
-def _question(head: Commit, where: str) -> str:
+def _trial_question(head: Commit, where: str) -> str:
     asked = f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
     # The last line leaves room for the answers.
     return "\n".join(Layout(layout_for(sys.stderr).columns - len(" [y/N]: ")).prose("", asked))
@@ -213,7 +213,7 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     if force or not asking:
         return force or not exists
     if not exists:
-        _show(_shown(text))
+        _print_file_lines(_shown(text))
         return click.confirm(f"Write this to {os.path.relpath(path)}?", default=True, err=True)
     try:
         before = read_text(path)
@@ -222,7 +222,7 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     if before == text:
         return False
     changes = "".join(difflib.unified_diff(before.splitlines(keepends=True), text.splitlines(keepends=True), n=0))
-    _show(changes)
+    _print_file_lines(changes)
     return click.confirm(f"{os.path.relpath(path)} exists. Replace it, as shown?", err=True)
 
 
@@ -231,13 +231,13 @@ def _shown(text: str) -> str:
     return text.removeprefix(HEADER).strip() if text != HEADER else "(only comments)"
 
 
-def _show(text: str) -> None:
+def _print_file_lines(text: str) -> None:
     """Print lines of a file on standard error; those that are wider than the terminal go on below, indented."""
     lines = (line for each in text.splitlines() for line in layout_for(sys.stderr).wrap("", each, hang=4))
     click.echo("\n".join(["", *lines, ""]), err=True)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_configuration(path: Path, text: str) -> None:
     try:
         write_atomic(path, text.encode())
     except OSError as error:
@@ -246,7 +246,7 @@ def _write(path: Path, text: str) -> None:
         ) from error
 
 
-def _about_file(path: Path, *, written: bool, dry_run: bool) -> str:
+def _written_note(path: Path, *, written: bool, dry_run: bool) -> str:
     if written:
         return f"wrote {path}"
     if dry_run or not os.path.lexists(path):
@@ -261,7 +261,7 @@ def _print_next(found: Examination, *, written: bool) -> None:
     click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
 
 
-def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
+def _report_json(found: Examination, trial: Trial | None) -> dict[str, object]:
     """Return the findings as JSON values."""
     detection = found.detection
     results = {each.name: each for each in trial.gates} if trial else {}
@@ -269,7 +269,7 @@ def _report(found: Examination, trial: Trial | None) -> dict[str, object]:
         "findings": found.findings,
         "commit": found.head if found.committed else None,
         "setup": [{"command": each, "from": detection.reasons.get(each)} for each in detection.setup],
-        "missing": _missing(detection),
+        "missing": _programs_missing(detection),
         "checks": [
             {
                 "name": gate.name,
@@ -308,7 +308,7 @@ def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> Projec
     """Return what was detected by kind, and the findings about the environment."""
     return ProjectScan(
         type=detection.kind,
-        gates=_commands(detection),
+        gates=_commands_by_kind(detection),
         sources={gate.kind: detection.sources[gate.name] for gate in detection.gates if gate.name in detection.sources},
         advisory=tuple(gate.kind for gate in detection.gates if gate.advisory),
         agents=tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))),
@@ -316,7 +316,7 @@ def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> Projec
     )
 
 
-def _commands(detection: DetectedGates) -> CommandsByKind:
+def _commands_by_kind(detection: DetectedGates) -> CommandsByKind:
     """Return the commands by kind, to be run in the root folder; several of one kind are joined by `&&`."""
     commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
     for gate in detection.gates:

@@ -63,7 +63,7 @@ def logout() -> int:
 @json_option
 def whoami(*, as_json: bool) -> int:
     """Show with which subscription you are logged in; exit code 1 if with none. Asks no server."""
-    seen = run_async(_overview())
+    seen = run_async(_read_overview())
     if as_json:
         print_json({"logged_in": seen is not None and not seen.problem, "login": seen})
     elif seen is None:
@@ -152,7 +152,7 @@ async def _log_out() -> int:
     return OK
 
 
-async def _overview() -> LoginOverview | None:
+async def _read_overview() -> LoginOverview | None:
     if not user_database(user_dirs().data).exists():
         return None
     stored: SubscriptionTokens

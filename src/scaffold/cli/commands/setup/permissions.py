@@ -80,7 +80,7 @@ def check(command: tuple[str, ...], *, lines: bool, as_json: bool) -> int:
     if lines:
         run_async(_judge_lines())
         return 0
-    text = command[0] if len(command) == 1 else " ".join(_quoted(word) for word in command)
+    text = command[0] if len(command) == 1 else " ".join(_shell_quote(word) for word in command)
     answer = run_async(_PermissionChecker().answer(PermissionQuery(tool="shell", args={"command": text})))
     if as_json:
         print_json(answer)
@@ -108,14 +108,14 @@ async def _answer_line(judge: "_PermissionChecker", line: bytes) -> PermissionAn
         found = json.loads(line)
         request = msgspec.convert(found, PermissionQuery)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        return InvalidQuery(id=_id(found), error=f"this is not a request: {_short(error)}")
+        return InvalidQuery(id=_query_id(found), error=f"this is not a request: {_short(error)}")
     try:
         return await judge.answer(request)
     except ScaffoldError as error:
-        return InvalidQuery(id=_id(found), error=_printable_escapes(error.in_full))
+        return InvalidQuery(id=_query_id(found), error=_printable_escapes(error.in_full))
 
 
-def _id(found: object) -> str | int | None:
+def _query_id(found: object) -> str | int | None:
     given = found.get("id") if isinstance(found, dict) else None
     return _printable_escapes(given) if isinstance(given, str) else given if isinstance(given, int) else None
 
@@ -130,7 +130,7 @@ def _short(error: Exception) -> str:
     return ascii(str(error))[1:-1][:200]
 
 
-def _quoted(word: str) -> str:
+def _shell_quote(word: str) -> str:
     """Return the word quoted for a shell, without quotes if it needs none."""
     plain = word and all(char.isascii() and (char.isalnum() or char in "-_./:=,@%+~*?") for char in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
@@ -150,7 +150,7 @@ class _PermissionChecker:
         self._rules: dict[str, RuleSet] = {}
 
     async def answer(self, request: PermissionQuery) -> PermissionAnswer:
-        judged = await self._judge(request)
+        judged = await self._decide_query(request)
         return PermissionAnswer(
             id=_printable_escapes(request.id) if isinstance(request.id, str) else request.id,
             decision=judged.decision,
@@ -158,7 +158,7 @@ class _PermissionChecker:
             rule=_printable_escapes(judged.rule),
         )
 
-    async def _judge(self, request: PermissionQuery) -> PolicyDecision:
+    async def _decide_query(self, request: PermissionQuery) -> PolicyDecision:
         workspace = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
         call = permission_request(invocation_by_name(request.tool, request.args), workspace)
         if named := _windows_shell(request, call):
@@ -178,12 +178,12 @@ class _PermissionChecker:
         rules = self._rules[workspace.root]
         return msgspec.structs.replace(
             rules,
-            allow=(*rules.allow, *(rule for words in request.allow if (rule := _rule(words, call)))),
-            deny=(*rules.deny, *(rule for words in request.deny if (rule := _rule(words, call)))),
+            allow=(*rules.allow, *(rule for words in request.allow if (rule := _query_rule(words, call)))),
+            deny=(*rules.deny, *(rule for words in request.deny if (rule := _query_rule(words, call)))),
         )
 
 
-def _rule(words: tuple[str, ...], call: PermissionRequest) -> Rule | None:
+def _query_rule(words: tuple[str, ...], call: PermissionRequest) -> Rule | None:
     """Return a rule of a request: a command prefix, a host (the last word), or a tool (the first) with a path."""
     if not words:
         return None

@@ -54,11 +54,11 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
     if show and revoke:
         raise UsageError("--show and --revoke cannot be combined", "Pass one of them.")
     if revoke:
-        return _revoke(read_folder(folder), as_json=as_json)
+        return _revoke_trust(read_folder(folder), as_json=as_json)
     before = folder_trust(folder)
     found = trust_effects(before.folder, load_settings(None, os.environ, {}).values)
     if not as_json:
-        print_text("\n".join(_lines(before, found)))
+        print_text("\n".join(_trust_lines(before, found)))
     if show:
         return _print_result(before, found, as_json=as_json)
     _refuse_faulty(before.folder, found)
@@ -71,7 +71,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
         print_text("nothing changed", err=True)
         return FAILED
     # What was shown is trusted: the files may have changed while the user was reading.
-    _agree(before.folder)
+    _store_trust(before.folder)
     return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
 
 
@@ -84,7 +84,7 @@ def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> No
             raise UsageError(what, "Fix the file, then repeat the command.")
 
 
-def _agree(folder: FolderConfig) -> None:
+def _store_trust(folder: FolderConfig) -> None:
     store = open_user_store()
     try:
         with store.transaction(durable=True):
@@ -93,7 +93,7 @@ def _agree(folder: FolderConfig) -> None:
         store.close()
 
 
-def _revoke(folder: FolderConfig, *, as_json: bool) -> int:
+def _revoke_trust(folder: FolderConfig, *, as_json: bool) -> int:
     store = open_user_store()
     try:
         with store.transaction(durable=True):
@@ -120,7 +120,7 @@ def _print_result(status: TrustStatus, found: tuple[TrustFileEffect, ...], *, as
     return OK
 
 
-def _lines(status: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
+def _trust_lines(status: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
     """Return the lines with the folder's trust status and the effects of each file."""
     lines = [f"{status.folder.top} {STATUS_TEXT[status.state]}"]
     lines += [f"  {difference}" for difference in status.differences]

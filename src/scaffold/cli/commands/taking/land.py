@@ -68,10 +68,10 @@ def land(run_name: str | None, only: str | None, *, yes: bool, as_json: bool, **
         raise UsageError(
             f"{' and '.join(f'--{how}' for how in chosen)} exclude each other", "Give one of --ff, --squash and --pr."
         )
-    return run_async(_land(run_name, chosen[0] if chosen else None, only, yes=yes, as_json=as_json))
+    return run_async(_land_work(run_name, chosen[0] if chosen else None, only, yes=yes, as_json=as_json))
 
 
-async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
+async def _land_work(run_name: str | None, how: LandHow | None, only: str | None, *, yes: bool, as_json: bool) -> int:
     async with context_with_run(run_name) as (context, run):
         settings = load_settings(context.repository.root, context.environ, {})
         for note in settings.notes:
@@ -86,25 +86,25 @@ async def _land(run_name: str | None, how: LandHow | None, only: str | None, *, 
         if not isinstance(run.state, Completed):
             print_note(f"run {run.id} is {status_of(run.state)}: this takes what has landed so far")
         if work.how == "pr":
-            return await _open(context, run, wish, work, yes=yes, as_json=as_json)
+            return await _open_pull_request(context, run, wish, work, yes=yes, as_json=as_json)
         place = await require_place(context, run, work)
         protected = work.branch in {*PROTECTED_BRANCHES, *settings.texts("protected_branches")}
         layout = layout_for(sys.stderr if as_json else sys.stdout)
         click.echo("\n".join(_plan_lines(run, wish, work, layout)), err=as_json)
-        work = await _proven(context, run, work, as_json=as_json)
-        if not yes and protected and _declined(f"{work.branch} is a protected branch. Move it?"):
+        work = await _prove_selection(context, run, work, as_json=as_json)
+        if not yes and protected and _is_declined(f"{work.branch} is a protected branch. Move it?"):
             return WAITING
         work = await sign_work(context, run, wish, work)
         await take(context, run, work)
         if as_json:
-            print_json(_json(run, work, taken=True))
+            print_json(_work_json(run, work, taken=True))
         else:
             click.echo(f"{status_mark('ok')} {printable(work.branch)} is at {work.new[:8]} now")
             print_text(f"  undo it: git reset --keep {work.old[:12]}" if place.where == "here" else _undo(work))
         return OK
 
 
-async def _proven(context: RunContext, run: Run, work: TakenWork, *, as_json: bool) -> TakenWork:
+async def _prove_selection(context: RunContext, run: Run, work: TakenWork, *, as_json: bool) -> TakenWork:
     """Prove a selection whose tree no landing has proven, and return it with what is known of it then."""
     if work.only is None or work.is_proven:
         return work
@@ -129,39 +129,41 @@ def _require_at_rest(run: Run) -> None:
         )
 
 
-def _declined(question: str) -> bool:
+def _is_declined(question: str) -> bool:
     """Return whether there is a user to ask, who says no."""
     return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
 
 
 def _print_taken_before(run: Run, work: TakenWork, *, as_json: bool) -> int:
     if as_json:
-        print_json(_json(run, work, taken=True))
+        print_json(_work_json(run, work, taken=True))
     else:
         what = f"`{work.only.key}`" if work.only else f"everything on {run.session_branch}"
         print_text(f"{work.branch} has {what} already")
     return OK
 
 
-async def _open(context: RunContext, run: Run, wish: LandWish, work: TakenWork, *, yes: bool, as_json: bool) -> int:
+async def _open_pull_request(
+    context: RunContext, run: Run, wish: LandWish, work: TakenWork, *, yes: bool, as_json: bool
+) -> int:
     async with WorkLine(context.clock, quiet=as_json).during(Activity(label="asks the remote for its branches")):
         target = await find_target(context, run, work, folder_trust(context.repository.root))
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
-    work = await _proven(context, run, work, as_json=as_json)
+    work = await _prove_selection(context, run, work, as_json=as_json)
     # Signed commits can only be compared with those there once they are made, so a question comes before.
-    if wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
+    if wish.style.sign and not yes and _is_declined(f"Push to {target.remote}?"):
         return WAITING
     work = await sign_work(context, run, wish, work)
     force = await would_overwrite(context, work, target)
     if force:
         _require_force(target)
-    elif not wish.style.sign and not yes and _declined(f"Push to {target.remote}?"):
+    elif not wish.style.sign and not yes and _is_declined(f"Push to {target.remote}?"):
         return WAITING
     async with WorkLine(context.clock, quiet=as_json).during(Activity(label=f"pushes to {target.remote}")):
         url = await publish_work(context, run, work, target, force=force)
     if as_json:
-        print_json({**_json(run, work, taken=False), "url": url})
+        print_json({**_work_json(run, work, taken=False), "url": url})
     else:
         click.echo(f"{status_mark('ok')} {printable(url)}")
     return OK
@@ -200,7 +202,7 @@ def _plan_lines(
         yield from layout.prose(f"  {status_mark('warn')} ", work.doubt)
 
 
-def _json(run: Run, work: TakenWork, *, taken: bool) -> dict[str, Any]:
+def _work_json(run: Run, work: TakenWork, *, taken: bool) -> dict[str, Any]:
     return {
         "run": run.id,
         "how": work.how,

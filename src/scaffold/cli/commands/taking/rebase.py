@@ -41,10 +41,10 @@ def rebase(run_name: str | None, *, as_json: bool) -> None:
     that has not landed yet, such as a candidate in the merge queue, goes on from the new base. Nothing counts as proven
     until `scaffold resume` has run the checks there. Actions whose changes conflict are done again.
     """
-    run_async(_rebase(run_name, as_json=as_json))
+    run_async(_rebase_work(run_name, as_json=as_json))
 
 
-async def _rebase(run_name: str | None, *, as_json: bool) -> None:
+async def _rebase_work(run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         done = await rebase_run(context, run)
         if done is not None:
@@ -54,10 +54,10 @@ async def _rebase(run_name: str | None, *, as_json: bool) -> None:
         elif done is None:
             print_text(f"{run.base_branch} has no commits that {run.session_branch} does not have")
         else:
-            click.echo("\n".join(_lines(run, done, layout_for(sys.stdout))))
+            click.echo("\n".join(_rebase_lines(run, done, layout_for(sys.stdout))))
 
 
-def _lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
+def _rebase_lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
     """Yield what became of each action's work, and how to go on."""
     count = count_of(len(done.carried), "commit")
     yield from layout.prose("", f"{run.session_branch} is at {done.commit[:8]} now: {count} on {done.base[:8]}", hang=2)
@@ -65,14 +65,14 @@ def _lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
     rows += [(name_of(each), f"in {run.base_branch} already, to be proven anew") for each in done.in_base]
     rows += [(key, "conflicts with the new base, is done again") for key in done.open_again]
     rows += [(key, f"waited to land, and {why}: it is done again") for key, why in done.withdrawn.items()]
-    rows += [(each.action, _becomes(each)) for each in done.open_work]
+    rows += [(each.action, _open_work_text(each)) for each in done.open_work]
     wide = max((len(name) for name, _ in rows), default=0)
     for name, what in rows:
         yield from layout.prose(f"  {printable(name):<{wide}}  ", what)
     yield from layout.prose("  ", f"prove it: scaffold resume {run.id}")
 
 
-def _becomes(work: OpenWork) -> str:
+def _open_work_text(work: OpenWork) -> str:
     """Return what happens to work that has not landed."""
     fits, if_not = OUTCOMES[work.kind]
     if not work.conflicts:

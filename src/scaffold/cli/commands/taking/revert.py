@@ -26,15 +26,15 @@ def revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     Its facts are refuted and the action is open again; facts that build on it are checked again. The run is paused:
     `scaffold resume` does the action once more. The base branch stays as it is, even if the work was taken to it.
     """
-    run_async(_revert(action_name, run_name, as_json=as_json))
+    run_async(_revert_work(action_name, run_name, as_json=as_json))
 
 
-async def _revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
+async def _revert_work(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         done = await revert_action(context, run, find_landing_action(context, run, action_name))
         await write_end_report(context, run.id)
         if as_json:
-            print_json(_json(run.id, done))
+            print_json(_revert_json(run.id, done))
             return
         print_text(f"reverted {done.action.key} by {done.commit[:8]} on {run.session_branch}")
         if done.stale:
@@ -43,7 +43,7 @@ async def _revert(action_name: str, run_name: str | None, *, as_json: bool) -> N
         print_text(f"  do it again: scaffold resume {run.id}")
 
 
-def _json(run_id: str, done: Reverted) -> dict[str, object]:
+def _revert_json(run_id: str, done: Reverted) -> dict[str, object]:
     return {
         "run": run_id,
         "action": done.action.key,

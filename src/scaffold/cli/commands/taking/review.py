@@ -64,10 +64,10 @@ def review(
     elif probe is not None:
         run_async(probe_reviewer(run_name, probe, seed, as_json=as_json))
     else:
-        run_async(_review(run_name, web=web, stat=stat, as_json=as_json))
+        run_async(_review_run(run_name, web=web, stat=stat, as_json=as_json))
 
 
-async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
+async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: bool) -> None:
     async with context_with_run(run_name) as (context, run):
         if web:
             await show_report(context, run, as_json=as_json)
@@ -79,7 +79,7 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
         found = await read_review(context.git, context.store, view, head)
         waiting = _waiting_changes(context, view)
         if as_json:
-            patches = {risk: await _patch(context, run, head, files) for risk, files in files_by_risk(found)}
+            patches = {risk: await _read_patch(context, run, head, files) for risk, files in files_by_risk(found)}
             changes = [{"item": item.id, "text": item.text, **change_json(change)} for item, change in waiting]
             print_json({**review_json(view, found, patches), "waiting": changes})
             return
@@ -89,7 +89,7 @@ async def _review(run_name: str | None, *, web: bool, stat: bool, as_json: bool)
                 item_text(item, who[item.id], now, layout, change_lines(change, layout)) for item, change in waiting
             ]
             click.echo("\n\n".join([*texts, ""]))
-        await _print(context, view, found, layout_for(sys.stdout), stat=stat)
+        await _print_review(context, view, found, layout_for(sys.stdout), stat=stat)
 
 
 def _waiting_changes(context: RunContext, view: RunView) -> list[tuple[InboxItem, WaitingChange]]:
@@ -98,19 +98,19 @@ def _waiting_changes(context: RunContext, view: RunView) -> list[tuple[InboxItem
     return [(item, change) for item, change in found if change is not None]
 
 
-async def _print(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:
+async def _print_review(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:
     click.echo("\n".join([*summary_lines(view, found, layout), *commit_lines(found, layout)]))
     for risk, files in files_by_risk(found):
         click.echo("\n".join(file_lines(risk, files, layout)))
         if not stat:
             click.echo()
-            print_patch(await _patch(context, view.run, found.head, files))
+            print_patch(await _read_patch(context, view.run, found.head, files))
     if not found.commits:
         click.echo(f"\nNothing has landed on {view.run.session_branch} yet.")
     click.echo("\n" + "\n".join(next_lines(view, layout, None)))
 
 
-async def _patch(context: RunContext, run: Run, head: Commit, files: list[ReviewedFile]) -> bytes:
+async def _read_patch(context: RunContext, run: Run, head: Commit, files: list[ReviewedFile]) -> bytes:
     """Return the patch of these files, in their order."""
     paths = [f":(top,literal){each.path}" for each in files]
     parts = []

@@ -46,7 +46,7 @@ async def show_rates(*, as_json: bool) -> None:
 async def probe_reviewer(run_name: str | None, count: int, seed: int, *, as_json: bool) -> None:
     """Show changes with and without planted faults to the reviewer of the run, or of the configuration."""
     async with context_with_run(run_name) as (context, run):
-        reviewer = _reviewer(context, run)
+        reviewer = _find_reviewer(context, run)
         prompts = prompt_folders(context.repository.root)
         probe = ReviewerProbe(context, reviewer, prompts)
         cases = await probe.cases([run] if run_name else context.store.runs.all(), count, seed)
@@ -77,7 +77,7 @@ async def probe_reviewer(run_name: str | None, count: int, seed: int, *, as_json
             print_text(unreliable_text(name, standing))
 
 
-def _reviewer(context: RunContext, run: Run) -> ReviewerSettings:
+def _find_reviewer(context: RunContext, run: Run) -> ReviewerSettings:
     """Return the second reviewer of the run; if it has none, the configured one."""
     if run.settings.planning.reviewer is not None:
         return run.settings.planning.reviewer

@@ -28,16 +28,16 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
     Unlanded work is pinned first; `scaffold salvage` lists it. A run that is executing is not touched. The settings
     `keep.days` and `keep.logs_mb` say for how long logs, reports and patches are kept.
     """
-    steps = run_async(_cleanup(dry=dry, quiet=as_json))
+    steps = run_async(_clean_up_runs(dry=dry, quiet=as_json))
     if as_json:
         print_json({"dry_run": dry, "steps": steps})
         return
     for step in steps:
-        print_text(f"{_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}")
-    print_text(_summary(steps, dry=dry))
+        print_text(f"{_step_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}")
+    print_text(_summary_line(steps, dry=dry))
 
 
-async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
+async def _clean_up_runs(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
     async with context_if_any() as context:
         if context is None:
             return ()
@@ -47,13 +47,13 @@ async def _cleanup(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
             return await clean_up(context, dry=dry, keep=keep_settings(settings))
 
 
-def _verb(step: CleanupStep, *, dry: bool) -> str:
+def _step_verb(step: CleanupStep, *, dry: bool) -> str:
     if step.verdict == "kept":
         return "kept   " if not dry else "keep   "
     return step.verdict.ljust(7) if not dry else {"removed": "remove ", "pinned": "pin    "}[step.verdict]
 
 
-def _summary(steps: Sequence[CleanupStep], *, dry: bool) -> str:
+def _summary_line(steps: Sequence[CleanupStep], *, dry: bool) -> str:
     done = [step for step in steps if step.verdict != "kept"]
     if not done:
         return "nothing to clean up"

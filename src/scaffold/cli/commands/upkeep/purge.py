@@ -37,7 +37,7 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
 
     Session branches stay. Unlanded work and ignored files of agents stay, too, unless `--unlanded` is given.
     """
-    items, gone = run_async(_purge(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
+    items, gone = run_async(_purge_state(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
     if as_json:
         print_json({"dry_run": dry, "removed": gone, "items": items})
     elif gone:
@@ -47,7 +47,7 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
         click.echo("nothing to remove")
 
 
-async def _purge(
+async def _purge_state(
     *, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool
 ) -> tuple[Sequence[PurgeItem], bool]:
     """Return all items, and whether the marked ones were removed."""
@@ -61,13 +61,13 @@ async def _purge(
                 print_text(_line(item))
         if dry or not any(item.removed for item in items):
             return items, False
-        if not yes and not _agreed():
+        if not yes and not _is_confirmed():
             return items, False
         async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="removes it")):
             return await job.execute(), True
 
 
-def _agreed() -> bool:
+def _is_confirmed() -> bool:
     if not is_terminal(sys.stdin):
         raise UsageError(
             "purge needs your confirmation", "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."

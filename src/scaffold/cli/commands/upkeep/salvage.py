@@ -49,24 +49,26 @@ def salvage(attempt: str | None, *, patch: bool, ignored: str | None, dry: bool,
         raise UsageError(f"`{name}` needs an attempt", "Pass one; `scaffold salvage` lists them.")
     if patch and ignored:
         raise UsageError("`--patch` and `--ignored` exclude each other", "Call it once with each.")
-    run_async(_salvage(attempt, patch=patch, ignored=ignored, dry=dry, as_json=as_json))
+    run_async(_salvage_work(attempt, patch=patch, ignored=ignored, dry=dry, as_json=as_json))
 
 
-async def _salvage(attempt: str | None, *, patch: bool, ignored: str | None, dry: bool, as_json: bool) -> None:
+async def _salvage_work(attempt: str | None, *, patch: bool, ignored: str | None, dry: bool, as_json: bool) -> None:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     git = repository.git
     async with context_if_any() as context:
         store = context.store if context else None
         found, archives = await list_unlanded(git, store), list_archived(repository.common_dir, store)
     if attempt is None:
-        _list(found, archives, as_json=as_json)
+        _print_list(found, archives, as_json=as_json)
         return
     if ignored is not None:
-        _restore(repository.common_dir, select_archived(archives, attempt), Path(ignored), dry=dry, as_json=as_json)
+        _restore_ignored(
+            repository.common_dir, select_archived(archives, attempt), Path(ignored), dry=dry, as_json=as_json
+        )
         return
     work = select_unlanded(found, attempt)
     if patch:
-        text = await _patch(git, work)
+        text = await _read_patch(git, work)
         if as_json:
             print_json({"attempt": _unlanded_json(work), "patch": text.decode(errors="replace")})
         else:
@@ -82,7 +84,7 @@ async def _salvage(attempt: str | None, *, patch: bool, ignored: str | None, dry
             print_text(f"  it has ignored files, too: `scaffold salvage {work.attempt} --ignored DIR`")
 
 
-def _restore(common_dir: Path, archive: ArchivedFiles, target: Path, *, dry: bool, as_json: bool) -> None:
+def _restore_ignored(common_dir: Path, archive: ArchivedFiles, target: Path, *, dry: bool, as_json: bool) -> None:
     if os.path.lexists(target) or not target.absolute().parent.is_dir():
         exists = os.path.lexists(target)
         problem = f"{target} exists" if exists else f"the folder above {target} does not exist"
@@ -96,7 +98,7 @@ def _restore(common_dir: Path, archive: ArchivedFiles, target: Path, *, dry: boo
         print_text(f"{verb} {count_of(len(archive.files), 'ignored file')} of {archive.attempt} to {target}")
 
 
-def _list(found: Sequence[UnlandedWork], archives: Sequence[ArchivedFiles], *, as_json: bool) -> None:
+def _print_list(found: Sequence[UnlandedWork], archives: Sequence[ArchivedFiles], *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -116,7 +118,7 @@ def _list(found: Sequence[UnlandedWork], archives: Sequence[ArchivedFiles], *, a
     for archive in archives:
         head = layout.wrap("", f"{archive.attempt}  {archive.action or '?'}  run {archive.run or '?'}", hang=4)
         names = f"{count_of(len(archive.files), 'ignored file')}: {', '.join(archive.files)}"
-        click.echo("\n".join([*head, f"    {layout.cut(_printable(names), 4)}"]))
+        click.echo("\n".join([*head, f"    {layout.cut(_path_text(names), 4)}"]))
     if archives:
         print_text("copy those of one with `scaffold salvage ATTEMPT --ignored DIR`")
 
@@ -130,7 +132,7 @@ def _unlanded_json(work: UnlandedWork) -> dict[str, object]:
         "commit": work.commit,
         "base": work.base,
         "ended_at": work.at,
-        "files": [_printable(path) for path in work.files],
+        "files": [_path_text(path) for path in work.files],
         "why": work.why,
         "also": work.also,
     }
@@ -142,15 +144,15 @@ def _archive_json(archive: ArchivedFiles) -> dict[str, object]:
         "action": archive.action,
         "run": archive.run,
         "landed": archive.landed,
-        "files": [_printable(path) for path in archive.files],
+        "files": [_path_text(path) for path in archive.files],
     }
 
 
-def _printable(name: str) -> str:
+def _path_text(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
 
 
-async def _patch(git: Git, work: UnlandedWork) -> bytes:
+async def _read_patch(git: Git, work: UnlandedWork) -> bytes:
     if work.base is None:
         raise GitError(
             f"the base of attempt {work.attempt} is unknown", f"Read its work with `git show {work.commit}`."

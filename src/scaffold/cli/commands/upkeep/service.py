@@ -26,7 +26,7 @@ def service(run_name: str | None, manager: str | None) -> None:
     It continues those of this repository, or only RUN. Keys of providers are not in it; it reads them from the file
     that it names. A run that you stopped or paused stays so.
     """
-    unit = _service(repository_here(), None if run_name is None else run_async(_run_id(run_name)))
+    unit = _service_unit(repository_here(), None if run_name is None else run_async(_run_id(run_name)))
     if (manager or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
         click.echo(launchd_plist(unit), nl=False)
         place = f"~/Library/LaunchAgents/{unit.name}.plist"
@@ -46,7 +46,7 @@ async def _run_id(name: str) -> str:
         return find_run(context, name).id
 
 
-def _service(repository: Repository, run_id: str | None) -> Service:
+def _service_unit(repository: Repository, run_id: str | None) -> Service:
     name = safe_file_name(repository_name(repository))
     return Service(
         name=f"scaffold-{name}" if run_id is None else f"scaffold-{name}-{run_id}",
