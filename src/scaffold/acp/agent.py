@@ -2,25 +2,31 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
+import msgspec
 from acp import PROTOCOL_VERSION
 from acp.agent.connection import AgentSideConnection
 from acp.exceptions import RequestError
 from acp.interfaces import Agent, Client
 from acp.schema import (
+    AcpMcpServer,
     AgentCapabilities,
     AuthenticateResponse,
     CloseSessionResponse,
     ForkSessionResponse,
+    HttpMcpServer,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
     McpCapabilities,
+    McpServerStdio,
     NewSessionResponse,
     PermissionOption,
     PromptCapabilities,
@@ -35,6 +41,7 @@ from acp.schema import (
     SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
+    SseMcpServer,
     ToolCallUpdate,
 )
 from acp.utils import serialize_params
@@ -42,14 +49,27 @@ from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options, mode_state
-from scaffold.acp.editor_servers import EditorServer, can_reach_servers, given_servers
 from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
+from scaffold.agent.extensions.server_access import ServersFile
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.extensions.protocol_lines import LineTransport, line_transport
 from scaffold.host.installation import find_installation
 from scaffold.host.protocol_streams import ProtocolStreams
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
+
+EditorServer = AcpMcpServer | HttpMcpServer | McpServerStdio | SseMcpServer
+FILE, SCOPE = "the editor", "user"
+"""The editor's settings are the user's own."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+
+
+class GivenServers(Struct, frozen=True):
+    """The servers that can be used, and a line about those that cannot."""
+
+    files: tuple[ServersFile, ...] = ()
+    notes: tuple[str, ...] = ()
+
 
 MAX_LISTED = 200
 SetUp = Callable[[Path, StoredConversation | None], SessionSetup]
@@ -260,3 +280,37 @@ async def serve_editor(work: EditorWork, store: UserStore, streams: ProtocolStre
                 # The editor has gone away, and with it the reader of answers that were under way.
                 with suppress(OSError):
                     await connection.close()
+
+
+def can_reach_servers() -> bool:
+    """Return whether servers with an address can be used, which needs an extra, as the others do."""
+    return find_spec("mcp") is not None
+
+
+def given_servers(servers: Sequence[EditorServer]) -> GivenServers:
+    """Return the servers of an editor; characters that names of servers do not have become `-`."""
+    entries: dict[str, Mapping[str, Any]] = {}
+    notes = []
+    for server in servers:
+        name = _NOT_IN_NAMES.sub("-", server.name).strip("-")
+        if isinstance(server, AcpMcpServer):
+            notes.append(f"the MCP server {server.name} is not used: it speaks through the editor")
+        elif name in entries:
+            notes.append(f"the MCP server {server.name} is not used: another one is named {name}")
+        else:
+            entries[name] = _server_entry(server)
+    content = msgspec.json.encode({"mcpServers": entries})
+    files = (ServersFile(FILE, content, SCOPE),) if entries else ()
+    return GivenServers(files, tuple(notes))
+
+
+def _server_entry(server: HttpMcpServer | McpServerStdio | SseMcpServer) -> Mapping[str, Any]:
+    match server:
+        case McpServerStdio():
+            variables = {each.name: each.value for each in server.env}
+            return {"command": server.command, "args": list(server.args), "env": variables}
+        case HttpMcpServer() | SseMcpServer():
+            headers = {each.name: each.value for each in server.headers}
+            return {"type": server.type, "url": server.url, "headers": headers}
+        case _:
+            assert_never(server)

@@ -1,13 +1,21 @@
 """One session of an editor: a conversation, its turns, and the questions they ask the editor's user."""
 
 import asyncio
+import json
 import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from acp.exceptions import RequestError
-from acp.helpers import update_agent_message_text, update_available_commands, update_current_mode
+from acp.helpers import (
+    text_block,
+    tool_content,
+    update_agent_message_text,
+    update_available_commands,
+    update_current_mode,
+)
 from acp.schema import (
+    AllowedOutcome,
     AvailableCommand,
     AvailableCommandInput,
     ConfigOptionUpdate,
@@ -24,11 +32,9 @@ from msgspec import Struct, structs
 from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options
-from scaffold.acp.permissions import answer_of, asked_call, permission_options
 from scaffold.acp.prompt_content import PromptContent, read_prompt
-from scaffold.acp.replay import replayed
-from scaffold.acp.session_updates import SessionUpdates
-from scaffold.acp.tool_calls import ToolCalls
+from scaffold.acp.session_updates import SessionUpdates, replayed
+from scaffold.acp.tool_calls import Content, ToolCalls, call_kind, call_title
 from scaffold.agent.modes import parse_mode
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnLimitExceeded, UsageError
@@ -36,6 +42,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, ApprovalQuestion, DenyBecause
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.agent_session import Session
 from scaffold.session.current_conversation import CurrentConversation
@@ -49,6 +56,7 @@ from scaffold.session.slash_commands import run_slash_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
+ALLOW, ALWAYS, DENY = "allow", "always", "deny"
 INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
 WIDTH = 100
 """Of the answers to commands."""
@@ -273,3 +281,40 @@ class EditorSession:
 def _offered_command(syntax: CommandSyntax) -> AvailableCommand:
     hint = AvailableCommandInput(root=UnstructuredCommandInput(hint=syntax.words)) if syntax.words else None
     return AvailableCommand(name=syntax.name, description=syntax.summary, input=hint)
+
+
+def permission_options(question: ApprovalQuestion) -> list[PermissionOption]:
+    """Return the possible answers; "always" says what it would allow."""
+    options = [PermissionOption(option_id=ALLOW, name="Allow", kind="allow_once")]
+    if question.always is not None:
+        scope = question.always or "exactly this call"
+        name = f"Allow {scope} in this session"
+        options.append(PermissionOption(option_id=ALWAYS, name=name, kind="allow_always"))
+    return [*options, PermissionOption(option_id=DENY, name="Deny", kind="reject_once")]
+
+
+def answer_of(response: RequestPermissionResponse, question: ApprovalQuestion) -> ApprovalAnswer:
+    """Return the answer that the user chose; whatever was not offered denies."""
+    outcome = response.outcome
+    if not isinstance(outcome, AllowedOutcome):
+        return "deny"
+    if outcome.option_id == ALWAYS and question.always is not None:
+        return "always"
+    return "allow" if outcome.option_id == ALLOW else "deny"
+
+
+def asked_call(
+    call_id: str, question: ApprovalQuestion, change: Sequence[Content], redactor: Redactor
+) -> ToolCallUpdate:
+    """Return what the editor shows of a call: the change it makes, the whole command, why it needs approval."""
+    args = redactor.clean_all(json.loads(question.args))
+    who = f"{question.agent} asks: " if question.agent else ""
+    words = redactor.clean(f"{who}{question.why}\n\n{question.subject}")
+    return ToolCallUpdate(
+        tool_call_id=call_id,
+        title=call_title(question.tool, args),
+        kind=call_kind(question.tool),
+        status="pending",
+        content=[*change, tool_content(text_block(words))],
+        raw_input=args,
+    )

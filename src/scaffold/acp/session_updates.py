@@ -1,14 +1,43 @@
 """What happens in a session, as updates of the protocol."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, assert_never
 
-from acp.helpers import plan_entry, update_agent_message_text, update_agent_thought_text, update_plan
+from acp.helpers import (
+    plan_entry,
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_tool_call,
+    update_user_message_text,
+)
+from pydantic import BaseModel
 
-from scaffold.acp.tool_calls import Post, ToolCalls
+from scaffold.acp.tool_calls import SHOWN_CHARACTERS, Post, ToolCalls, call_kind, call_locations, call_title
+from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.journal import EntryKind
-from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    Image,
+    Message,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolResult,
+)
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.todo import Todo
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.text_format import waiting_text
 
 
@@ -88,3 +117,39 @@ class SessionUpdates:
     def plan(self, todos: Sequence[Todo]) -> None:
         """Post the agent's todo list as its plan."""
         self._post(update_plan(plan_entry(each.content, priority=each.priority, status=each.status) for each in todos))
+
+
+def replayed(conversation: Conversation, root: Path, redactor: Redactor) -> Iterator[BaseModel]:
+    """Yield the updates that show a conversation again, without secrets."""
+    if conversation.summary:
+        yield update_agent_thought_text(redactor.clean(f"What was said before, in short:\n{conversation.summary}\n"))
+    for message in conversation.kept:
+        yield from _message_updates(message, root, redactor)
+    for call in conversation.unanswered:
+        yield update_tool_call(call.id, status="failed", content=[tool_content(text_block("interrupted"))])
+
+
+def _message_updates(message: Message, root: Path, redactor: Redactor) -> Iterator[BaseModel]:
+    says = update_agent_message_text if isinstance(message, AssistantMessage) else update_user_message_text
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield says(redactor.clean(text))
+            case Thinking(text=text):
+                if text:
+                    yield update_agent_thought_text(redactor.clean(text))
+            case ToolCall(id=call_id, name=name, args=args):
+                shown = redactor.clean_all(dict(args))
+                yield start_tool_call(
+                    call_id,
+                    call_title(name, shown),
+                    kind=call_kind(name),
+                    status="pending",
+                    locations=call_locations(root, name, shown),
+                    raw_input=shown,
+                )
+            case ToolResult(call_id=call_id, content=content, failed=failed):
+                said = tool_content(text_block(truncate_text(redactor.clean(content), SHOWN_CHARACTERS)))
+                yield update_tool_call(call_id, status="failed" if failed else "completed", content=[said])
+            case Image():
+                yield update_user_message_text("[an image]")

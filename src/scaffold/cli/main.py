@@ -3,12 +3,12 @@
 import errno
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
-from scaffold.cli.entry import COMMANDS, VISIBLE, load_command
+from scaffold.cli.entry import COMMANDS, RALPH_COMMANDS, VISIBLE, load_command
 from scaffold.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import (
     directory_option,
@@ -28,10 +28,6 @@ GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
 """Options of `scaffold` itself that take no value."""
 EXECUTING = frozenset({"run", "resume", "demo", "plan"})
 """The commands that execute or plan a run, which `resume` continues."""
-
-
-RALPH_COMMANDS = frozenset({"acp", "login", "logout", "permissions", "whoami"})
-"""The commands of `ralph`, which are those of `scaffold`; as the first word they are no task."""
 
 
 class LazyGroup(click.Group):
@@ -64,65 +60,10 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the everyday commands first, each with its line; the rest by name."""
         with formatter.section("Everyday"):
-            formatter.write_dl([(name, SUMMARIES[name]) for name in EVERYDAY])
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in EVERYDAY])
         with formatter.section("Advanced"):
             advanced = [name for name in self.list_commands(ctx) if name not in EVERYDAY]
-            formatter.write_dl([(name, SUMMARIES[name]) for name in advanced])
-
-
-SUMMARIES: Mapping[str, str] = {
-    "init": "Examine this repository and write a commented configuration.",
-    "run": "Plan a task and execute it: agents work, evidence decides, what passes lands.",
-    "status": "Show a run: goals, actions, evidence, inbox.",
-    "inbox": "Show what is waiting for you: approvals and questions.",
-    "review": "Show the work of a run: weak facts, commits with evidence, the diff by risk.",
-    "land": "Take the work of a run: fast-forward, one commit, or a pull request.",
-    "revert": "Undo the work of an action on the session branch, and open it again.",
-    "rebase": "Carry the work of a run over to the new tip of its base branch.",
-    "attach": "Watch a background run; Ctrl-C does not stop it.",
-    "stop": "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
-    "resume": "Continue an interrupted or paused run, or a paused goal.",
-    "doctor": "Check this machine and repository, and show how to fix problems.",
-    "runs": "List the runs of this repository.",
-    "queue": "Show the candidates of a run that wait to land.",
-    "cost": "Show what a run cost, by goal, role and model.",
-    "completion": "Print what makes your shell complete commands, actions, runs and settings.",
-    "plan": "Turn a task into a plan file; check, explain, compare and simulate plans.",
-    "goals": "List the goals of a run: what holds and what is missing.",
-    "tasks": "Show the actions of a run as a tree.",
-    "audit": "Show the requirements of a run, and what its last audit says of each.",
-    "agents": "Show every process of a run: its work and its cost.",
-    "logs": "Show the replies and tool calls of an action's agents.",
-    "path": "Print the worktree in which an action's agent is working.",
-    "send": "Send a message to the agent of an action.",
-    "open": "Open the report of a run in your browser, or print its path.",
-    "diff": "Show the changes of an action or a run.",
-    "contract": "Show the checks that an action must pass.",
-    "baseline": "Show the gate results before the work, or reset them.",
-    "learn": "Show what earlier work showed, and what of it helped; add to it.",
-    "memory": "Show, search, correct and delete what `ralph` remembers; add to it.",
-    "item": "Keep tasks and epics outside of any plan; agents file here what they find.",
-    "approve": "Approve a request of an agent.",
-    "reject": "Reject a request of an agent; the agent reads your reason.",
-    "answer": "Answer an agent's question.",
-    "retry": "Retry a failed action, goal or run.",
-    "pause": "Start nothing new in a run or a goal; running work finishes.",
-    "cancel": "End a run or a goal for good; landed work stays, other work stays pinned.",
-    "cleanup": "Remove leftovers of ended and interrupted runs; unlanded work is pinned first.",
-    "service": "Print a systemd or launchd unit that continues interrupted runs after a reboot.",
-    "salvage": "List unlanded work, or make a branch of it.",
-    "purge": "Remove Scaffold's state of this repository; with `--all`, your settings, too.",
-    "config": "Print every setting with its value and origin, or set one.",
-    "trust": "Review a folder's own configuration, and trust it.",
-    "mcp": "Serve this repository's runs to other programs, by the Model Context Protocol.",
-    "demo": "Watch a whole run on a sample project, without an API key.",
-    "login": "Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.",
-    "logout": "Delete that login for good, and ask the provider to revoke it.",
-    "whoami": "Show with which subscription you are logged in.",
-    "permissions": "Show what agents may do: `permissions check -- COMMAND`.",
-    "ralph": "Work with one agent (the same as the command `ralph`).",
-    "acp": "Let an editor work with `ralph`, by the Agent Client Protocol: `ralph acp`.",
-}
+            formatter.write_dl([(name, COMMANDS[name].summary) for name in advanced])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

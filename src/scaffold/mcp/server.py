@@ -1,6 +1,8 @@
 """The server of the protocol: both eras, tools with consent, resources, and runs as tasks."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,16 +33,29 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.host.installation import find_installation
 from scaffold.mcp import run_control
 from scaffold.mcp.consent import ConsentDesk, Power, can_ask
-from scaffold.mcp.resources import RESOURCES, TEMPLATES, resource_json
+from scaffold.mcp.run_queries import evidence_json, inbox_json, run_status_json, runs_json
 from scaffold.mcp.run_tasks import TASKS_EXTENSION, TaskParams, UpdateTaskParams, answer_task, new_task, task_of
 from scaffold.mcp.tools import TOOLS, Call, RunAsTask, ServedPlace, ServedTool, read_arguments
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_json import Json
 
+SCHEME = "scaffold://"
+
+RESOURCES = (
+    ("scaffold://runs", "runs", "The runs of this repository, the one touched last first."),
+    ("scaffold://inbox", "inbox", "What waits for a human, oldest first."),
+)
+
+TEMPLATES = (
+    ("scaffold://runs/{run}", "run", "How far a run is: status, cost, goals, agents, inbox."),
+    ("scaffold://runs/{run}/evidence", "evidence", "The facts of a run with their evidence, and what is missing."),
+)
+
+_FIXED: Mapping[str, Callable[[Path], Json]] = {"runs": runs_json, "inbox": inbox_json}
 NAME = "scaffold"
 Context = ServerRequestContext[Any, Any]
 TaskHandler = Callable[[Context, Any], Awaitable[Json]]
@@ -228,3 +243,20 @@ def _resource(uri: str, name: str, about: str) -> Resource:
 
 def _template(uri: str, name: str, about: str) -> ResourceTemplate:
     return ResourceTemplate(uri_template=uri, name=name, description=about, mime_type="application/json")
+
+
+async def resource_json(cwd: Path, uri: str) -> Json:
+    """Return the content of a resource; UsageError if there is none of this address."""
+    return await asyncio.to_thread(_read_resource, cwd, uri)
+
+
+def _read_resource(cwd: Path, uri: str) -> Json:
+    match uri.removeprefix(SCHEME).split("/") if uri.startswith(SCHEME) else []:
+        case [name] if name in _FIXED:
+            return _FIXED[name](cwd)
+        case ["runs", run] if run:
+            return run_status_json(cwd, run)
+        case ["runs", run, "evidence"] if run:
+            return evidence_json(cwd, run, None)
+    known = ", ".join(uri for uri, *_ in (*RESOURCES, *TEMPLATES))
+    raise UsageError(f"there is no resource `{uri}`", f"There are {known}.")

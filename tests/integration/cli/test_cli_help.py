@@ -8,8 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import make_run
-from scaffold.cli.entry import VISIBLE, load_command
-from scaffold.cli.examples import EXAMPLES
+from scaffold.cli.entry import COMMANDS, VISIBLE, load_command
 from scaffold.cli.main import RALPH_COMMANDS
 
 
@@ -28,7 +27,7 @@ def test_help_ends_with_examples_that_the_command_takes(scaffold):
     """SC-19: each example parses; nothing is executed."""
     shown = {name: scaffold(name, "--help").out.partition("\n  Examples:\n")[2] for name in VISIBLE}
     examples = {name: tuple(line.strip() for line in text.splitlines()) for name, text in shown.items()}
-    assert examples == {name: tuple(EXAMPLES[name]) for name in VISIBLE}
+    assert examples == {name: COMMANDS[name].examples for name in VISIBLE}
     faults = {line: fault for lines in examples.values() for line in lines if (fault := parse_example(line))}
     assert faults == {}
 

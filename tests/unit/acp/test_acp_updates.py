@@ -22,11 +22,10 @@ from acp.schema import (
 )
 from inline_snapshot import snapshot
 
-from scaffold.acp.editor_servers import GivenServers, given_servers
-from scaffold.acp.permissions import answer_of, permission_options
+from scaffold.acp.agent import GivenServers, given_servers
+from scaffold.acp.editor_session import answer_of, permission_options
 from scaffold.acp.prompt_content import read_prompt
-from scaffold.acp.replay import replayed
-from scaffold.acp.session_updates import SessionUpdates
+from scaffold.acp.session_updates import SessionUpdates, replayed
 from scaffold.acp.tool_calls import ToolCalls, call_kind, call_locations, call_title
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.core.conversation import (

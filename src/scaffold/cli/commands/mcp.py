@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.extras import require_extra
+from scaffold.cli.commands.options import require_extra
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import PROGRAM
 from scaffold.host.process.async_runner import run_async

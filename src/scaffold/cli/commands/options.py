@@ -3,23 +3,22 @@
 import functools
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
 import click
 
 from scaffold.cli.global_options import NO_PAGER, is_pager_off
 from scaffold.cli.render.terminal.style import can_draw_on
+from scaffold.core.errors import UsageError
 from scaffold.host.startup import importing
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 UNPAGED = ("as_json", "follow", "watch")
 """Options of commands whose output is for programs, or goes on."""
-
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, questions and the end.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-
-
 run_option = click.option("--run", "run_name", metavar="RUN", help="The run; default: the latest.")
 
 
@@ -37,3 +36,10 @@ def pageable(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
     setattr(run, NO_PAGER, True)
     return run
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Raise UsageError if the module of an extra is not installed; imports nothing."""
+    if find_spec(module) is None:
+        what = f"the extra `{extra}` is not installed"
+        raise UsageError(what, f"Install it: `pip install 'ralph-scaffold[{extra}]'`.")

@@ -1,14 +1,18 @@
 """The screen of a run that asks the questions of its agents, one at a time."""
 
+import asyncio
+import os
+import select
 import sys
+import termios
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from datetime import datetime
+from typing import Literal, assert_never
 
 import click
 
-from scaffold.cli.approval_answers import counts_as_answer
-from scaffold.cli.execution.inbox_answers import answer_choices, decision_of
-from scaffold.cli.execution.terminal_lines import TerminalLines
+from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.live.event_lines import JsonEventLines
@@ -18,15 +22,85 @@ from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
-from scaffold.core.model import InboxItem, Run
-from scaffold.core.printable_text import count_of, printable
+from scaffold.core.model import DecisionScope, InboxItem, Run
+from scaffold.core.printable_text import count_of, printable, utf8_safe
 from scaffold.host.process_identity import own_identity
-from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, ask_at_terminal, decide_items
+from scaffold.orchestrator.user_control.inbox_decisions import (
+    DECISION_LIFETIME,
+    InboxDecision,
+    ask_at_terminal,
+    decide_items,
+)
+from scaffold.plan.failures.answers import CHOICES, choices_text, chosen_answer
+from scaffold.policy.permission.approval_gate import DenyBecause
 from scaffold.run.context import RunContext
 from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import requesters_by_item
 
+CHUNK = 65_536
+
+
+class TerminalLines:
+    """Reads what is typed at a terminal while a question is shown there; between questions it reads nothing.
+
+    The terminal stays in its usual mode, so that editing a line, Ctrl-C and Ctrl-Z work as everywhere.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether this process may use the terminal: a job in the background that reads from it is stopped."""
+        try:
+            return os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    def start(self, take: Callable[[str | None], None]) -> None:
+        """Call `take` with what is sent from now on, several lines if they were pasted; None for Ctrl-D."""
+        self.discard()
+        asyncio.get_running_loop().add_reader(self._fd, lambda: take(self._read_lines()) if self.is_ours else None)
+
+    def stop(self) -> None:
+        """Stop reading; what was typed but not sent is discarded."""
+        asyncio.get_running_loop().remove_reader(self._fd)
+        if self.is_ours:
+            self.discard()
+
+    def discard(self) -> None:
+        """Discard what was typed before: it was meant for something else."""
+        try:
+            termios.tcflush(self._fd, termios.TCIFLUSH)
+        except termios.error:  # the terminal is gone; reading says so
+            return
+
+    def _read_lines(self) -> str | None:
+        data = b""
+        # A terminal hands out one line a read.
+        while piece := self._read_chunk():
+            data += piece
+            if not select.select([self._fd], [], [], 0)[0]:
+                break
+        return data.decode(errors="replace") if data else None
+
+    def _read_chunk(self) -> bytes:
+        try:
+            return os.read(self._fd, CHUNK)
+        except OSError:
+            return b""
+
+
+Later = Literal["later"]
+SCOPES: dict[str, DecisionScope] = {"a": "action", "action": "action", "g": "goal", "goal": "goal", "run": "run"}
+"""The answers that approve a request, and equal ones to come, in a part of the run."""
+
+APPROVAL_CHOICES = """\
+y yes, once   a yes, for the action   g for the goal   run for the run
+n no   no, because ...   later (or Ctrl-D): decide in the inbox"""
+
+QUESTION_CHOICES = "Type your answer and Enter. Ctrl-D: later, in the inbox"
 BELL = "\a"
 
 
@@ -190,3 +264,38 @@ def _ending_note(item: InboxItem) -> str:
     if item.state in {"expired", "withdrawn"}:
         return f"\n{item.kind} {item.id} no longer needs an answer"
     return f"\n{item.kind} {item.id} was {item.state} elsewhere"
+
+
+def answer_choices(item: InboxItem) -> str:
+    """Return the possible answers and their meaning, in lines of at most 80 columns."""
+    if choices := item.detail.get(CHOICES):
+        return f"{choices_text(choices)}\nCtrl-D: later, in the inbox"
+    return QUESTION_CHOICES if item.kind == "question" else APPROVAL_CHOICES
+
+
+def decision_of(item: InboxItem, words: str, now: datetime) -> InboxDecision | Later | None:
+    """Return the decision that a line stands for, as the commands of the inbox would make it; None if it is none."""
+    words = words.strip()
+    if (choices := item.detail.get(CHOICES)) and chosen_answer(choices, words) is None:
+        return None
+    if item.kind == "question":
+        return InboxDecision(to="answered", words=utf8_safe(words)) if words else None
+    if words.lower() in {"l", "later"}:
+        return "later"
+    return _about_approval(words, now + DECISION_LIFETIME)
+
+
+def _about_approval(words: str, until: datetime) -> InboxDecision | None:
+    if scope := SCOPES.get(words.lower()):
+        return InboxDecision(to="approved", words=None, scope=scope, valid_until=until)
+    match parse_answer(words):
+        case "allow":
+            return InboxDecision(to="approved", words=None, scope="call", valid_until=until)
+        case "deny":
+            return InboxDecision(to="rejected", words=None, valid_until=until)
+        case DenyBecause(reason=reason):
+            return InboxDecision(to="rejected", words=utf8_safe(reason), valid_until=until)
+        case "always" | None:
+            return None
+        case other:
+            assert_never(other)

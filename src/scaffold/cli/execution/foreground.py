@@ -13,7 +13,7 @@ import click
 from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
-from scaffold.cli.exit_codes import FAILED, INTERRUPTED, LIMIT, OK, WAITING
+from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
 from scaffold.cli.global_options import shared_log
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
@@ -26,10 +26,11 @@ from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.core.states import Cancelled, Completed, Failed
+from scaffold.core.states import Cancelled, Completed, Failed, reason_of
+from scaffold.host.process_identity import is_alive
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
-from scaffold.orchestrator.owner.run_end import EndCause
+from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
@@ -37,8 +38,14 @@ from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import keep_outcomes
 from scaffold.views.changes.taken_work import summary_with_taken, with_taken
 from scaffold.views.event_tail import EventSink, tail_events
+from scaffold.views.report_file import find_report
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
+from scaffold.views.store_reader import is_executed
+
+EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
+"""Exit codes by pause reason; every other pause waits for a human."""
+STOPPED_WATCHING = "\nstopped watching; the run continues, `scaffold stop` stops it"
 
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
@@ -175,3 +182,49 @@ def restore_interrupts() -> None:
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.remove_signal_handler(number)
+
+
+def keep_watching() -> bool:
+    """Return False: only the end of the run ends the watching."""
+    return False
+
+
+async def watch_run(
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = keep_watching
+) -> Run:
+    """Show the run's events until no process executes it any more, or `is_enough`; return it as it is then."""
+    await tail_events(
+        context,
+        run,
+        event_sink_for(context, run, as_json=as_json, quiet=quiet),
+        since=0,
+        done=lambda: is_enough() or _has_ended(context, run),
+    )
+    return require_run(context.store, run.id)
+
+
+def _has_ended(context: RunContext, run: Run) -> bool:
+    """Return whether no process executes the run any more, nor owns it."""
+    # Its final state is stored before its owner releases it; and one that held the run is about to go on with it.
+    now = require_run(context.store, run.id)
+    return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
+
+
+async def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
+    """Print the report of a run that was not interrupted; return the exit code that its owner ended with."""
+    await print_result(context, run.id, as_json=as_json)
+    if not as_json:
+        page = find_report(context.repository.root, run.id)
+        view = await with_taken(context.git, context.store, read_run_view(context, run))
+        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
+    match run.state:
+        case Completed():
+            return OK
+        case Failed():
+            turns = context.store.turns.of_run(run.id)
+            is_rejected = bool(turns) and turns[-1].outcome == "refused" and not context.store.goals.of_run(run.id)
+            return INVALID if is_rejected else FAILED
+        case Cancelled():
+            return FAILED
+        case state:
+            return EXIT_CODE_BY_PAUSE.get(reason_of(state), WAITING)

@@ -7,12 +7,17 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.commands.doctor.checks import DoctorCheck, check_machine, check_repository, prune_worktrees
-from scaffold.cli.commands.doctor.endpoints import check_endpoints, lift_parked
-from scaffold.cli.commands.doctor.extension_checks import check_extensions
+from scaffold.cli.commands.doctor.checks import (
+    DoctorCheck,
+    check_endpoints,
+    check_login,
+    check_machine,
+    check_repository,
+    lift_parked,
+    prune_worktrees,
+)
+from scaffold.cli.commands.doctor.extension_checks import check_extensions, check_servers
 from scaffold.cli.commands.doctor.gate_checks import check_gates
-from scaffold.cli.commands.doctor.login import check_login
-from scaffold.cli.commands.doctor.servers import check_servers
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import print_json, status_mark

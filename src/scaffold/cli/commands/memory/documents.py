@@ -1,19 +1,34 @@
 """`memory documents` and `memory forget-document`: files that can be searched."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import click
+import msgspec
+from msgspec import Struct, structs
 
 from scaffold.agent.model_access import open_user_store
-from scaffold.cli.commands.memory.detached_ingest import job_lines, jobs_json
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.wiring import PROGRAM
 from scaffold.config.settings import load_settings
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.model import ProcessIdentity
+from scaffold.core.printable_text import printable
+from scaffold.host.atomic_files import write_atomic
+from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.process.child import start_detached
+from scaffold.host.process_identity import is_alive, own_identity
+from scaffold.host.random_ids import new_id
+from scaffold.host.user_dirs import user_dirs
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory.answer import MemoryAnswer
@@ -25,6 +40,30 @@ from scaffold.session.memory.document_commands import (
 )
 from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.views.text_format import local_time
+
+FOLDER = "ingestion"
+KEPT = timedelta(days=7)
+"""How long it is said that one did not finish."""
+POLL_S = 0.05
+TAIL_CHARS = 2_000
+
+
+class IngestionJob(Struct, frozen=True, kw_only=True):
+    """A process that stores documents in the background, as its file has it."""
+
+    process: ProcessIdentity
+    cwd: str
+    words: tuple[str, ...]
+    """The arguments of the command, without `--detach`."""
+    started_at: datetime
+    failed: bool = False
+    """Whether it ended with an error; False also if it was killed."""
+
+    @property
+    def command(self) -> str:
+        """Return the command that does it again, or goes on."""
+        return printable(shlex.join(["scaffold", "memory", "ingest", *self.words]))
 
 
 @click.command()
@@ -78,3 +117,108 @@ def library_here(*, create: bool = False) -> Iterator[tuple[DocumentLibrary, Mem
             yield library, access
     finally:
         store.close()
+
+
+def start_job(words: Sequence[str]) -> MemoryAnswer:
+    """Run `memory ingest` with these arguments in the background; return what to say of it.
+
+    ScaffoldError with the end of its output if it ends before it has begun.
+    """
+    record = _jobs_folder() / f"{new_id()}.json"
+    log = record.with_suffix(".log")
+    _prune_jobs(words)
+    argv = [*PROGRAM, "memory", "ingest", "--record", str(record), *words]
+    process = start_detached(argv, cwd=Path.cwd(), env=os.environ, log=log)
+    alive = True
+    while alive:
+        alive = is_alive(process)  # asked first: the process may begin and end between the two
+        # A short one has finished, and has deleted both.
+        if record.exists() or not log.exists():
+            break
+        Event().wait(POLL_S)
+    else:
+        said = log.read_text(errors="replace")[-TAIL_CHARS:].strip()
+        raise ScaffoldError(f"it did not begin in the background: {printable(said)}", "Try it without `--detach`.")
+    text = (
+        f"Storing them in the background (process {process.pid}); its output goes to {log}\n"
+        "`scaffold memory documents` shows how far it is."
+    )
+    return MemoryAnswer(text, {"pid": process.pid, "log": str(log)})
+
+
+@contextmanager
+def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
+    """Keep a record of this process in `record` for as long as it works, and afterwards if it could not finish."""
+    if record is None:
+        yield
+        return
+    job = IngestionJob(process=own_identity(), cwd=str(Path.cwd()), words=tuple(words), started_at=SystemClock().now())
+    _write_job(record, job)
+    try:
+        yield
+    except ScaffoldError:
+        _write_job(record, structs.replace(job, failed=True))
+        raise
+    # Last: the command that waits for the end looks for the record.
+    record.with_suffix(".log").unlink(missing_ok=True)
+    record.unlink(missing_ok=True)
+
+
+def job_lines() -> Iterator[str]:
+    """Yield what is said of each process, the oldest first."""
+    now = SystemClock().now()
+    for record, job in _read_jobs():
+        began = f"{local_time(job.started_at, now)} in {printable(job.cwd)}"
+        if is_alive(job.process):
+            yield f"Being stored since {began} (process {job.process.pid}): {job.command}"
+        elif job.failed:
+            yield f"Not everything was stored (begun at {began}): {job.command}"
+            yield f"  The reason is in {record.with_suffix('.log')}"
+        else:
+            yield f"Ended before everything was stored (begun at {began}). To go on, repeat there: {job.command}"
+
+
+def jobs_json() -> list[dict[str, Any]]:
+    """Return each process as JSON, the oldest first."""
+    return [
+        {
+            "pid": job.process.pid,
+            "state": "running" if is_alive(job.process) else "failed" if job.failed else "ended",
+            "cwd": job.cwd,
+            "arguments": list(job.words),
+            "started_at": job.started_at,
+            "log": str(record.with_suffix(".log")),
+        }
+        for record, job in _read_jobs()
+    ]
+
+
+def _jobs_folder() -> Path:
+    return user_dirs().data / FOLDER
+
+
+def _write_job(record: Path, job: IngestionJob) -> None:
+    write_atomic(record, msgspec.json.encode(job))
+
+
+def _read_jobs() -> list[tuple[Path, IngestionJob]]:
+    found = [(path, job) for path in _jobs_folder().glob("*.json") if (job := _read_job(path)) is not None]
+    return sorted(found, key=lambda each: each[1].started_at)
+
+
+def _read_job(path: Path) -> IngestionJob | None:
+    """Return the job of a file; None if it is gone by now, or no job."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=IngestionJob)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _prune_jobs(words: Sequence[str]) -> None:
+    """Delete the records of processes that ended long ago, or with the same command here, which is begun again."""
+    oldest, here = SystemClock().now() - KEPT, (str(Path.cwd()), tuple(words))
+    for path, job in _read_jobs():
+        again = (job.cwd, job.words) == here
+        if (again or job.started_at < oldest) and not is_alive(job.process):
+            path.with_suffix(".log").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.budget_options import require_dollars
+from scaffold.cli.commands.options import require_extra
 from scaffold.cli.commands.ralph.ralph import RalphFlags, cancel_on_terminate, chosen_model, session_options
-from scaffold.cli.extras import require_extra
 from scaffold.cli.global_options import log_work_in
 from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings

@@ -22,6 +22,7 @@ from scaffold.agent.prompts import PROMPT_VERSION
 from scaffold.agent.subagents.process_pool import SubagentLimits
 from scaffold.cli.commands.budget_options import require_dollars
 from scaffold.cli.commands.ralph.oneshot import OneshotTask, run_oneshot
+from scaffold.cli.entry import RALPH_COMMANDS
 from scaffold.cli.exit_codes import INTERRUPTED, OK, USAGE, exit_code
 from scaffold.cli.global_options import log_work_in, update_options
 from scaffold.cli.render.reporters import OutputFormat, reporter_for
@@ -58,8 +59,6 @@ LATEST = ""
 
 FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
-
-COMMANDS = ("acp", "permissions", "login", "logout", "whoami")
 
 STDIN_WAIT_S = 3.0
 """How long to wait for a silent pipe if there is a task already."""
@@ -251,7 +250,7 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
 def _require_task(flags: RalphFlags, task: OneshotTask) -> None:
     if flags.task is not None and not flags.printed:  # with `-p` it is certain that a task was meant
         reject_file(flags.task, f'Write what to do with it: `ralph "Explain @{flags.task}"`.')
-        reject_command(flags.task, "ralph", COMMANDS)
+        reject_command(flags.task, "ralph", RALPH_COMMANDS)
     if task.empty:
         hint = "Pass it as an argument, or on standard input with -p." if flags.printed else 'Try `ralph "TASK"`.'
         raise UsageError("there is no task", hint)

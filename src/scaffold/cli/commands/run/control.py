@@ -4,12 +4,16 @@ from collections.abc import Mapping
 
 import click
 
+from scaffold.cli.commands.options import json_option, quiet_option
+from scaffold.cli.execution.foreground import STOPPED_WATCHING, print_end, print_result, watch_run
 from scaffold.cli.execution.report_writer import write_end_report
+from scaffold.cli.exit_codes import OK
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
+from scaffold.core import states
 from scaffold.core.activity import Activity
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
 from scaffold.core.states import Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
@@ -27,13 +31,12 @@ from scaffold.run.context import RunContext
 from scaffold.views.name_lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import read_summary
 from scaffold.views.state_labels import ENDING
-from scaffold.views.store_reader import find_run, is_executed
+from scaffold.views.store_reader import display_status, find_run, is_executed
 
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0
 """Running work may take hours, so the command does not wait for it; without any, the run is paused by then."""
 PAST: Mapping[HaltRequest, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
-
 goal_run_option = click.option("--run", "run_name", metavar="RUN", help="The run of the goal; default: the latest.")
 target_run_option = click.option(
     "--run", "run_name", metavar="RUN", help="The run of the goal or action; default: the latest."
@@ -173,3 +176,34 @@ def _reopen_target(context: RunContext, target: str | None, run_name: str | None
     named = find_other_run(context, run, target)
     retry_run(store, named)
     return named, f"run {named.id}"
+
+
+@click.command()
+@click.argument("run_name", metavar="[RUN]", required=False)
+@json_option
+@quiet_option
+def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
+    """Watch RUN (default: the latest) until it ends, and exit with its code.
+
+    Ctrl-C stops watching; the run continues.
+    """
+    try:
+        return run_async(_attach_run(run_name, as_json=as_json, quiet=quiet))
+    except KeyboardInterrupt:
+        print_text(STOPPED_WATCHING, err=True)
+        return OK
+
+
+async def _attach_run(name: str | None, *, as_json: bool, quiet: bool) -> int:
+    context = await open_context()
+    try:
+        run = await watch_run(context, find_run(context, name), as_json=as_json, quiet=quiet)
+        if display_status(run) == states.INTERRUPTED:
+            await print_result(context, run.id, as_json=as_json)
+            raise ScaffoldError(
+                f"run {run.id} was interrupted: no process is executing it",
+                f"Continue with `scaffold resume {run.id}`.",
+            )
+        return await print_end(context, run, as_json=as_json)
+    finally:
+        context.store.close()

@@ -3,18 +3,25 @@
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.commands.run.work_input import GivenInput, read_input, require_requirements, tier_question
-from scaffold.cli.commands.run.write_back import require_list, with_write_back
 from scaffold.cli.execution.flow import continue_run, ensure_planned, print_preview, warn_interrupted
-from scaffold.cli.execution.follow import STOPPED_WATCHING, print_end, watch_run
-from scaffold.cli.execution.foreground import handle_interrupts, print_result, restore_interrupts
+from scaffold.cli.execution.foreground import (
+    STOPPED_WATCHING,
+    handle_interrupts,
+    print_end,
+    print_result,
+    restore_interrupts,
+    watch_run,
+)
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.render.terminal.style import is_terminal, note_printer, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -30,8 +37,12 @@ from scaffold.config.run.effective_settings import (
 )
 from scaffold.config.run.tier_choice import SettingsInTier, TierQuestion, settings_in_tier
 from scaffold.config.settings import load_settings
+from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
-from scaffold.core.run_settings import RunSettings
+from scaffold.core.printable_text import join_limited
+from scaffold.core.run_settings import RunSettings, WriteBack
+from scaffold.git.refs import resolve
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.github_pull_request import GH_FIX
@@ -48,11 +59,14 @@ from scaffold.orchestrator.user_control.open_run import (
     start_run,
     start_run_once,
 )
+from scaffold.plan.source.formats import marked_tasks
 from scaffold.plan.source.single_action import single_action_plan
 from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import read_list
 from scaffold.views.store_reader import is_interrupted
 
+MAX_NAMES = 8
 CONFIRMATION = "Start?"
 
 
@@ -230,3 +244,56 @@ async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput) -> in
     }
     print_json({"run": run})
     return 0
+
+
+def require_list(work: RunInput, *, write_back: bool) -> None:
+    """Raise UsageError if tasks are to be marked as done, and the input is not a list that has marks."""
+    if write_back and work.task_format is None:
+        raise UsageError(
+            "--write-back needs a list of tasks in which something can be marked as done",
+            "Pass a list of task-master, spec-kit, Kiro or beads, or a PRD; or leave it out.",
+        )
+
+
+async def with_write_back(
+    context: RunContext, settings: RunSettings, work: RunInput, tell: Callable[[str], None]
+) -> RunSettings:
+    """Return the settings with the file in which tasks are marked, about which `tell` receives a note."""
+    if work.task_format is None:
+        return settings
+    path = Path(settings.planning.plan_path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            "the name of the list of tasks is not UTF-8", "Rename it, or leave out --write-back."
+        ) from error
+    place = _place_below(context.repository.root, path)
+    tracked = WriteBack(path=place, format=work.task_format, tracked=True)
+    head = await resolve(context.git, "HEAD") if place else None
+    version = await read_list(context.git, tracked, head) if head is not None else None
+    known = None if version is None else await asyncio.to_thread(_committed_tasks, tracked, version.text)
+    if known is None:
+        tell(f"{work.request} is not a list of tasks in the checked out commit: it stays as it is and a copy is marked")
+        listed = replace(tracked, path=str(path), tracked=False)
+    else:
+        tell(f"tasks that land are marked as done in {work.request}, each in the commit that lands it")
+        listed = tracked
+        if missing := [each for each in work.listed if each not in known]:
+            names = join_limited(missing, MAX_NAMES)
+            tell(f"not in the list as it was committed, so that no mark follows: {names}")
+    return replace(settings, landing=replace(settings.landing, write_back=listed))
+
+
+def _committed_tasks(listed: WriteBack, committed: str) -> frozenset[ActionKey] | None:
+    """Return the tasks of the committed list; None if it cannot be read."""
+    try:
+        return frozenset(task.id for task in marked_tasks(listed.format, committed, name=listed.path))
+    except PlanInvalid:
+        return None
+
+
+def _place_below(root: Path, path: Path) -> str:
+    """Return the path of a file below the top of the repository; empty if it is elsewhere."""
+    place, top = path.parent.resolve() / path.name, root.resolve()
+    return place.relative_to(top).as_posix() if place.is_relative_to(top) else ""

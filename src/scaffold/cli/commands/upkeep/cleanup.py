@@ -1,21 +1,30 @@
 """`cleanup`: remove worktrees, folders and refs of runs that no process executes."""
 
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import is_terminal, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import context_if_any
+from scaffold.cli.wiring import context_if_any, dirs
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.activity import Activity
+from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of
+from scaffold.git.repository import open_repository
+from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.run_cleanup import CleanupStep, clean_up
+from scaffold.orchestrator.upkeep.state_removal import Purge, PurgeItem
 
+UNITS = ("B", "kB", "MB", "GB", "TB")
+QUESTION = "Remove every item marked `remove`?"
 dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, and change nothing.")
 
 
@@ -58,3 +67,66 @@ def _summary_line(steps: Sequence[CleanupStep], *, dry: bool) -> str:
     if not done:
         return "nothing to clean up"
     return f"{count_of(len(done), 'item')} {'would be ' if dry else ''}cleaned up; `scaffold salvage` lists pinned work"
+
+
+@click.command()
+@click.option("--repo", "scope", flag_value="repo", default="repo", help="This repository's state (the default).")
+@click.option("--all", "scope", flag_value="all", help="Also remove your settings, memory and cached files.")
+@click.option("--unlanded", is_flag=True, help="Also remove unlanded work and ignored files, for good.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@json_option
+def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) -> None:
+    """Remove Scaffold's state of this repository: database, refs and cached worktrees.
+
+    Session branches stay. Unlanded work and ignored files of agents stay, too, unless `--unlanded` is given.
+    """
+    items, gone = run_async(_purge_state(everything=scope == "all", unlanded=unlanded, yes=yes, dry=dry, quiet=as_json))
+    if as_json:
+        print_json({"dry_run": dry, "removed": gone, "items": items})
+    elif gone:
+        count = sum(item.removed for item in items)
+        click.echo(f"removed {count_of(count, 'item')}")
+    elif not any(item.removed for item in items):
+        click.echo("nothing to remove")
+
+
+async def _purge_state(
+    *, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool
+) -> tuple[Sequence[PurgeItem], bool]:
+    """Return all items, and whether the marked ones were removed."""
+    repository = await open_repository(Path.cwd(), environ=os.environ)
+    async with context_if_any() as context:
+        job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
+        async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="looks for what to remove")):
+            items = await job.plan_purge()
+        if not quiet:
+            for item in items:
+                print_text(_line(item))
+        if dry or not any(item.removed for item in items):
+            return items, False
+        if not yes and not _is_confirmed():
+            return items, False
+        async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="removes it")):
+            return await job.execute(), True
+
+
+def _is_confirmed() -> bool:
+    if not is_terminal(sys.stdin):
+        raise UsageError(
+            "purge needs your confirmation", "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."
+        )
+    return click.confirm(QUESTION, err=True)
+
+
+def _line(item: PurgeItem) -> str:
+    size = f" ({_format_bytes(item.size_bytes)})" if item.size_bytes is not None else ""
+    return f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}"
+
+
+def _format_bytes(size_bytes: int) -> str:
+    """Return a number of bytes as text, such as `14 B` or `2.1 MB`."""
+    amount, unit = float(size_bytes), 0
+    while amount >= 1000 and unit < len(UNITS) - 1:
+        amount, unit = amount / 1000, unit + 1
+    return f"{amount:.{1 if unit else 0}f} {UNITS[unit]}"

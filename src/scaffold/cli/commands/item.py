@@ -1,35 +1,122 @@
-"""The commands of `item` that change something."""
+"""`item`: tasks and epics outside of any plan."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, get_args
 
 import click
 from msgspec import structs
 
-from scaffold.cli.commands.items.id_lookup import find_item, stored_or_refused
-from scaffold.cli.commands.learning.knowledge_stores import refuse_secrets, repository_store
-from scaffold.cli.commands.options import json_option
-from scaffold.cli.render.item_text import item_json
+from scaffold.cli.commands.knowledge_stores import refuse_secrets, repository_store, repository_store_if_any
+from scaffold.cli.commands.learn import add as learn
+from scaffold.cli.commands.learn import concepts, context
+from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.render.item_text import item_json, item_line, item_lines
 from scaffold.cli.render.terminal.style import print_json
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey
-from scaffold.core.printable_text import one_line, printable
+from scaffold.core.printable_text import count_of, one_line, printable
 from scaffold.core.work_item import DEFAULT_PRIORITY, LAST_PRIORITY, ItemStatus, WorkItem
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import WallClock
-from scaffold.plan.items import Items, moved
+from scaffold.plan.items import Items, moved, ready_items
 from scaffold.plan.message_text import quoted
 from scaffold.run.item_changes import MAX_LOG_CHARS, ItemChange, add_item, change_item
 from scaffold.store.database import Store
 from scaffold.views.store_reader import StoreReader, find_run
 
+MAX_KNOWN = 5
 run_option = click.option("--run", metavar="RUN", help="The run of the action; default: the latest.")
 priority_type = click.IntRange(0, LAST_PRIORITY)
 
+NOTHING = (
+    "There are no items yet. `scaffold item add TITLE` adds one; agents file what they find outside of their task."
+)
 
-@click.command()
+
+class ItemGroup(click.Group):
+    """A group that lists the items if no command is called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without arguments, list what has not ended."""
+        # While a shell completes, the words so far are all there is.
+        return super().parse_args(ctx, args if args or ctx.resilient_parsing else [str(list_items.name)])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the called command, or `list` for its options alone."""
+        if args[0].startswith("-"):
+            return list_items.name, list_items, args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=ItemGroup,
+    context_settings={"ignore_unknown_options": True},
+    epilog="Without a command, `item` takes the options of `item list`.",
+)
+def item() -> None:
+    """Keep tasks and epics that belong to no plan; agents file here what they find outside of their task.
+
+    Items never change a plan by themselves. `learn`, `context` and `concepts` are those of `scaffold learn`.
+    """
+
+
+@item.command("list")
+@click.option("--all", "everything", is_flag=True, help="Include what is done or canceled.")
+@click.option("-p", "--project", metavar="PROJECT", help="Only those of a project.")
+@click.option("-l", "--label", metavar="LABEL", help="Only those with a label.")
+@click.option("--status", type=click.Choice(get_args(ItemStatus)), help="Only those with a status.")
+@json_option
+@pageable
+def list_items(
+    *, everything: bool, project: str | None, label: str | None, status: ItemStatus | None, as_json: bool
+) -> None:
+    """List the items that have not ended, the most urgent first."""
+
+    def fits(each: WorkItem) -> bool:
+        is_asked = each.status == status if status else everything or not each.has_ended
+        return is_asked and project in {None, each.project} and (label is None or label in each.labels)
+
+    def listed(known: Items) -> Sequence[WorkItem]:
+        return sorted(filter(fits, known.values()), key=lambda each: (each.priority, each.created_at, each.id))
+
+    _print_items(listed, as_json=as_json)
+
+
+@item.command()
+@click.option("-p", "--project", metavar="PROJECT", help="Only those of a project.")
+@json_option
+@pageable
+def ready(*, project: str | None, as_json: bool) -> None:
+    """List the open tasks that wait for nothing, the most urgent first."""
+
+    def listed(known: Items) -> Sequence[WorkItem]:
+        return [each for each in ready_items(known.values()) if project in {None, each.project}]
+
+    _print_items(listed, as_json=as_json)
+
+
+@item.command()
+@click.argument("name", metavar="ITEM")
+@json_option
+@pageable
+def show(name: str, *, as_json: bool) -> None:
+    """Show one item with its links and its log."""
+    with repository_store_if_any(WallClock()) as store:
+        known = store.work_items.all() if store else {}
+        found = _find_item(known, name)
+        log = store.work_items.logs(found.id) if store else ()
+    if as_json:
+        print_json({**item_json(found, known), "log": [{"at": each.at, "text": each.text} for each in log]})
+    else:
+        click.echo("\n".join(item_lines(found, log, known, layout_for(sys.stdout))))
+
+
+@item.command()
 @click.argument("title", nargs=-1, required=True)
 @click.option("-d", "--description", metavar="TEXT", default="", help="What it is about.")
 @click.option("-p", "--project", metavar="PROJECT", default="", help="The project that it belongs to.")
@@ -55,21 +142,21 @@ def add(title: Sequence[str], *, epic: bool, as_json: bool, **given: Any) -> Non
             description=printable(given["description"].strip()),
             kind="epic" if epic else "task",
             priority=given["priority"],
-            parent=find_item(known, given["parent"]).id if given["parent"] is not None else None,
+            parent=_find_item(known, given["parent"]).id if given["parent"] is not None else None,
             project=given["project"].strip(),
             labels=tuple(dict.fromkeys(each.strip().removeprefix("#") for each in given["labels"])),
-            blocked_by=tuple(dict.fromkeys(find_item(known, each).id for each in given["blocked_by"])),
+            blocked_by=tuple(dict.fromkeys(_find_item(known, each).id for each in given["blocked_by"])),
             run=run,
             action=action,
             created_at=now,
             updated_at=now,
         )
-        blocks = tuple(dict.fromkeys(find_item(known, each).id for each in given["blocks"]))
-        stored = stored_or_refused(add_item(store, new, blocks=blocks))
-        _print_items(store, [stored], as_json=as_json)
+        blocks = tuple(dict.fromkeys(_find_item(known, each).id for each in given["blocks"]))
+        stored = _require_stored(add_item(store, new, blocks=blocks))
+        _print_changed(store, [stored], as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def start(names: Sequence[str], *, as_json: bool) -> None:
@@ -77,7 +164,7 @@ def start(names: Sequence[str], *, as_json: bool) -> None:
     _move_items(names, "in_progress", as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def done(names: Sequence[str], *, as_json: bool) -> None:
@@ -85,7 +172,7 @@ def done(names: Sequence[str], *, as_json: bool) -> None:
     _move_items(names, "done", as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("name", metavar="ITEM")
 @click.argument("reason", nargs=-1, required=True)
 @json_option
@@ -95,7 +182,7 @@ def block(name: str, reason: Sequence[str], *, as_json: bool) -> None:
     _move_items([name], "blocked", as_json=as_json, reason=" ".join(reason))
 
 
-@click.command()
+@item.command()
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def cancel(names: Sequence[str], *, as_json: bool) -> None:
@@ -103,7 +190,7 @@ def cancel(names: Sequence[str], *, as_json: bool) -> None:
     _move_items(names, "canceled", as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("names", metavar="ITEM...", nargs=-1, required=True)
 @json_option
 def reopen(names: Sequence[str], *, as_json: bool) -> None:
@@ -111,7 +198,7 @@ def reopen(names: Sequence[str], *, as_json: bool) -> None:
     _move_items(names, "open", as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("name", metavar="ITEM")
 @click.argument("text", nargs=-1, required=True)
 @json_option
@@ -124,7 +211,7 @@ def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
     _change_items([name], lambda item, _: item, log=words, as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("name", metavar="ITEM")
 @click.option("--title", metavar="TEXT", help="Another title.")
 @click.option("-d", "--description", metavar="TEXT", help="Another description.")
@@ -143,8 +230,8 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
 
     def edited(item: WorkItem, known: Items) -> WorkItem:
         """Return the item with what was given."""
-        blockers = [*item.blocked_by, *(find_item(known, each).id for each in given["blocked_by"])]
-        freed = {find_item(known, each).id for each in given["not_blocked_by"]}
+        blockers = [*item.blocked_by, *(_find_item(known, each).id for each in given["blocked_by"])]
+        freed = {_find_item(known, each).id for each in given["not_blocked_by"]}
         labels = [*item.labels, *(each.strip().removeprefix("#") for each in given["labels"])]
         parent = given["parent"]
         return structs.replace(
@@ -153,7 +240,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
             description=item.description if given["description"] is None else printable(given["description"].strip()),
             project=item.project if given["project"] is None else given["project"].strip(),
             priority=item.priority if given["priority"] is None else given["priority"],
-            parent=item.parent if parent is None else find_item(known, parent).id if parent else None,
+            parent=item.parent if parent is None else _find_item(known, parent).id if parent else None,
             blocked_by=tuple(each for each in dict.fromkeys(blockers) if each not in freed),
             labels=tuple(each for each in dict.fromkeys(labels) if each not in given["unlabel"]),
         )
@@ -161,7 +248,7 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
     _change_items([name], edited, as_json=as_json)
 
 
-@click.command()
+@item.command()
 @click.argument("name", metavar="ITEM")
 @click.argument("action", metavar="ACTION")
 @run_option
@@ -175,7 +262,16 @@ def link(name: str, action: str, run: str | None, *, as_json: bool) -> None:
         )
 
 
-COMMANDS = (add, start, log, done, block, cancel, reopen, edit, link)
+def _print_items(listed: Callable[[Items], Sequence[WorkItem]], *, as_json: bool) -> None:
+    with repository_store_if_any(WallClock()) as store:
+        known = store.work_items.all() if store else {}
+    shown, layout = listed(known), layout_for(sys.stdout)
+    if as_json:
+        print_json({"items": [item_json(each, known) for each in shown]})
+    elif shown:
+        click.echo("\n".join(line for each in shown for line in item_line(each, known, layout)))
+    else:
+        print_text(f"None of {count_of(len(known), 'item')} fits." if known else NOTHING)
 
 
 def _find_action(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
@@ -199,14 +295,37 @@ def _change_items(
 ) -> None:
     with nullcontext(store) if store is not None else repository_store(WallClock()) as opened:
         known = opened.work_items.all()
-        found = dict.fromkeys(find_item(known, name).id for name in names)
-        changed = [stored_or_refused(change_item(opened, each, change, log)) for each in found]
-        _print_items(opened, changed, as_json=as_json)
+        found = dict.fromkeys(_find_item(known, name).id for name in names)
+        changed = [_require_stored(change_item(opened, each, change, log)) for each in found]
+        _print_changed(opened, changed, as_json=as_json)
 
 
-def _print_items(store: Store, items: Sequence[WorkItem], *, as_json: bool) -> None:
+def _print_changed(store: Store, items: Sequence[WorkItem], *, as_json: bool) -> None:
     if as_json:
         known = store.work_items.all()
         print_json({"items": [item_json(known[each.id], known) for each in items]})
     else:
         print_text("\n".join(f"{each.id}  {each.status}  {each.title}" for each in items))
+
+
+def _find_item(known: Items, name: str) -> WorkItem:
+    """Return the item whose id starts with `name`; raises UsageError if none does, or several do."""
+    found = [item for item in known.values() if name.strip() and item.id.startswith(name.strip())]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(each.id for each in found[:MAX_KNOWN])
+        raise UsageError(f"{quoted(name)} is the start of several items", f"Say which: {ids}.")
+    raise UsageError(f"there is no item {quoted(name)}", "`scaffold item list --all` lists them.")
+
+
+def _require_stored(item: WorkItem | str) -> WorkItem:
+    """Return an item that was stored; raises UsageError with the reason if it was not."""
+    if isinstance(item, str):
+        raise UsageError(f"that is not possible: {item}", "Nothing was changed; `scaffold item list` shows all.")
+    return item
+
+
+item.add_command(learn, "learn")
+item.add_command(context)
+item.add_command(concepts)

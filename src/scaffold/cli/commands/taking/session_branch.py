@@ -1,4 +1,4 @@
-"""`rebase`: carry the work of a run over to the new tip of its base branch."""
+"""`rebase` and `revert`: change the session branch of a run, with the run's own commits."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import click
 import msgspec
 
-from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.options import json_option, run_option
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
@@ -16,9 +16,13 @@ from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.open_work import OpenKind, OpenWork
 from scaffold.landing.taking.rebase import Rebased, name_of
-from scaffold.orchestrator.user_control.session_changes import rebase_run
+from scaffold.landing.taking.revert import Reverted
+from scaffold.orchestrator.user_control.session_changes import rebase_run, revert_action
+from scaffold.views.name_lookup import find_landing_action
 
+MAX_NAMES = 8
 MAX_PATHS = 8
+
 OUTCOMES: Mapping[OpenKind, tuple[str, str]] = {
     "candidate": ("waits to land, once it is proven on the new base", "it is merged and proven there, or done again"),
     "continued": ("waited for you, continues on the new base", "it waited for you, and starts over with both changes"),
@@ -83,3 +87,41 @@ def _open_work_text(work: OpenWork) -> str:
 def _json(done: Rebased) -> dict[str, object]:
     value: dict[str, object] = msgspec.to_builtins(done)
     return value
+
+
+@click.command()
+@click.argument("action_name", metavar="ACTION")
+@run_option
+@json_option
+def revert(action_name: str, run_name: str | None, *, as_json: bool) -> None:
+    """Undo the commit that ACTION landed, by a new commit on the session branch; no file of yours changes.
+
+    Its facts are refuted and the action is open again; facts that build on it are checked again. The run is paused:
+    `scaffold resume` does the action once more. The base branch stays as it is, even if the work was taken to it.
+    """
+    run_async(_revert_work(action_name, run_name, as_json=as_json))
+
+
+async def _revert_work(action_name: str, run_name: str | None, *, as_json: bool) -> None:
+    async with context_with_run(run_name) as (context, run):
+        done = await revert_action(context, run, find_landing_action(context, run, action_name))
+        await write_end_report(context, run.id)
+        if as_json:
+            print_json(_revert_json(run.id, done))
+            return
+        print_text(f"reverted {done.action.key} by {done.commit[:8]} on {run.session_branch}")
+        if done.stale:
+            checked = join_limited([group.label for group in done.stale], MAX_NAMES)
+            print_text(f"  checked again: {checked}")
+        print_text(f"  do it again: scaffold resume {run.id}")
+
+
+def _revert_json(run_id: str, done: Reverted) -> dict[str, object]:
+    return {
+        "run": run_id,
+        "action": done.action.key,
+        "undone": done.undone,
+        "commit": done.commit,
+        "refuted": list(done.action.effects),
+        "stale": [fact.assertion for group in done.stale for fact in group.facts],
+    }

@@ -1,1 +1,0 @@
-"""`item`: tasks and epics outside of any plan."""

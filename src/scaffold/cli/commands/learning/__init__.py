@@ -1,1 +1,0 @@
-"""`learn`: what earlier work showed."""
