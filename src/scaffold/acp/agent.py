@@ -1,4 +1,4 @@
-"""The agent that an editor talks to: it opens, lists, loads and closes sessions, and passes on prompts."""
+"""The agent side of the protocol: opens, lists, loads and closes sessions, and passes on prompts."""
 
 import asyncio
 import os
@@ -10,40 +10,10 @@ from pathlib import Path
 from typing import Any, assert_never, cast
 
 import msgspec
-from acp import PROTOCOL_VERSION
+from acp import PROTOCOL_VERSION, schema
 from acp.agent.connection import AgentSideConnection
 from acp.exceptions import RequestError
 from acp.interfaces import Agent, Client
-from acp.schema import (
-    AcpMcpServer,
-    AgentCapabilities,
-    AuthenticateResponse,
-    CloseSessionResponse,
-    ForkSessionResponse,
-    HttpMcpServer,
-    Implementation,
-    InitializeResponse,
-    ListSessionsResponse,
-    LoadSessionResponse,
-    McpCapabilities,
-    McpServerStdio,
-    NewSessionResponse,
-    PermissionOption,
-    PromptCapabilities,
-    PromptResponse,
-    RequestPermissionResponse,
-    ResumeSessionResponse,
-    SessionCapabilities,
-    SessionCloseCapabilities,
-    SessionInfo,
-    SessionListCapabilities,
-    SessionNotification,
-    SessionResumeCapabilities,
-    SetSessionConfigOptionResponse,
-    SetSessionModeResponse,
-    SseMcpServer,
-    ToolCallUpdate,
-)
 from acp.utils import serialize_params
 from msgspec import Struct, structs
 from pydantic import BaseModel
@@ -58,7 +28,7 @@ from scaffold.host.protocol_streams import ProtocolStreams
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
-EditorServer = AcpMcpServer | HttpMcpServer | McpServerStdio | SseMcpServer
+EditorServer = schema.AcpMcpServer | schema.HttpMcpServer | schema.McpServerStdio | schema.SseMcpServer
 FILE, SCOPE = "the editor", "user"
 """The editor's settings are the user's own."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
@@ -78,7 +48,7 @@ Servers = Sequence[EditorServer] | None
 
 
 class EditorWork(Struct, frozen=True):
-    """How the command line and the settings want this agent to work."""
+    """What the command line and the settings say about all sessions."""
 
     set_up: SetUp
     images: bool
@@ -103,12 +73,12 @@ class EditorAgent:
 
     def post(self, session_id: str, update: BaseModel) -> None:
         """Send an update, without waiting."""
-        params = serialize_params(SessionNotification(session_id=session_id, update=update))  # type: ignore[arg-type]
+        params = serialize_params(schema.SessionNotification(session_id=session_id, update=update))  # type: ignore[arg-type]
         self._transport.post({"jsonrpc": "2.0", "method": "session/update", "params": params})
 
     async def ask(
-        self, session_id: str, call: ToolCallUpdate, options: list[PermissionOption]
-    ) -> RequestPermissionResponse:
+        self, session_id: str, call: schema.ToolCallUpdate, options: list[schema.PermissionOption]
+    ) -> schema.RequestPermissionResponse:
         """Ask the user whether a call may run; raises RequestError or ConnectionError."""
         return await self._client.request_permission(session_id=session_id, tool_call=call, options=options)
 
@@ -118,34 +88,36 @@ class EditorAgent:
             await session.close()
         self._sessions.clear()
 
-    async def initialize(self, **_: Any) -> InitializeResponse:
-        """Return what we can do; we speak one version, whatever the editor offers."""
+    async def initialize(self, **_: Any) -> schema.InitializeResponse:
+        """Return our capabilities; we speak one version, whatever the editor offers."""
         reaches = can_reach_servers()
-        capabilities = AgentCapabilities(
+        capabilities = schema.AgentCapabilities(
             load_session=True,
-            prompt_capabilities=PromptCapabilities(image=self._images, audio=False, embedded_context=True),
-            mcp_capabilities=McpCapabilities(http=reaches, sse=reaches, acp=False),
-            session_capabilities=SessionCapabilities(
-                list=SessionListCapabilities(), resume=SessionResumeCapabilities(), close=SessionCloseCapabilities()
+            prompt_capabilities=schema.PromptCapabilities(image=self._images, audio=False, embedded_context=True),
+            mcp_capabilities=schema.McpCapabilities(http=reaches, sse=reaches, acp=False),
+            session_capabilities=schema.SessionCapabilities(
+                list=schema.SessionListCapabilities(),
+                resume=schema.SessionResumeCapabilities(),
+                close=schema.SessionCloseCapabilities(),
             ),
         )
-        return InitializeResponse(
+        return schema.InitializeResponse(
             protocol_version=PROTOCOL_VERSION,
             agent_capabilities=capabilities,
             auth_methods=[],
-            agent_info=Implementation(name="ralph", title="Ralph", version=find_installation().version),
+            agent_info=schema.Implementation(name="ralph", title="Ralph", version=find_installation().version),
         )
 
-    async def authenticate(self, method_id: str, **_: Any) -> AuthenticateResponse | None:
+    async def authenticate(self, method_id: str, **_: Any) -> schema.AuthenticateResponse | None:
         """Refuse: keys are in the environment, logins are made by `ralph login`."""
         raise RequestError(
             INVALID_PARAMS, f"there is no way `{method_id}` to log in here: set a key, or run `ralph login`"
         )
 
-    async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> NewSessionResponse:
+    async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
         """Open a session with a new conversation."""
         session = await self._open_session(cwd, None, mcp_servers)
-        return NewSessionResponse(
+        return schema.NewSessionResponse(
             session_id=session.id,
             modes=mode_state(session.session),
             config_options=config_options(session.session, session.setup.models),
@@ -153,24 +125,26 @@ class EditorAgent:
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Servers = None, **_: Any
-    ) -> LoadSessionResponse:
+    ) -> schema.LoadSessionResponse:
         """Open a stored conversation, and show it again."""
         session = await self._open_session(cwd, await self._load_conversation(session_id), mcp_servers)
         session.replay()
-        return LoadSessionResponse(
+        return schema.LoadSessionResponse(
             modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
         )
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: Servers = None, **_: Any
-    ) -> ResumeSessionResponse:
+    ) -> schema.ResumeSessionResponse:
         """Open a stored conversation without showing it again."""
         session = await self._open_session(cwd, await self._load_conversation(session_id), mcp_servers)
-        return ResumeSessionResponse(
+        return schema.ResumeSessionResponse(
             modes=mode_state(session.session), config_options=config_options(session.session, session.setup.models)
         )
 
-    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **_: Any
+    ) -> schema.ListSessionsResponse:
         """Return the conversations, the most recently used first; all on one page."""
         if cursor:
             raise RequestError(INVALID_PARAMS, "there is only one page of sessions")
@@ -179,38 +153,42 @@ class EditorAgent:
         folder = None if cwd is None else await asyncio.to_thread(os.path.realpath, cwd)
         found = self._store.conversations.listed(folder, limit=MAX_LISTED)
         sessions = [
-            SessionInfo(session_id=each.id, cwd=each.cwd, title=each.title, updated_at=each.updated_at.isoformat())
+            schema.SessionInfo(
+                session_id=each.id, cwd=each.cwd, title=each.title, updated_at=each.updated_at.isoformat()
+            )
             for each in found
         ]
-        return ListSessionsResponse(sessions=sessions)
+        return schema.ListSessionsResponse(sessions=sessions)
 
-    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse | None:
+    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse | None:
         """Close a session; its conversation is kept."""
         session = self._require_session(session_id)
         del self._sessions[session_id]
         await session.close()
-        return CloseSessionResponse()
+        return schema.CloseSessionResponse()
 
-    async def fork_session(self, **_: Any) -> ForkSessionResponse:
+    async def fork_session(self, **_: Any) -> schema.ForkSessionResponse:
         """Refuse: conversations cannot be forked."""
         raise RequestError.method_not_found("session/fork")
 
-    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse | None:
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> schema.SetSessionModeResponse | None:
         """Switch the mode."""
         await self._require_session(session_id).choose("mode", mode_id)
-        return SetSessionModeResponse()
+        return schema.SetSessionModeResponse()
 
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
-    ) -> SetSessionConfigOptionResponse | None:
+    ) -> schema.SetSessionConfigOptionResponse | None:
         """Switch the mode, the model or the effort, and return all options."""
         session = self._require_session(session_id)
         await session.choose(config_id, str(value))
-        return SetSessionConfigOptionResponse(config_options=config_options(session.session, session.setup.models))
+        return schema.SetSessionConfigOptionResponse(
+            config_options=config_options(session.session, session.setup.models)
+        )
 
-    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         """Take one turn."""
-        return PromptResponse(stop_reason=await self._require_session(session_id).prompt(prompt))
+        return schema.PromptResponse(stop_reason=await self._require_session(session_id).prompt(prompt))
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the turn of a session; nothing happens if it has none, or is not open."""
@@ -230,7 +208,7 @@ class EditorAgent:
         return session
 
     async def _load_conversation(self, session_id: str) -> StoredConversation:
-        """Return a stored conversation; one that is open here is closed first."""
+        # Two sessions of one conversation would overwrite each other's messages.
         if (session := self._sessions.pop(session_id, None)) is not None:
             await session.close()
         try:
@@ -283,17 +261,17 @@ async def serve_editor(work: EditorWork, store: UserStore, streams: ProtocolStre
 
 
 def can_reach_servers() -> bool:
-    """Return whether servers with an address can be used, which needs an extra, as the others do."""
+    """Return whether MCP servers can be used; all need an extra."""
     return find_spec("mcp") is not None
 
 
 def given_servers(servers: Sequence[EditorServer]) -> GivenServers:
-    """Return the servers of an editor; characters that names of servers do not have become `-`."""
+    """Return the servers of an editor; characters that are invalid in a server's name become `-`."""
     entries: dict[str, Mapping[str, Any]] = {}
     notes = []
     for server in servers:
         name = _NOT_IN_NAMES.sub("-", server.name).strip("-")
-        if isinstance(server, AcpMcpServer):
+        if isinstance(server, schema.AcpMcpServer):
             notes.append(f"the MCP server {server.name} is not used: it speaks through the editor")
         elif name in entries:
             notes.append(f"the MCP server {server.name} is not used: another one is named {name}")
@@ -304,12 +282,12 @@ def given_servers(servers: Sequence[EditorServer]) -> GivenServers:
     return GivenServers(files, tuple(notes))
 
 
-def _server_entry(server: HttpMcpServer | McpServerStdio | SseMcpServer) -> Mapping[str, Any]:
+def _server_entry(server: schema.HttpMcpServer | schema.McpServerStdio | schema.SseMcpServer) -> Mapping[str, Any]:
     match server:
-        case McpServerStdio():
+        case schema.McpServerStdio():
             variables = {each.name: each.value for each in server.env}
             return {"command": server.command, "args": list(server.args), "env": variables}
-        case HttpMcpServer() | SseMcpServer():
+        case schema.HttpMcpServer() | schema.SseMcpServer():
             headers = {each.name: each.value for each in server.headers}
             return {"type": server.type, "url": server.url, "headers": headers}
         case _:

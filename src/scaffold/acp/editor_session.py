@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from acp import schema
 from acp.exceptions import RequestError
 from acp.helpers import (
     text_block,
@@ -13,20 +14,6 @@ from acp.helpers import (
     update_agent_message_text,
     update_available_commands,
     update_current_mode,
-)
-from acp.schema import (
-    AllowedOutcome,
-    AvailableCommand,
-    AvailableCommandInput,
-    ConfigOptionUpdate,
-    Cost,
-    PermissionOption,
-    RequestPermissionResponse,
-    SessionInfoUpdate,
-    StopReason,
-    ToolCallUpdate,
-    UnstructuredCommandInput,
-    UsageUpdate,
 )
 from msgspec import Struct, structs
 from pydantic import BaseModel
@@ -61,7 +48,7 @@ INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
 WIDTH = 100
 """Of the answers to commands."""
 OTHER_SESSIONS = frozenset({"clear", "resume", "quit"})
-"""Commands that leave the conversation: an editor opens and closes sessions by itself."""
+"""Commands that leave the conversation: an editor opens and closes sessions itself."""
 OFFERED_COMMANDS = tuple(each for each in COMMANDS if each.name not in OTHER_SESSIONS)
 
 
@@ -84,14 +71,14 @@ class Editor(Protocol):
         ...
 
     async def ask(
-        self, session_id: str, call: ToolCallUpdate, options: list[PermissionOption]
-    ) -> RequestPermissionResponse:
+        self, session_id: str, call: schema.ToolCallUpdate, options: list[schema.PermissionOption]
+    ) -> schema.RequestPermissionResponse:
         """Ask the user whether a call may run; raises RequestError or ConnectionError."""
         ...
 
 
 class EditorSession:
-    """An open session; made by `open_editor_session`."""
+    """A session that the editor has open."""
 
     def __init__(self, setup: SessionSetup, store: UserStore, editor: Editor) -> None:
         self.setup = setup
@@ -111,7 +98,7 @@ class EditorSession:
             observer=SessionObserver(wrap_tool=self._calls.watch),
             opened=self._on_opened,
         )
-        self._turn: asyncio.Task[StopReason] | None = None
+        self._turn: asyncio.Task[schema.StopReason] | None = None
         self._cancelled = False
         self._told_mode = ""
 
@@ -131,17 +118,17 @@ class EditorSession:
             self._editor.post(self.id, update)
 
     async def announce(self) -> None:
-        """Send what was held back until the editor knows the session, and the commands there are."""
+        """Send what was held back until the editor knew the session, and the available commands."""
         held, self._held = self._held or [], None
         for update in held:
             self._post_update(update)
         for note in self.setup.notes:
             self._updates.notice(note)
-        self._post_update(update_available_commands(map(_offered_command, self._available_commands)))
+        self._post_update(update_available_commands(map(available_command, self._available_commands)))
         if todos := self.session.todos.entries:
             self._updates.plan(todos)
 
-    async def prompt(self, blocks: Sequence[Any]) -> StopReason:
+    async def prompt(self, blocks: Sequence[Any]) -> schema.StopReason:
         """Take one turn and return why it ended; raises RequestError."""
         if self._turn is not None:
             raise RequestError(INVALID_REQUEST, "a prompt of this session is being worked on; cancel it first")
@@ -164,7 +151,7 @@ class EditorSession:
         return "cancelled" if self._cancelled else turn.result()
 
     def cancel(self) -> None:
-        """Cancel the turn that is being worked on, if any; its open questions end with it."""
+        """Cancel the running turn, if any; its open questions end with it."""
         if self._turn is not None:
             self._cancelled = True
             self._turn.cancel()
@@ -188,7 +175,7 @@ class EditorSession:
             raise self._request_error(error) from error
 
     async def close(self) -> None:
-        """Cancel what is being worked on, and release the conversation."""
+        """Cancel the running turn, and release the conversation."""
         if (turn := self._turn) is not None:
             self.cancel()
             await asyncio.wait([turn])
@@ -207,11 +194,10 @@ class EditorSession:
 
     @property
     def _available_commands(self) -> tuple[CommandSyntax, ...]:
-        """The commands there are, those that the user has written included."""
         return all_commands(self.setup.options.extensions.commands, OFFERED_COMMANDS)
 
     def _post_mode(self) -> None:
-        """Tell the editor a mode that the agent, or the user by a command, has changed."""
+        # The agent changes its mode with a tool, the user with a command.
         if (now := self.session.modes.current) != self._told_mode:
             self._told_mode = now
             self._post_update(update_current_mode(now))
@@ -219,9 +205,9 @@ class EditorSession:
 
     def _post_options(self) -> None:
         options = config_options(self.session, self.setup.models)
-        self._post_update(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+        self._post_update(schema.ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
-    async def _take_turn(self, given: PromptContent) -> StopReason:
+    async def _take_turn(self, given: PromptContent) -> schema.StopReason:
         try:
             command = parse_slash(given.words, self._available_commands)
             if isinstance(command, SendPrompt):
@@ -241,12 +227,12 @@ class EditorSession:
         return "refusal" if result.stop == "refused" else "end_turn"
 
     async def _run_turns(self, given: PromptContent) -> TurnResult:
-        """Take the turn, then one for each message of a subagent until all have ended: nothing wakes it later."""
         is_first = not self.current.has_messages
         result = await self.current.say(given.words, given.material, given.images)
         if is_first and (title := " ".join(given.words.split())):
-            self._post_update(SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
+            self._post_update(schema.SessionInfoUpdate(session_update="session_info_update", title=title[:200]))
         peers = self.session.peers
+        # An editor sends no prompt for a subagent's message, so this one waits for all of them.
         while peers.running or peers.waiting:
             await peers.arrival()
             result = await self.session.turn(())
@@ -257,12 +243,12 @@ class EditorSession:
         if (window := agent.window_tokens) is None:
             return
         spent = self.session.open_conversation.prior_usage + self.session.usage_counter.usage
-        cost = None if spent.cost_usd is None else Cost(amount=spent.cost_usd, currency="USD")
-        self._post_update(UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
+        cost = None if spent.cost_usd is None else schema.Cost(amount=spent.cost_usd, currency="USD")
+        self._post_update(schema.UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
 
     async def _ask_user(self, question: ApprovalQuestion) -> ApprovalAnswer:
         call_id = self._calls.question_call(question)
-        answer: ApprovalAnswer = "deny"
+        answer: ApprovalAnswer = "deny"  # also if the turn is cancelled while the user decides
         try:
             change = await asyncio.to_thread(self._calls.proposed, question)
             call = asked_call(call_id, question, change, self._redactor)
@@ -278,25 +264,29 @@ class EditorSession:
         return RequestError(code, self._redactor.clean(error.in_full))
 
 
-def _offered_command(syntax: CommandSyntax) -> AvailableCommand:
-    hint = AvailableCommandInput(root=UnstructuredCommandInput(hint=syntax.words)) if syntax.words else None
-    return AvailableCommand(name=syntax.name, description=syntax.summary, input=hint)
+def available_command(syntax: CommandSyntax) -> schema.AvailableCommand:
+    """Return a slash command as editors list it."""
+    hint = (
+        schema.AvailableCommandInput(root=schema.UnstructuredCommandInput(hint=syntax.words)) if syntax.words else None
+    )
+    return schema.AvailableCommand(name=syntax.name, description=syntax.summary, input=hint)
 
 
-def permission_options(question: ApprovalQuestion) -> list[PermissionOption]:
+def permission_options(question: ApprovalQuestion) -> list[schema.PermissionOption]:
     """Return the possible answers; "always" says what it would allow."""
-    options = [PermissionOption(option_id=ALLOW, name="Allow", kind="allow_once")]
+    options = [schema.PermissionOption(option_id=ALLOW, name="Allow", kind="allow_once")]
     if question.always is not None:
         scope = question.always or "exactly this call"
         name = f"Allow {scope} in this session"
-        options.append(PermissionOption(option_id=ALWAYS, name=name, kind="allow_always"))
-    return [*options, PermissionOption(option_id=DENY, name="Deny", kind="reject_once")]
+        options.append(schema.PermissionOption(option_id=ALWAYS, name=name, kind="allow_always"))
+    return [*options, schema.PermissionOption(option_id=DENY, name="Deny", kind="reject_once")]
 
 
-def answer_of(response: RequestPermissionResponse, question: ApprovalQuestion) -> ApprovalAnswer:
-    """Return the answer that the user chose; whatever was not offered denies."""
+def answer_of(response: schema.RequestPermissionResponse, question: ApprovalQuestion) -> ApprovalAnswer:
+    """Return the answer that the user chose."""
+    # A cancelled question, or an answer that was not offered, must not allow anything.
     outcome = response.outcome
-    if not isinstance(outcome, AllowedOutcome):
+    if not isinstance(outcome, schema.AllowedOutcome):
         return "deny"
     if outcome.option_id == ALWAYS and question.always is not None:
         return "always"
@@ -305,12 +295,12 @@ def answer_of(response: RequestPermissionResponse, question: ApprovalQuestion) -
 
 def asked_call(
     call_id: str, question: ApprovalQuestion, change: Sequence[Content], redactor: Redactor
-) -> ToolCallUpdate:
-    """Return what the editor shows of a call: the change it makes, the whole command, why it needs approval."""
+) -> schema.ToolCallUpdate:
+    """Return what the editor shows of a call: its change, the whole command, why it needs approval."""
     args = redactor.clean_all(json.loads(question.args))
     who = f"{question.agent} asks: " if question.agent else ""
     words = redactor.clean(f"{who}{question.why}\n\n{question.subject}")
-    return ToolCallUpdate(
+    return schema.ToolCallUpdate(
         tool_call_id=call_id,
         title=call_title(question.tool, args),
         kind=call_kind(question.tool),

@@ -1,4 +1,4 @@
-"""A prompt of the editor as our words, material and images."""
+"""Read an editor's prompt: words, attached text and images."""
 
 import base64
 import binascii
@@ -33,9 +33,9 @@ class PromptContent(Struct, frozen=True):
 
 
 def read_prompt(blocks: Sequence[Any], *, images: bool) -> PromptContent:
-    """Return the content of a prompt; raises RequestError for what we do not take.
+    """Return the content of a prompt; raises RequestError for content of other types.
 
-    `images`: whether the model accepts images. A linked file is named by `@`, so it is attached like one that is typed.
+    `images`: whether the model accepts images.
     """
     words, material, pictures = list[str](), list[str](), list[Image]()
     for block in blocks:
@@ -43,9 +43,11 @@ def read_prompt(blocks: Sequence[Any], *, images: bool) -> PromptContent:
             case TextContentBlock(text=text):
                 words.append(text)
             case ResourceContentBlock(uri=uri):
-                words.append(_named_file(uri))
+                path = _path_of(uri)
+                # Named by `@`, the file is attached like one that is typed.
+                words.append(uri if path is None or '"' in path or "\n" in path else f'@"{path}"')
             case EmbeddedResourceContentBlock(resource=TextResourceContents(uri=uri, text=text)):
-                material.append(f"{ATTACHMENT_PREFIX}{_shown(uri)}\n{cut_middle(text, TEXT_LIMIT)}")
+                material.append(f"{ATTACHMENT_PREFIX}{_path_of(uri) or uri}\n{cut_middle(text, TEXT_LIMIT)}")
             case ImageContentBlock() if images:
                 pictures.append(_decode_image(block))
             case ImageContentBlock():
@@ -55,17 +57,8 @@ def read_prompt(blocks: Sequence[Any], *, images: bool) -> PromptContent:
     return PromptContent(" ".join(words), "\n\n".join(material), tuple(pictures))
 
 
-def _named_file(uri: str) -> str:
-    path = _path_of(uri)
-    return uri if path is None or '"' in path or "\n" in path else f'@"{path}"'
-
-
-def _shown(uri: str) -> str:
-    return _path_of(uri) or uri
-
-
 def _path_of(uri: str) -> str | None:
-    """Return the path of a file's URI; None for any other."""
+    # None for a URI that does not name a file.
     try:
         parts = urlsplit(uri)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What happens in a session, as updates of the protocol."""
+"""A session's events, and a stored conversation, as updates of the protocol."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -112,7 +112,7 @@ class SessionUpdates:
         self._post(update_agent_message_text(f"\n\n> note: {text}\n\n"))
 
     def result(self, shape: Mapping[str, object]) -> None:
-        """Post nothing: the end of a turn answers its prompt."""
+        """Post nothing: the answer to the prompt ends the turn."""
 
     def plan(self, todos: Sequence[Todo]) -> None:
         """Post the agent's todo list as its plan."""

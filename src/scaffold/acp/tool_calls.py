@@ -50,8 +50,8 @@ _KINDS_BY_CATEGORY: Mapping[str, ToolKind] = {
     "shell": "execute",
     "python": "execute",
 }
-_TELLING = ("command", "path", "url", "pattern", "query", "name")
-"""Arguments that say most about a call, the first one present counts."""
+_TITLE_KEYS = ("command", "path", "url", "pattern", "query", "name")
+"""Arguments that a call's title shows; the first one present counts."""
 
 
 class AnnouncedCall(Struct):
@@ -103,7 +103,7 @@ class ToolCalls:
         return msgspec.structs.replace(tool, run=run)
 
     def result(self, call_id: str, content: str, *, failed: bool) -> None:
-        """Show the result of a call that did not run, e.g. of a tool that does not exist; others have theirs."""
+        """Show the result of a call that did not run, e.g. of an unknown tool."""
         if call_id in self._open:
             self._close_call(call_id, [_text_content(content)], failed=failed)
 
@@ -126,7 +126,7 @@ class ToolCalls:
             self._close_call(call_id, [_text_content("allowed" if allowed else "denied")], failed=not allowed)
 
     def proposed(self, question: ApprovalQuestion) -> list[Content]:
-        """Return the change that a question is about; empty if it is about no change of a file, or not known."""
+        """Return the change of a file that a question is about; empty if there is none, or it is unknown."""
         call = self._running.call_of(question)
         if patch := patch_of(call):
             return [_text_content(self._clean(patch))]
@@ -134,7 +134,7 @@ class ToolCalls:
         return [] if after is None else list(self._diff_content(str(call.args.get("path")), call.before or "", after))
 
     def _begin_call(self, name: str, args: Mapping[str, Any]) -> str:
-        """Return the id of the call that begins: the first announced one of this tool, if possible with these args."""
+        # The SDK runs the tool without the call's id: find the announced call by tool, if possible by arguments, too.
         shown = self._clean_all(dict(args))
         waiting = [(call_id, call) for call_id, call in self._open.items() if call.name == name and not call.begun]
         if not waiting:
@@ -157,7 +157,7 @@ class ToolCalls:
         self._post(update_tool_call(call_id, status="failed" if failed else "completed", content=content))
 
     def _diff_content(self, path: str, before: str, after: str) -> Iterator[Content]:
-        """Yield the change; not if it shows a secret: an editor that undoes it would write our mark instead."""
+        # An editor that undid a redacted change would write the redaction mark into the file.
         if self._clean(before) == before and self._clean(after) == after:
             yield tool_diff_content(str(self._root / path), after, before)
         else:
@@ -171,7 +171,7 @@ def call_kind(name: str) -> ToolKind:
 
 def call_title(name: str, args: Mapping[str, Any]) -> str:
     """Return one line about a call: the command itself, or the tool and its telling argument."""
-    telling = next((str(args[key]) for key in _TELLING if key in args), "") or ", ".join(_patched_paths(name, args))
+    telling = next((str(args[key]) for key in _TITLE_KEYS if key in args), "") or ", ".join(_patched_paths(name, args))
     return brief(telling if call_kind(name) == "execute" and telling else f"{name} {telling}".rstrip(), TITLE_CELLS)
 
 
@@ -184,7 +184,6 @@ def call_locations(root: Path, name: str, args: Mapping[str, Any]) -> list[ToolC
 
 
 def _patched_paths(name: str, args: Mapping[str, Any]) -> list[str]:
-    """Return the paths that a patch names; none of another call."""
     patch = args.get("input") if name == "apply_patch" else None
     files = parse_patch(patch) if isinstance(patch, str) else ()
     return [] if isinstance(files, Refusal) else [path for file in files for path in file.paths]

@@ -1,4 +1,4 @@
-"""What a shell offers for the arguments of a command: names from the store, settings and their values."""
+"""Shell completion of arguments: names from the store, settings and their values."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,6 +12,7 @@ from scaffold.config.schema.parsers import SIZES, OneOf
 from scaffold.config.schema.table import find_setting
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
+from scaffold.core.ids import RunId
 from scaffold.core.states import status_of
 from scaffold.views.store_reader import StoreReader, display_status, latest_run, store_reader_if_any
 
@@ -57,41 +58,9 @@ def _from_store(read: Callable[[StoreReader], Offer]) -> Callable[[click.Context
     return offer
 
 
-def _offer_runs(reader: StoreReader) -> Offer:
-    for run in reader.store.runs.all():
-        yield run.id, f"{display_status(run)}: {run.request[:60]}"
-
-
-def _offer_goals(reader: StoreReader) -> Offer:
-    run = latest_run(reader.store)
-    for goal in reader.store.goals.of_run(run.id) if run else ():
-        yield goal.name, status_of(goal.state)
-
-
-def _offer_actions(reader: StoreReader) -> Offer:
-    run = latest_run(reader.store)
-    for action in reader.store.actions.of_run(run.id) if run else ():
-        yield action.key, status_of(action.state)
-
-
-def _offer_inbox(reader: StoreReader) -> Offer:
-    for item in reader.store.inbox.open():
-        yield item.id, item.text[:60]
-
-
-def _offer_items(reader: StoreReader) -> Offer:
-    for item in reader.store.work_items.all().values():
-        if not item.has_ended:
-            yield item.id, item.title[:60]
-
-
-def _offer_learnings(reader: StoreReader) -> Offer:
-    for learning in reader.store.learnings.all():
-        yield learning.id, learning.triple.condition[:60]
-
-
-def _offer_concepts(reader: StoreReader) -> Offer:
-    yield from ((concept, "") for concept in reader.store.learnings.concepts())
+def _from_latest_run(read: Callable[[StoreReader, RunId], Offer]) -> Callable[[click.Context], Offer]:
+    # Commands mean the latest run unless they are told another one.
+    return _from_store(lambda reader: read(reader, run.id) if (run := latest_run(reader.store)) else iter(()))
 
 
 def _offer_settings(_: click.Context) -> Offer:
@@ -109,24 +78,32 @@ def _offer_values(context: click.Context) -> Offer:
 
 
 def _offer_tiers(_: click.Context) -> Offer:
-    yield from ((tier, "") for tier in load_settings(Path.cwd(), os.environ, {}).tiers())
-
-
-def _offer_models(_: click.Context) -> Offer:
-    yield from ((size, "from your configuration") for size in SIZES)
+    return ((tier, "") for tier in load_settings(Path.cwd(), os.environ, {}).tiers())
 
 
 OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
-    "RUN": _from_store(_offer_runs),
-    "GOAL": _from_store(_offer_goals),
-    "ACTION": _from_store(_offer_actions),
-    "ID": _from_store(_offer_inbox),
-    "ITEM": _from_store(_offer_items),
-    "LEARNING": _from_store(_offer_learnings),
-    "CONCEPT": _from_store(_offer_concepts),
+    "RUN": _from_store(
+        lambda reader: ((each.id, f"{display_status(each)}: {each.request[:60]}") for each in reader.store.runs.all())
+    ),
+    "GOAL": _from_latest_run(
+        lambda reader, run: ((each.name, status_of(each.state)) for each in reader.store.goals.of_run(run))
+    ),
+    "ACTION": _from_latest_run(
+        lambda reader, run: ((each.key, status_of(each.state)) for each in reader.store.actions.of_run(run))
+    ),
+    "ID": _from_store(lambda reader: ((each.id, each.text[:60]) for each in reader.store.inbox.open())),
+    "ITEM": _from_store(
+        lambda reader: (
+            (each.id, each.title[:60]) for each in reader.store.work_items.all().values() if not each.has_ended
+        )
+    ),
+    "LEARNING": _from_store(
+        lambda reader: ((each.id, each.triple.condition[:60]) for each in reader.store.learnings.all())
+    ),
+    "CONCEPT": _from_store(lambda reader: ((concept, "") for concept in reader.store.learnings.concepts())),
     "SETTING": _offer_settings,
     "VALUE": _offer_values,
-    "MODEL": _offer_models,
+    "MODEL": lambda _: ((size, "from your configuration") for size in SIZES),
     "TIER": _offer_tiers,
 }
 """By the word in a metavar."""

@@ -1,4 +1,4 @@
-"""Consent to what changes something: given at the start of the server, or asked of the client's user each time."""
+"""Consent to changes: given when the server starts, or asked of the client's user for each call."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -35,7 +35,7 @@ class ConsentRefused(UsageError):
 
 
 class ConsentDesk:
-    """Keeps what was allowed at the start of the server, and which questions are open."""
+    """Knows what was allowed when the server started, and which questions are open."""
 
     def __init__(self, allowed: frozenset[Power]) -> None:
         self.allowed = allowed
@@ -63,8 +63,9 @@ class ConsentDesk:
         if given is None or params.request_state not in self._open:
             number = new_id()
             self._open.add(number)
-            return InputRequiredResult(input_requests={CONSENT: _elicit_request(question)}, request_state=number)
-        self._open.discard(params.request_state)
+            request = ElicitRequest(params=ElicitRequestFormParams(message=question, requested_schema=dict(FORM)))
+            return InputRequiredResult(input_requests={CONSENT: request}, request_state=number)
+        self._open.discard(params.request_state)  # each consent counts once
         _require_agreed(given)
         return None
 
@@ -78,10 +79,6 @@ class ConsentDesk:
 def can_ask(ctx: Context) -> bool:
     """Return whether the client can put a form to its user."""
     return ctx.session.check_client_capability(ClientCapabilities(elicitation=ElicitationCapability()))
-
-
-def _elicit_request(question: str) -> ElicitRequest:
-    return ElicitRequest(params=ElicitRequestFormParams(message=question, requested_schema=dict(FORM)))
 
 
 def _require_agreed(given: object) -> None:

@@ -1,8 +1,9 @@
-"""What a client may do, once there is consent: the same commands that a user has, and the same functions."""
+"""What a client may do, given consent: the commands and functions that a user has."""
 
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -32,11 +33,7 @@ OUTPUT = OutputCapture(limit_bytes=4_000_000)
 
 
 class OwnProgram:
-    """This program as a command, in one folder.
-
-    A command that was begun is not cut off when its caller goes away: a run would be left half started. So an open
-    `OwnProgram` ends after its commands.
-    """
+    """This program as a command, in one folder; closing it waits for the commands that were begun."""
 
     def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
         """`argv` are the words before those of the command."""
@@ -55,16 +52,16 @@ class OwnProgram:
 
     async def output(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> str:
         """Return the standard output of a command; raises ProgramFailed with its error."""
-        running = self._commands.create_task(self._run_command(words, stdin, timeout_s))
-        return _output_of(await asyncio.shield(running), timeout_s)
-
-    async def _run_command(self, words: Sequence[str], stdin: bytes, timeout_s: float) -> CommandResult:
         argv, environ = [*self._argv, *words], dict(os.environ)
-        return await run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+        running = self._commands.create_task(
+            run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
+        )
+        # A caller that goes away must not cut a command off: a run would be left half started.
+        return _output_of(await asyncio.shield(running), timeout_s)
 
 
 class ProgramFailed(ScaffoldError):
-    """A command of ours ended with an error, which it explained."""
+    """One of our own commands failed, and explained why."""
 
 
 async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> RunId:
@@ -105,15 +102,13 @@ async def tell_agent(cwd: Path, run_name: str | None, action: str, text: str) ->
         raise no_run_error()
     clock = SystemClock()
     store = Store.open(place, clock=clock, create=False)
-    try:
+    with closing(store):
         context = RunContext(
             repository=repository, store=store, clock=clock, cache=user_dirs().cache, environ=os.environ
         )
         run = find_run(context, run_name)
         found = find_action(context, run, action)
         attempt = send_message(context, run, found, text)
-    finally:
-        store.close()
     return {"run": run.id, "action": found.key, "attempt": None if attempt is None else attempt.number}
 
 
@@ -125,7 +120,7 @@ async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) 
             if msgspec.json.decode(told.get("type", msgspec.Raw(b'""'))) == "result":
                 return RunId(msgspec.json.decode(told["run"])["id"])
         except (msgspec.DecodeError, KeyError, TypeError):
-            continue
+            continue  # a line of another kind
     raise ProgramFailed("the run was not started, and nothing says why", "Try `scaffold run` in a terminal.")
 
 

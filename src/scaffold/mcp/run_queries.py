@@ -1,4 +1,4 @@
-"""What a client may read of the repository's runs, as JSON; each call opens the store and closes it again."""
+"""Read the repository's runs as JSON; each call opens and closes the store."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -83,6 +83,7 @@ async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]
 
 def _open_socket(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # A restarted server may use the port of the one before at once.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((LOOPBACK, port))

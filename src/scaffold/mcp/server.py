@@ -5,31 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import mcp_types
 import msgspec
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    CallToolRequestParams,
-    CallToolResult,
-    ClientCapabilities,
-    InputRequiredResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    TextContent,
-    TextResourceContents,
-    Tool,
-    ToolAnnotations,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
@@ -57,6 +38,7 @@ TEMPLATES = (
 
 _FIXED: Mapping[str, Callable[[Path], Json]] = {"runs": runs_json, "inbox": inbox_json}
 NAME = "scaffold"
+JSON_TYPE = "application/json"
 Context = ServerRequestContext[Any, Any]
 TaskHandler = Callable[[Context, Any], Awaitable[Json]]
 INSTRUCTIONS = (
@@ -89,50 +71,78 @@ class RunServer:
         self._clean_all = redactor.clean_all
         self._tools = {tool.name: tool for tool in TOOLS}
 
-    async def list_tools(self, _ctx: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(
+        self, _ctx: Context, _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListToolsResult:
         """Return all tools, on one page."""
-        return ListToolsResult(tools=[wire_tool(tool) for tool in TOOLS])
+        return mcp_types.ListToolsResult(tools=[wire_tool(tool) for tool in TOOLS])
 
     async def call_tool(
-        self, ctx: Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult | Json:
+        self, ctx: Context, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult | Json:
         """Run a tool if there is consent; an error of the tool is a result, so that the model learns it."""
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool `{params.name}`")
+            raise MCPError(mcp_types.INVALID_PARAMS, f"there is no tool `{params.name}`")
         try:
             args = read_arguments(tool, params.arguments or {})
             if tool.power is not None:
                 question = self._clean_all(tool.question(args))
                 if (asked := await self._desk.ask(ctx, params, tool.power, question)) is not None:
                     return asked
-            found = await tool.run(self._place, args, Call(ctx.session.report_progress, takes_tasks=_takes_tasks(ctx)))
+            is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+            knows_tasks = ctx.session.check_client_capability(
+                mcp_types.ClientCapabilities(extensions={TASKS_EXTENSION: {}})
+            )
+            call = Call(ctx.session.report_progress, takes_tasks=is_modern and knows_tasks)
+            found = await tool.run(self._place, args, call)
         except ScaffoldError as error:
-            return _failure_result(self._clean_all(error.in_full))
+            text = self._clean_all(error.in_full)
+            return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)], is_error=True)
         if isinstance(found, RunAsTask):
             task: Json = self._clean_all(new_task(self._place.cwd, found.run))
             return task
-        return _success_result(self._clean_all(found))
+        value = self._clean_all(found)
+        text = msgspec.json.encode(value).decode()
+        return mcp_types.CallToolResult(
+            content=[mcp_types.TextContent(type="text", text=text)], structured_content=dict(value)
+        )
 
-    async def list_resources(self, _ctx: Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+    async def list_resources(
+        self, _ctx: Context, _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourcesResult:
         """Return the resources that are always there."""
-        return ListResourcesResult(resources=[_resource(*each) for each in RESOURCES])
+        return mcp_types.ListResourcesResult(
+            resources=[
+                mcp_types.Resource(uri=uri, name=name, description=about, mime_type=JSON_TYPE)
+                for uri, name, about in RESOURCES
+            ]
+        )
 
     async def list_templates(
-        self, _ctx: Context, _params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, _ctx: Context, _params: mcp_types.PaginatedRequestParams | None
+    ) -> mcp_types.ListResourceTemplatesResult:
         """Return the resources of each run."""
-        return ListResourceTemplatesResult(resource_templates=[_template(*each) for each in TEMPLATES])
+        return mcp_types.ListResourceTemplatesResult(
+            resource_templates=[
+                mcp_types.ResourceTemplate(uri_template=uri, name=name, description=about, mime_type=JSON_TYPE)
+                for uri, name, about in TEMPLATES
+            ]
+        )
 
-    async def read_resource(self, _ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def read_resource(
+        self, _ctx: Context, params: mcp_types.ReadResourceRequestParams
+    ) -> mcp_types.ReadResourceResult:
         """Return a resource as JSON."""
         uri = str(params.uri)
         try:
             found = await resource_json(self._place.cwd, uri)
         except ScaffoldError as error:
-            raise MCPError(INVALID_PARAMS, self._clean_all(error.in_full), {"uri": uri}) from error
+            raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full), {"uri": uri}) from error
         text = msgspec.json.encode(self._clean_all(found)).decode()
-        return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type="application/json", text=text)])
+        return mcp_types.ReadResourceResult(
+            contents=[mcp_types.TextResourceContents(uri=uri, mime_type=JSON_TYPE, text=text)]
+        )
 
     async def get_task(self, ctx: Context, params: TaskParams) -> Json:
         """Return the state of a run as a task."""
@@ -142,11 +152,11 @@ class RunServer:
     async def update_task(self, ctx: Context, params: UpdateTaskParams) -> Json:
         """Pass on a human's answers to questions of the run."""
         if not can_ask(ctx):
-            raise MCPError(INVALID_PARAMS, "a client that cannot ask its user has no answers")
+            raise MCPError(mcp_types.INVALID_PARAMS, "a client that cannot ask its user has no answers")
         try:
             answer_task(self._place.cwd, params)
         except ScaffoldError as error:
-            raise MCPError(INVALID_PARAMS, self._clean_all(error.in_full)) from error
+            raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full)) from error
         return {}
 
     async def cancel_task(self, _ctx: Context, params: TaskParams) -> Json:
@@ -154,12 +164,13 @@ class RunServer:
         task = task_of(self._place.cwd, params.task_id, asks=False)
         if not self._desk.allowed:
             raise MCPError(
-                INVALID_PARAMS, f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`"
+                mcp_types.INVALID_PARAMS,
+                f"stopping is not allowed here; the user can: `scaffold stop {task['taskId']}`",
             )
         try:
             await run_control.halt(self._place.program, "stop", task["taskId"])
         except ScaffoldError as error:
-            raise MCPError(INVALID_PARAMS, self._clean_all(error.in_full)) from error
+            raise MCPError(mcp_types.INVALID_PARAMS, self._clean_all(error.in_full)) from error
         return {}
 
 
@@ -202,47 +213,24 @@ def add_tasks(server: Server[Any], *, get: TaskHandler, update: TaskHandler, can
 def _modern_only(name: str, handler: TaskHandler) -> TaskHandler:
     async def run(ctx: Context, params: Any) -> Json:
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            raise MCPError(METHOD_NOT_FOUND, f"there is no method `{name}` in this version of the protocol")
+            raise MCPError(mcp_types.METHOD_NOT_FOUND, f"there is no method `{name}` in this version of the protocol")
         return await handler(ctx, params)
 
     return run
 
 
-def wire_tool(tool: ServedTool) -> Tool:
+def wire_tool(tool: ServedTool) -> mcp_types.Tool:
     """Return a tool as clients see it."""
     needs = (
         f" Needs consent: the flag `--allow-{tool.power}`, or the user's answer to a question." if tool.power else ""
     )
-    return Tool(
+    return mcp_types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.about + needs,
         input_schema=dict(tool.schema),
-        annotations=ToolAnnotations(read_only_hint=tool.power is None, open_world_hint=False),
+        annotations=mcp_types.ToolAnnotations(read_only_hint=tool.power is None, open_world_hint=False),
     )
-
-
-def _takes_tasks(ctx: Context) -> bool:
-    """Return whether the client may be answered with a task."""
-    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    return is_modern and ctx.session.check_client_capability(ClientCapabilities(extensions={TASKS_EXTENSION: {}}))
-
-
-def _success_result(value: Mapping[str, Any]) -> CallToolResult:
-    text = msgspec.json.encode(value).decode()
-    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=dict(value))
-
-
-def _failure_result(words: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
-
-
-def _resource(uri: str, name: str, about: str) -> Resource:
-    return Resource(uri=uri, name=name, description=about, mime_type="application/json")
-
-
-def _template(uri: str, name: str, about: str) -> ResourceTemplate:
-    return ResourceTemplate(uri_template=uri, name=name, description=about, mime_type="application/json")
 
 
 async def resource_json(cwd: Path, uri: str) -> Json:

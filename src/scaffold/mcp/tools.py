@@ -1,4 +1,4 @@
-"""The tools that the server offers: their arguments, what they need consent for, and what they do."""
+"""The tools that the server offers: arguments, what needs consent, and what each does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -95,7 +95,7 @@ class SendMessage(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class RunAsTask(Struct, frozen=True):
-    """The answer to a call is a run that goes on: a task, for clients that know tasks."""
+    """A call's answer is a run that goes on: a task, for clients that know tasks."""
 
     run: RunId
 
@@ -146,35 +146,8 @@ def read_arguments(tool: ServedTool, given: Mapping[str, Any]) -> Struct:
         raise UsageError(f"the arguments of {tool.name} do not fit: {error}", "Its schema says what fits.") from error
 
 
-async def _list_runs(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
-    return await asyncio.to_thread(run_queries.runs_json, place.cwd)
-
-
-async def _run_status(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await asyncio.to_thread(run_queries.run_status_json, place.cwd, args.run)
-
-
-async def _list_actions(place: ServedPlace, args: ListActions, _call: Call) -> Json:
-    def read() -> Json:
-        return run_queries.actions_json(place.cwd, args.run, goal=args.goal, status=args.status, offset=args.offset)
-
-    return await asyncio.to_thread(read)
-
-
-async def _get_action(place: ServedPlace, args: GetAction, _call: Call) -> Json:
-    return await asyncio.to_thread(run_queries.one_action_json, place.cwd, args.run, args.action)
-
-
-async def _get_evidence(place: ServedPlace, args: OfGoal, _call: Call) -> Json:
-    return await asyncio.to_thread(run_queries.evidence_json, place.cwd, args.run, args.goal)
-
-
-async def _list_inbox(place: ServedPlace, _args: NoArguments, _call: Call) -> Json:
-    return await asyncio.to_thread(run_queries.inbox_json, place.cwd)
-
-
 async def _wait_for_run(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:
-    """Wait until the run ends, stops running or needs a human; if it goes on, a client of tasks has it as one."""
+    # Ends when the run ends, stops running or needs a human. A client that knows tasks polls the task instead.
     run, summary = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
     if call.takes_tasks and not isinstance(summary.run.state, Completed | Failed | Cancelled):
         return RunAsTask(run.id)
@@ -204,18 +177,13 @@ async def _resume_run(place: ServedPlace, args: ResumeRun, call: Call) -> Answer
     return RunAsTask(now) if call.takes_tasks else await _status_after(place, now)
 
 
-async def _pause_run(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await _halt_run(place, args, "pause")
+def _halt_with(command: str) -> Callable[[ServedPlace, OfRun, Call], Awaitable[Json]]:
+    async def halt(place: ServedPlace, args: OfRun, _call: Call) -> Json:
+        run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
+        said = await run_control.halt(place.program, command, run.id)
+        return {"said": said, **await _status_after(place, run.id)}
 
-
-async def _stop_run(place: ServedPlace, args: OfRun, _call: Call) -> Json:
-    return await _halt_run(place, args, "stop")
-
-
-async def _halt_run(place: ServedPlace, args: OfRun, command: str) -> Json:
-    run, _ = await asyncio.to_thread(run_queries.read_run_and_summary, place.cwd, args.run)
-    said = await run_control.halt(place.program, command, run.id)
-    return {"said": said, **await _status_after(place, run.id)}
+    return halt
 
 
 async def _status_after(place: ServedPlace, run: RunId) -> Json:
@@ -246,6 +214,13 @@ def _start_question(args: StartRun) -> str:
     )
 
 
+def _reads(read: Callable[[Path, Any], Json]) -> Callable[[ServedPlace, Any, Call], Awaitable[Json]]:
+    async def run(place: ServedPlace, args: Any, _call: Call) -> Json:
+        return await asyncio.to_thread(read, place.cwd, args)  # SQLite would block the server
+
+    return run
+
+
 def _run_question(verb: str) -> Callable[[Any], str]:
     return lambda args: f"{verb} {f'run {args.run}' if args.run else 'the latest run'} of Scaffold?"
 
@@ -256,42 +231,46 @@ TOOLS: tuple[ServedTool, ...] = (
         title="List runs",
         about="List the runs of this repository, the one touched last first.",
         arguments=NoArguments,
-        run=_list_runs,
+        run=_reads(lambda cwd, _: run_queries.runs_json(cwd)),
     ),
     ServedTool(
         name="run_status",
         title="Status of a run",
         about="Show how far a run is: status, cost, goals, agents, what waits for a human.",
         arguments=OfRun,
-        run=_run_status,
+        run=_reads(lambda cwd, args: run_queries.run_status_json(cwd, args.run)),
     ),
     ServedTool(
         name="list_actions",
         title="Actions of a run",
         about="List the actions of a run with their status, in plan order.",
         arguments=ListActions,
-        run=_list_actions,
+        run=_reads(
+            lambda cwd, args: run_queries.actions_json(
+                cwd, args.run, goal=args.goal, status=args.status, offset=args.offset
+            )
+        ),
     ),
     ServedTool(
         name="get_action",
         title="One action",
         about="Show an action in full: its attempts, why they failed, and the facts it made.",
         arguments=GetAction,
-        run=_get_action,
+        run=_reads(lambda cwd, args: run_queries.one_action_json(cwd, args.run, args.action)),
     ),
     ServedTool(
         name="get_evidence",
         title="Evidence",
         about="Show which facts hold, with the evidence of each, and what is missing.",
         arguments=OfGoal,
-        run=_get_evidence,
+        run=_reads(lambda cwd, args: run_queries.evidence_json(cwd, args.run, args.goal)),
     ),
     ServedTool(
         name="list_inbox",
         title="Inbox",
         about="List what waits for a human. Approvals are given at a terminal only, with the commands shown.",
         arguments=NoArguments,
-        run=_list_inbox,
+        run=_reads(lambda cwd, _: run_queries.inbox_json(cwd)),
     ),
     ServedTool(
         name="wait_for_run",
@@ -323,7 +302,7 @@ TOOLS: tuple[ServedTool, ...] = (
         title="Pause a run",
         about="Start nothing new in a run; running work finishes and lands.",
         arguments=OfRun,
-        run=_pause_run,
+        run=_halt_with("pause"),
         power="steer",
         question=_run_question("Pause"),
     ),
@@ -332,7 +311,7 @@ TOOLS: tuple[ServedTool, ...] = (
         title="Stop a run",
         about="Stop a run now; unfinished work is pinned, and it can be resumed.",
         arguments=OfRun,
-        run=_stop_run,
+        run=_halt_with("stop"),
         power="steer",
         question=_run_question("Stop"),
     ),

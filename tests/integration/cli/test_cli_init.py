@@ -8,9 +8,10 @@ import yaml
 from inline_snapshot import snapshot
 
 from builders import git
-from scaffold.cli.commands.setup.init import first_plan, scan_project
+from scaffold.cli.commands.setup.init import first_plan, project_scan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import read_plan
+from scaffold.verify.gates.detection import detect_in_folder
 
 PACKAGE = '{"scripts": {"test": "jest", "build": "tsc", "lint": "eslint .", "type-check": "tsc --noEmit"}}'
 TESTS = {"tests/test_a.py": "def test_a(): pass\n"}
@@ -60,7 +61,7 @@ def lay_out(folder, files):
 )
 def test_the_project_type_is_detected_by_its_files(tmp_path, files, kind, gates):
     """AL-8: project type by go.mod, package.json, Cargo.toml, pyproject.toml in that order, else unknown."""
-    found = scan_project(lay_out(tmp_path, files), {"PATH": ""})
+    found = project_scan(detect_in_folder(lay_out(tmp_path, files)), {"PATH": ""})
     assert found.type == kind
     assert found.gates.items() >= gates.items()
     assert ("test" in found.gates) == ("test" in gates)
@@ -151,7 +152,9 @@ def test_the_json_lists_the_findings_and_a_dry_run_writes_nothing(repository, sc
 
 @pytest.mark.parametrize("files", [{}, {"pyproject.toml": PYPROJECT, **TESTS}])
 def test_the_suggested_plan_is_sound(tmp_path, files):
-    plan, warnings = read_plan(first_plan(scan_project(lay_out(tmp_path, files), {})), name="plan.yaml")
+    plan, warnings = read_plan(
+        first_plan(project_scan(detect_in_folder(lay_out(tmp_path, files)), {})), name="plan.yaml"
+    )
     assert (warnings, lint(plan).findings) == ((), ())
     commands = [check.command for check in plan.actions[0].contract.commands]
     assert commands == (["python3 -m pytest -q"] if files else [])

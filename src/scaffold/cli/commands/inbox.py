@@ -1,4 +1,4 @@
-"""`inbox`: items of all runs that wait for a human."""
+"""`inbox`, `approve`, `reject`, `answer`: what waits for a human, and the decisions about it."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for, print_text
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Action, DecisionScope, InboxItem, InboxVerdict
+from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
 from scaffold.orchestrator.user_control.inbox_decisions import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
@@ -50,7 +50,8 @@ def inbox(*, everything: bool, as_json: bool) -> None:
     """Show what waits for you, oldest first: the request, its reason, and the commands that decide."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
-        actions = _actions(reader, items)
+        runs = dict.fromkeys(item.run_id for item in items)
+        actions = [action for run in runs for action in reader.store.actions.of_run(run)] if reader else []
         who = requesters_by_item(items, actions)
         if as_json:
             print_json({"inbox": [_item_json(item, who, _open_change(reader, item)) for item in items]})
@@ -63,11 +64,6 @@ def inbox(*, everything: bool, as_json: bool) -> None:
                 for item in items
             )
             click.echo("\n\n".join(texts))
-
-
-def _actions(reader: StoreReader | None, items: Sequence[InboxItem]) -> tuple[Action, ...]:
-    runs = dict.fromkeys(item.run_id for item in items)
-    return tuple(action for run in runs for action in reader.store.actions.of_run(run)) if reader else ()
 
 
 def _open_change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:
@@ -142,7 +138,7 @@ def _decide_for_hours(
 ) -> None:
     with _open_reader() as reader:
         until = reader.clock.now() + timedelta(hours=hours)
-        words = utf8_safe(why) if why else None
+        words = utf8_safe(why) if why else None  # the shell may pass bytes that are not UTF-8
         _apply_decision(reader, names, InboxDecision(to=to, words=words, scope=scope, valid_until=until))
 
 
@@ -158,6 +154,7 @@ def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDe
     decided = decide_items(reader.store, names, decision)
     layout = layout_for(sys.stdout)
     told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
+    # A repeated decision changes nothing, so its words are lost; the user should know.
     unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
     click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
 
@@ -170,7 +167,6 @@ def _decided_text(decided: DecidedItem) -> str:
 
 
 def _next_steps(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
-    """Yield what happens next, and what the user can do."""
     for run_id in dict.fromkeys(each.item.run_id for each in decided):
         run = reader.store.runs.get(run_id)
         if run is not None and is_executed(run):

@@ -229,7 +229,6 @@ def edit(name: str, *, as_json: bool, **given: Any) -> None:
     refuse_secrets(*(each for each in texts if each is not None))
 
     def edited(item: WorkItem, known: Items) -> WorkItem:
-        """Return the item with what was given."""
         blockers = [*item.blocked_by, *(_find_item(known, each).id for each in given["blocked_by"])]
         freed = {_find_item(known, each).id for each in given["not_blocked_by"]}
         labels = [*item.labels, *(each.strip().removeprefix("#") for each in given["labels"])]
@@ -275,7 +274,6 @@ def _print_items(listed: Callable[[Items], Sequence[WorkItem]], *, as_json: bool
 
 
 def _find_action(store: Store, action: str | None, run: str | None) -> tuple[str, str]:
-    """Return the run and the key of an action that a user names; raises UsageError if there is none."""
     if action is None:
         if run is not None:
             raise UsageError("--run needs an action", "Name it: --action ACTION.")
@@ -309,7 +307,6 @@ def _print_changed(store: Store, items: Sequence[WorkItem], *, as_json: bool) ->
 
 
 def _find_item(known: Items, name: str) -> WorkItem:
-    """Return the item whose id starts with `name`; raises UsageError if none does, or several do."""
     found = [item for item in known.values() if name.strip() and item.id.startswith(name.strip())]
     if len(found) == 1:
         return found[0]
@@ -320,7 +317,6 @@ def _find_item(known: Items, name: str) -> WorkItem:
 
 
 def _require_stored(item: WorkItem | str) -> WorkItem:
-    """Return an item that was stored; raises UsageError with the reason if it was not."""
     if isinstance(item, str):
         raise UsageError(f"that is not possible: {item}", "Nothing was changed; `scaffold item list` shows all.")
     return item

@@ -71,11 +71,10 @@ def repository_store_if_any(clock: TimeSource) -> Iterator[Store | None]:
 
 
 def _store_if_any_here(clock: TimeSource) -> AbstractContextManager[Store | None]:
-    """Do the same, also outside of a repository, where there is none."""
     try:
         find_common_dir(Path.cwd())
     except NotInRepository:
-        return nullcontext()
+        return nullcontext()  # the user's own learnings are read everywhere
     return repository_store_if_any(clock)
 
 

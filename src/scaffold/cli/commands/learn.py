@@ -82,7 +82,9 @@ def learn() -> None:
 def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: str | None, as_json: bool) -> None:
     """Search the learnings for QUERY, by words and by meaning; without words, list all."""
     with places_to_read() as places:
-        found = _find_learnings(places, " ".join(query), concept)
+        words = " ".join(query)
+        matching = run_async(places.stores.find(words)) if words.strip() else places.stores.all()
+        found = [each for each in matching if concept is None or concept in each.concepts]
         shown = [each for each in found if everything or evaluate or _is_current(places, each)]
         if as_json:
             _print_json(places, shown)
@@ -142,7 +144,6 @@ def context(concept: str, *, as_json: bool) -> None:
 
 
 def _shared_options(function: Command) -> Command:
-    """Add the options that `add` and `edit` share."""
     for option in reversed(
         (
             click.option("--when", "condition", metavar="TEXT", help="WHEN it holds, in place of the text."),
@@ -251,11 +252,6 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
             print_text(TRACES_LEFT)
 
 
-def _find_learnings(places: Places, query: str, concept: str | None) -> Sequence[Learning]:
-    found = run_async(places.stores.find(query)) if query.strip() else places.stores.all()
-    return [each for each in found if concept is None or concept in each.concepts]
-
-
 def _is_current(places: Places, learning: Learning) -> bool:
     return learning.is_current(places.clock.now())
 
@@ -321,7 +317,6 @@ def _require_triple(triple: Triple | str, fix: str) -> Triple:
 def _resolve_scope(
     given: dict[str, Any], *, preference: bool, before: Learning | None = None
 ) -> tuple[LearningScope, str]:
-    """Return the scope and its folder; raises UsageError if they do not fit together."""
     scope, folder = given["scope"], given["module"]
     if preference and (folder or scope not in {None, "global"}):
         raise UsageError("what you prefer is global", "Leave out --scope and --module, or --preference.")

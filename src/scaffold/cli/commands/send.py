@@ -5,14 +5,13 @@ import sys
 import click
 
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import open_context
+from scaffold.cli.request import STDIN
+from scaffold.cli.wiring import context_with_run
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.user_control.agent_message import send_message
 from scaffold.views.name_lookup import find_action
-from scaffold.views.store_reader import find_run
 from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
-STDIN = "-"
 MAX_UTF8_BYTES = 4
 
 
@@ -25,24 +24,18 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
 
     Later attempts of the action also receive it. If no agent works on the action yet, the message waits.
     """
-    text = _piped() if words == (STDIN,) else " ".join(words)
+    text = " ".join(words)
+    if words == (STDIN,):
+        # Cut off just above the longest message, so that its check still refuses a longer one.
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_MESSAGE_CHARS * MAX_UTF8_BYTES + 1)
+        text = content.decode(errors="surrogateescape")
     run_async(_send_text(action_name, text, run_name))
 
 
-def _piped() -> str:
-    """Return standard input, cut off just above the longest message."""
-    content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_MESSAGE_CHARS * MAX_UTF8_BYTES + 1)
-    return content.decode(errors="surrogateescape")
-
-
 async def _send_text(action_name: str, text: str, run_name: str | None) -> None:
-    context = await open_context()
-    try:
-        run = find_run(context, run_name)
+    async with context_with_run(run_name) as (context, run):
         action = find_action(context, run, action_name)
         attempt = send_message(context, run, action, text)
-    finally:
-        context.store.close()
     if attempt is None:
         print_text(f"no agent is working on {action.key}; its next attempt reads the message")
     else:

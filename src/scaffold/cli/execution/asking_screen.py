@@ -104,13 +104,8 @@ QUESTION_CHOICES = "Type your answer and Enter. Ctrl-D: later, in the inbox"
 BELL = "\a"
 
 
-def never() -> bool:
-    """Return False."""
-    return False
-
-
 def event_sink_for(
-    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = never
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = lambda: False
 ) -> EventSink:
     """Return what shows events: JSON for programs, a screen that asks on a terminal, else lines of text.
 
@@ -178,14 +173,13 @@ class AskingScreen:
                 self._register_items([])
 
     def _waiting_items(self) -> list[InboxItem]:
-        """Return what to ask, the oldest first; nothing while the terminal belongs to another job."""
         if self._stopping() or not self._lines.is_ours:
             return []
         items = self._context.store.inbox.open_of_run(self._run.id)
         return [item for item in items if item.kind != "notice" and item.id not in self._left]
 
     def _register_items(self, waiting: Sequence[InboxItem]) -> None:
-        """Store what is asked here, shown or next: its worker waits, and the run goes on."""
+        # A worker whose question is registered waits for the answer instead of ending its attempt.
         items = frozenset(item.id for item in waiting)
         if items != self._registered:
             ask_at_terminal(self._context.store, items, self._process)
@@ -208,11 +202,10 @@ class AskingScreen:
         click.echo("answer: ", nl=False)
 
     def _take_line(self, words: str | None) -> None:
-        """Take what was sent: an answer, or None for Ctrl-D."""
         item, now_s = self._asked, self._context.clock.monotonic()
         if item is None:
             return
-        if words is None:
+        if words is None:  # Ctrl-D
             click.echo()
             self._leave_item(item)
         # A line that was sent too soon cannot be meant for this question.
@@ -247,7 +240,6 @@ class AskingScreen:
             self._end_question(f"{item.kind} {item.id}: {decision.to}")
 
     def _end_question(self, note: str) -> None:
-        """End the question with a note, and show what happened meanwhile."""
         self._lines.stop()
         self._asked = None
         click.echo(f"{printable(note)}\n")
@@ -258,7 +250,7 @@ class AskingScreen:
 
 
 def _ending_note(item: InboxItem) -> str:
-    """Return the note about a question that ends without an answer here, below the line of the prompt."""
+    # Each note begins below the line of the prompt.
     if item.state == "open":
         return f"\n{item.kind} {item.id} stays in the inbox: `scaffold inbox`"
     if item.state in {"expired", "withdrawn"}:

@@ -29,7 +29,7 @@ from scaffold.core.errors import PlanInvalid, ScaffoldError
 from scaffold.core.ids import RunId
 from scaffold.core.printable_text import printable
 from scaffold.core.states import reason_of
-from scaffold.orchestrator.owner.planning_phase import ShowStep, StopCause, begin_planning
+from scaffold.orchestrator.owner.planning_phase import StopCause, begin_planning
 from scaffold.orchestrator.owner.run_lease import require_run, take_over_run_when_free
 from scaffold.policy.secret.command_environment import TOLD_VARIABLES, left_out_notice
 from scaffold.run.context import RunContext
@@ -124,7 +124,11 @@ async def run_planning(
     since = last_seq_before(context, run_id)
     if not quiet:
         print_text(planning_terms(require_run(context.store, run_id).settings, context.clock.now()), err=True)
-    show_step = _ignore_step if as_json or quiet else _step_printer(err=err)
+
+    def show_step(text: str) -> None:
+        if not (as_json or quiet):
+            click.echo(f"          {printable(text)}", err=err)
+
     phase = await begin_planning(context, run_id, show_step=show_step, capture_baseline=capture_baseline)
     try:
         handle_interrupts(partial(phase.stop, "stopped"))
@@ -146,17 +150,8 @@ async def run_planning(
 
 
 def _stopped_note(context: RunContext, run_id: RunId, stopped: StopCause) -> str:
-    """Return the line about planning that did not lead to a start, and what to do next."""
     if context.store.goals.of_run(run_id):
         return f"{stopped} with its plan; `scaffold resume {run_id}` starts it"
     why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
     again = "" if stopped == "cancelled" else f"; `scaffold resume {run_id}` plans again"
     return f"{why} before there was a plan{again}"
-
-
-def _step_printer(*, err: bool) -> ShowStep:
-    return lambda text: click.echo(f"          {printable(text)}", err=err)
-
-
-def _ignore_step(text: str) -> None:
-    """Print nothing: the output is JSON, or quiet."""

@@ -1,4 +1,4 @@
-"""Execute a run from the command line: signals, events, the report, the exit code."""
+"""Execute a run, or follow one that another process executes: signals, events, the report, the exit code."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner
+from scaffold.orchestrator.owner.run_loop import RunEnding
 from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import keep_outcomes
@@ -57,6 +57,7 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "cancelled": FAILED,
 }
 """Exit codes of a run that did not end; after `done` the state decides."""
+STOPPING = "\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -72,7 +73,12 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
             async with shown.during(Activity(label=f"takes run {run_id} over")):
                 own = own_run(context, run_id, partial(processes_of, context), notice=note_printer(quiet=quiet))
                 owner = await stack.enter_async_context(own)
-            handle_interrupts(partial(_request_stop, owner))
+
+            def stop() -> None:
+                owner.request_stop("stopped")
+                print_text(STOPPING, err=True)
+
+            handle_interrupts(stop)
             sink = event_sink_for(context, owner.run, as_json=as_json, quiet=quiet, stopping=lambda: owner.is_ending)
             async with showing_events(context, owner.run, sink, since=since):
                 ending = await owner.execute()
@@ -115,11 +121,6 @@ async def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> 
         summary = read_summary(context, require_run(context.store, run_id))
         shown = run_json(await summary_with_taken(context.git, context.store, summary))
         print_json({"type": "result", "run": shown})
-
-
-def _request_stop(owner: RunOwner) -> None:
-    owner.request_stop("stopped")
-    print_text("\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)", err=True)
 
 
 def exit_code_of(ending: RunEnding) -> int:
@@ -193,21 +194,20 @@ async def watch_run(
     context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = keep_watching
 ) -> Run:
     """Show the run's events until no process executes it any more, or `is_enough`; return it as it is then."""
+
+    def has_ended() -> bool:
+        # Its final state is stored before its owner releases it; and one that held the run is about to go on with it.
+        now = require_run(context.store, run.id)
+        return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
+
     await tail_events(
         context,
         run,
         event_sink_for(context, run, as_json=as_json, quiet=quiet),
         since=0,
-        done=lambda: is_enough() or _has_ended(context, run),
+        done=lambda: is_enough() or has_ended(),
     )
     return require_run(context.store, run.id)
-
-
-def _has_ended(context: RunContext, run: Run) -> bool:
-    """Return whether no process executes the run any more, nor owns it."""
-    # Its final state is stored before its owner releases it; and one that held the run is about to go on with it.
-    now = require_run(context.store, run.id)
-    return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
 
 
 async def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:

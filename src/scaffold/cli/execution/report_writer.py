@@ -38,16 +38,12 @@ async def write_end_report(context: RunContext, run_id: RunId) -> Path | None:
         return None
 
 
-def _costs(context: RunContext, view: RunView, history: RunHistory) -> RunCosts:
-    return run_costs(view, history.turns, context.store.bookings.of_run(view.run.id), history)
-
-
 async def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
-    redactor = context.redactor
-    view, history, costs = _redact_content((view, history, _costs(context, view, history)), redactor)
+    redactor, bookings = context.redactor, context.store.bookings.of_run(run.id)
+    view, history, costs = _redact_content((view, history, run_costs(view, history.turns, bookings, history)), redactor)
     with importing():  # needed only at the end of a run
         from scaffold.cli.render.html.page import report_page
     page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
@@ -63,7 +59,7 @@ async def write_report(context: RunContext, run: Run) -> Path:
 
 
 def _redact_content(content: Content, redactor: Redactor) -> Content:
-    """Return the content without secrets: the page cuts long texts, and half a secret would not be recognised in it."""
+    # Before rendering: the page cuts long texts, and half a secret would not be recognised.
     try:
         redacted: Content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
     except msgspec.ValidationError:

@@ -78,10 +78,9 @@ async def fulfil_order(context: RunContext, run: Run) -> bool:
 
 
 async def _take_as_ordered(context: RunContext, run: Run) -> str:
-    """Do what is ordered, and return what was done; empty for nothing. After a kill it finds what was done before."""
     if ordered(run) is None:
         return ""
-    await settle_moves(context, run)
+    await settle_moves(context, run)  # that a killed process had begun
     order = (await read_taken(context.git, context.store, run)).order
     if order is None:
         return ""

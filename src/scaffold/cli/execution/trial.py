@@ -45,7 +45,7 @@ async def run_trial(
         timeout_s=gates.timeout_s,
         clock=clock,
         cleaner=CLEANER,
-        tell=_print_command,
+        tell=lambda command: click.echo("\n".join(layout_for(sys.stderr).wrap("  running: ", command)), err=True),
         during=shown.during,
         on_result=on_result,
     )
@@ -61,7 +61,3 @@ async def confinement_text(repository: Repository) -> str:
     if mode != "off" and found.level != "none":
         return f"in a sandbox ({found.level})"
     return "WITHOUT a sandbox (" + ("it is off" if mode == "off" else "this machine has none") + ")"
-
-
-def _print_command(command: str) -> None:
-    click.echo("\n".join(layout_for(sys.stderr).wrap("  running: ", command)), err=True)

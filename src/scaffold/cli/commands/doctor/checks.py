@@ -1,4 +1,4 @@
-"""The checks of `doctor`."""
+"""What `doctor` checks of the machine, the user's data and the repository."""
 
 import os
 import platform
@@ -114,7 +114,7 @@ async def _check_git(environ: Mapping[str, str]) -> DoctorCheck:
 
 
 def _check_folder(name: str, path: Path) -> DoctorCheck:
-    """Check that `path` is writable, or can be created, and that its disk has space."""
+    # A folder that does not exist yet is judged by the one in which it will be made.
     there = next(each for each in (path, *path.parents) if each.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         return DoctorCheck(name, "fail", f"{path} cannot be written", f"Make {there} writable, or set SCAFFOLD_HOME.")
@@ -138,7 +138,6 @@ async def _check_sandbox(environ: Mapping[str, str]) -> DoctorCheck:
 
 
 async def _bubblewrap_version(program: str, environ: Mapping[str, str]) -> str:
-    """Return the version and path of the bubblewrap `program`; empty without a program."""
     if not program:
         return ""
     finished = await run_command([program, "--version"], cwd=Path("/"), env=environ, timeout_s=VERSION_S)
@@ -168,7 +167,6 @@ async def _check_identity(repository: Repository) -> DoctorCheck:
 
 
 def _check_configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Check the trust in the repository's own configuration, and the model."""
     try:
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
@@ -178,7 +176,6 @@ def _check_configuration(repository: Repository, environ: Mapping[str, str]) -> 
 
 
 def _check_trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:
-    """Check whether any of the repository's own configuration is ignored."""
     brought = join_limited([piece.name for piece in trust.folder.pieces if not piece.blank], MAX_NAMES)
     if not brought:
         return DoctorCheck("trust", "ok", "this repository has no configuration for Scaffold")
@@ -203,7 +200,6 @@ def _check_model(settings: Settings) -> DoctorCheck:
 
 
 async def _check_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    """Check the database, and the worktrees of ended runs."""
     try:
         place = existing_state_location(repository.common_dir, environ)
         if place is None:
@@ -223,7 +219,6 @@ async def _check_state(repository: Repository, environ: Mapping[str, str]) -> Se
 
 
 async def _check_retention(repository: Repository, environ: Mapping[str, str]) -> DoctorCheck:
-    """Report what is kept of the past, and check that it is no more than configured."""
     keep = keep_settings(load_settings(repository.root, environ, {}))
     size_mb = logs_size(repository.root, repository.common_dir) / 1e6
     rescued = await refs.list_refs(repository.git, refs.rescue_ref(AttemptId("")))
@@ -235,7 +230,7 @@ async def _check_retention(repository: Repository, environ: Mapping[str, str]) -
 
 
 async def _check_worktrees(repository: Repository, runs: Mapping[RunId, str]) -> DoctorCheck:
-    """Check that only live runs have worktrees."""
+    # Only live runs have worktrees; whatever else is there was left behind.
     try:
         ours = await _run_worktrees(repository)
     except GitError as failed:
@@ -258,14 +253,13 @@ async def _check_worktrees(repository: Repository, runs: Mapping[RunId, str]) ->
 
 
 async def _run_worktrees(repository: Repository) -> Sequence[Worktree]:
-    """Return the worktrees in the folder of runs."""
+    # Worktrees of the user, elsewhere, are not ours to judge.
     folder = (user_dirs().cache / "runs").resolve()
     return [each for each in await list_worktrees(repository) if each.path.is_relative_to(folder)]
 
 
 def _run_of(worktree: Worktree) -> RunId:
-    """Return the run of a worktree, which is `RUN/landing` or `RUN/attempts/ID`."""
-    above = worktree.path.parent
+    above = worktree.path.parent  # of `RUN/landing` or `RUN/attempts/ID`
     return RunId(above.parent.name if above.name == "attempts" else above.name)
 
 

@@ -25,7 +25,7 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import dirs
 from scaffold.core.activity import Activity
 from scaffold.core.errors import NotInRepository, RepositoryError
-from scaffold.git.repository import Repository, open_repository
+from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.trial.temporary_checkout import remove_dead_trials
@@ -52,7 +52,7 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 
     Runs none of the repository's code without `--gates`. Exit code 0 if nothing fails; warnings are allowed.
     """
-    checks = run_async(_shown_checks(fix=fix, gates=gates))
+    checks = run_async(_run_checks(fix=fix, gates=gates))
     healthy = not any(check.status == "fail" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
@@ -65,42 +65,38 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
     return 0 if healthy else 1
 
 
-async def _shown_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
-    # A trial shows each of its commands.
-    async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
-        return await _run_checks(fix=fix, gates=gates)
-
-
 async def _run_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
+    # A trial shows each of its commands itself.
+    async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
+        return [*await _machine_checks(fix=fix), *await _repository_checks(fix=fix, gates=gates)]
+
+
+async def _machine_checks(*, fix: bool) -> Sequence[DoctorCheck]:
     if fix:
         for name in lift_parked():
             print_text(f"{name} may be asked again", err=True)
-    machine = [
+    return [
         *await check_machine(os.environ),
         *check_endpoints(),
         *await check_login(),
         *await check_servers(),
         *check_extensions(),
     ]
-    repository = await _find_repository()
-    if isinstance(repository, DoctorCheck):
-        return [*machine, repository]
+
+
+async def _repository_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
+    try:
+        repository = await open_repository(Path.cwd(), environ=os.environ)
+    except NotInRepository as outside:  # the machine is checked anywhere
+        return [DoctorCheck("repository", "warn", "not in a repository", outside.fix)]
+    except RepositoryError as unfit:
+        return [DoctorCheck("repository", "fail", unfit.what, unfit.fix)]
     if fix:
         for path in await prune_worktrees(repository):
             print_text(f"removed the record of the worktree {path}, whose folder is missing", err=True)
         for place in await remove_dead_trials(repository, dirs().cache):
             print_text(f"removed {place.checkout}, which a killed command had left", err=True)
     return [
-        *machine,
         *await check_repository(repository, os.environ),
         *await check_gates(repository, os.environ, attempt=gates),
     ]
-
-
-async def _find_repository() -> Repository | DoctorCheck:
-    try:
-        return await open_repository(Path.cwd(), environ=os.environ)
-    except NotInRepository as outside:
-        return DoctorCheck("repository", "warn", "not in a repository", outside.fix)
-    except RepositoryError as unfit:
-        return DoctorCheck("repository", "fail", unfit.what, unfit.fix)

@@ -1,4 +1,4 @@
-"""Plugins, hooks, skills, roles and commands: what was found, and what of it has no effect. Starts none of them."""
+"""Plugins, hooks, skills, roles, commands and MCP servers: what was found, and what of it has no effect."""
 
 import os
 from pathlib import Path
@@ -21,7 +21,7 @@ MAX_NAMES = 8
 
 
 def check_extensions() -> list[DoctorCheck]:
-    """Return a check of the plugins and one of the rest, each if there are some."""
+    """Return a check of the plugins and one of the rest, each if there are some. Starts none of them."""
     return [*_check_plugins(), *_check_others()]
 
 

@@ -62,10 +62,9 @@ async def check_gates(repository: Repository, environ: Mapping[str, str], *, att
 
 
 async def _repository_gates(repository: Repository, environ: Mapping[str, str]) -> RepositoryGates | None:
-    """Return the gates of the current commit with the user's settings; None before the first commit."""
     head = await resolve(repository.git, "HEAD")
     if head is None:
-        return None
+        return None  # there is no commit yet
     settings, trust = load_settings(repository.root, environ, {}), folder_trust(repository.root)
     gates, configured = gate_settings(settings), environment_settings(settings, trust).setup
     detection = apply_gate_settings(await detect_at_commit(repository.git, head), gates.given, gates.off)
@@ -76,7 +75,6 @@ async def _repository_gates(repository: Repository, environ: Mapping[str, str]) 
 
 
 def _check_setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
-    """Yield how the environment of the gates is prepared, unless nothing has to be installed."""
     commands = found.plan.run or found.plan.left_out
     if found.trial is not None and found.trial.problem and found.trial.commit == found.commit:
         yield DoctorCheck("gate set-up", "warn", found.trial.problem, NETWORK_NOTE)
@@ -129,9 +127,8 @@ def _gate_fix(gate: Gate) -> str:
 
 
 def _missing_tools(found: RepositoryGates, root: Path, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what is not installed, by the name of the gate; nothing is known before set-up has run."""
     if found.plan.run:
-        return {}
+        return {}  # set-up will install what is missing now
     own = [str(root / VENV / "bin")] if found.plan.borrow else []
     if (root / NODE_MODULES).is_dir():
         own.append(str(root / NODE_MODULES / ".bin"))

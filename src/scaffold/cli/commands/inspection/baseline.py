@@ -14,7 +14,7 @@ from scaffold.cli.render.check_output import output_lines
 from scaffold.cli.render.status_text import no_run_text
 from scaffold.cli.render.terminal.style import heading, print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
-from scaffold.cli.wiring import open_context
+from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateKind, GateRun
@@ -22,7 +22,7 @@ from scaffold.core.states import Failed, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline_capture import ADVISORY, gate_summary, uninformative_reason
-from scaffold.views.store_reader import find_run, find_run_if_any, store_reader_if_any
+from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import fill, pad
 
 MOST_SHOWN = 10
@@ -116,12 +116,8 @@ def _gate_summary(shown: GateRun) -> str:
 
 
 async def _reset_baseline(run_name: str | None, *, as_json: bool) -> None:
-    context = await open_context()
-    try:
-        run = find_run(context, run_name)
+    async with context_with_run(run_name) as (context, run):
         was_reset = reset_baseline(context, run)
-    finally:
-        context.store.close()
     if as_json:
         print_json({"run": run.id, "reset": was_reset})
     elif not was_reset:

@@ -148,7 +148,7 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
 
 
 def _failure_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
-    """Yield in full why attempts failed, besides the one whose failed checks are shown with their output."""
+    # The attempt whose failed checks are shown with their output is left out.
     for attempt in about.attempts:
         told = attempt is about.checked and attempt.verification is not None and not attempt.verification.passed
         if attempt.error and not told:
@@ -176,7 +176,6 @@ def _check_sections(attempt: Attempt, verification: Verification, layout: Layout
 
 
 def _second_review(review: ChangeReview | None, layout: Layout) -> Iterator[str]:
-    """Yield the second reviewer's verdict, its summary, and a line per citation."""
     if review is not None:
         yield f"  second review by {printable(review.model)}: {review.review.verdict}"
         yield from layout.prose(INDENT, review_text(review.review))
@@ -208,15 +207,12 @@ def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
         yield from layout.prose("  ", held.intent)
     for check in held.commands:
         need = "" if check.required else " (optional)"
-        yield f"  $ {_indented(check.command)}"
+        # As it is, ready to be copied: the terminal wraps it. Further lines are indented.
+        command = printable(check.command).rstrip("\n").replace("\n", "\n      ")
+        yield f"  $ {command}"
         yield from layout.wrap(INDENT, f"{expectation_text(check.expect)}{need}")
     for name in ("must_exist", "must_not_exist", "must_not_change"):
         yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
-
-
-def _indented(text: str) -> str:
-    """Return a command as it is, ready to be copied: the terminal wraps it. Further lines are indented."""
-    return printable(text).rstrip("\n").replace("\n", "\n      ")
 
 
 def _result_lines(result: CheckResult, red: Sequence[str], layout: Layout) -> Iterator[str]:

@@ -106,19 +106,19 @@ def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
     yield ""
     yield heading(title)
     layout = layout_for(sys.stdout)
-    amounts = [f"{_format_amounts(line.usage)}{_time(line)}" for line in lines]
+    amounts = [
+        _format_amounts(line.usage) + ("" if line.seconds is None else f"  {format_seconds(line.seconds)}")
+        for line in lines
+    ]
     longest = max(cell_len(printable(line.name)) for line in lines)
     wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
     for line, text in zip(lines, amounts, strict=True):
+        # Names are never cut where there is a limit: they are copied into other commands.
         if layout.is_limited and cell_len(printable(line.name)) > wide:
             yield from layout.wrap("  ", line.name)
             yield f"  {' ' * wide}{text}"
         else:
             yield f"  {fill(line.name, wide)}{text}"
-
-
-def _time(line: CostLine) -> str:
-    return "" if line.seconds is None else f"  {format_seconds(line.seconds)}"
 
 
 def _format_amounts(usage: Usage) -> str:

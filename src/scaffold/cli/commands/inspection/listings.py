@@ -18,7 +18,6 @@ from scaffold.core.model import Goal, Run
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
 from scaffold.host.startup import importing
 from scaffold.run.resources.attempt_resources import resources_in_use
-from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json, read_compliance
 from scaffold.views.held_back import read_held_back
 from scaffold.views.name_lookup import find_goal
@@ -72,12 +71,11 @@ def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:
 
 
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:
-    """Return the run and its selected goals; None if there is no run yet."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             if goal_name:
-                raise no_run_error()
+                raise no_run_error()  # without a name, "no run yet" is an answer
             return None, ()
         view = read_run_view(reader, run)
         if goal_name is None:
@@ -95,27 +93,20 @@ def agents(run_name: str | None, *, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
-            _show_nothing(as_json=as_json)
+            if as_json:
+                print_json({"run": None, "agents": [], "held_back": []})
+            else:
+                print_text(no_run_text())
             return
         rows, held_back = read_processes(reader, run), read_held_back(reader, run)
         if as_json:
             waiting = [{"action": each.key, **(held_back_json(each.why) or {})} for each in held_back]
-            print_json({"run": run.id, "agents": [_row_json(row) for row in rows], "held_back": waiting})
+            rows_json = [{**agent_json(row), **resources_in_use(row.worktree).fields} for row in rows]
+            print_json({"run": run.id, "agents": rows_json, "held_back": waiting})
         else:
             layout = layout_for(sys.stdout)
             lines = (format_agents(rows, reader.clock.now(), layout), *held_back_lines(held_back, layout))
             click.echo("\n".join(lines))
-
-
-def _row_json(row: AgentRow) -> dict[str, object]:
-    return {**agent_json(row), **resources_in_use(row.worktree).fields}
-
-
-def _show_nothing(*, as_json: bool) -> None:
-    if as_json:
-        print_json({"run": None, "agents": [], "held_back": []})
-    else:
-        print_text(no_run_text())
 
 
 @click.command()
@@ -160,7 +151,7 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
 
 
 def _with_taken(reader: StoreReader | None, found: Sequence[ListedRun]) -> Sequence[ListedRun]:
-    """Return the runs with whether work of them was taken; git is asked only if that may be."""
+    # Git is asked only if work may have been taken: it takes longer than all the rest.
     if reader is None or not any(reader.store.branch_moves.done_of_run(each.id) for each in found):
         return found
     with importing():

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from heapq import merge
 from itertools import repeat
 from pathlib import Path
@@ -16,7 +15,7 @@ from scaffold.cli.render.terminal.style import paint
 from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
-from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.attempts.assignment import journal_names
@@ -84,7 +83,11 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: b
     """
     if full and as_json:
         raise UsageError("`--full` is about text", "Leave it out: the JSON has everything.")
-    show = _show_as_json if as_json else partial(_print_entry, lines_of=whole_entry_lines if full else entry_lines)
+    lines_of = whole_entry_lines if full else entry_lines
+
+    def show(entry: JournalEntry, now: datetime) -> None:
+        click.echo(entry.line if as_json else _entry_text(entry, lines_of(entry.fields), now))
+
     try:
         run_async(_print_logs(action_name, run_name, show, follow=follow))
     except KeyboardInterrupt:
@@ -101,7 +104,8 @@ async def _print_logs(
         seen = False
         while True:
             # Asked before reading, so that the last round still shows what was written up to the end.
-            going_on = _is_running(context, run)
+            now = context.store.runs.get(run.id)
+            going_on = now is not None and is_executed(now)
             for entry in _new_entries(context, run, only, tails):
                 show(entry, context.clock.now())
                 seen = True
@@ -113,25 +117,17 @@ async def _print_logs(
             click.echo(f"no agent of {about} has written to its log yet", err=True)
 
 
-def _is_running(context: RunContext, run: Run) -> bool:
-    now = context.store.runs.get(run.id)
-    return now is not None and is_executed(now)
-
-
 def _new_entries(
     context: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
 ) -> Iterator[JournalEntry]:
-    """Yield the entries since the last call in order of time; `tails` has the position in each file."""
     read = [tails.setdefault(path, FileTail(path)).lines() for path in _journal_files(context, run, only)]
     files = [zip(_matching_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
     return _drop_duplicates(merge(*files, key=lambda found: found[0].at))
 
 
 def _drop_duplicates(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEntry]:
-    """Yield entries in order of time, each with the number of its file, without those that another file had, too.
-
-    The store of a copied repository names the journals of the first one, which has the same entries.
-    """
+    # The store of a copied repository names the journals of the first one, too, which have the same entries. Within a
+    # file, equal entries are two events.
     at, files = None, dict[bytes, int]()
     for entry, number in found:
         if entry.at != at:
@@ -140,15 +136,13 @@ def _drop_duplicates(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[Jour
             yield entry
 
 
-def _attempts(context: RunContext, only: Action) -> Sequence[Attempt]:
-    """Return the attempts at an action, or at all steps of a compound whose steps share a worktree."""
-    store = context.store.attempts
-    return store.of_workspace(only.id) if only.kind == "compound" else store.of_action(only.id)
-
-
 def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
-    """Return the files to read, each once: the journals of goals, and the log files of attempts and turns."""
-    attempts = _attempts(context, only) if only else context.store.attempts.of_run(run.id)
+    # Each once: the journals of goals, and the log files of attempts and turns.
+    store = context.store.attempts
+    if only is None:
+        attempts = store.of_run(run.id)
+    else:  # the steps of a compound may share a worktree
+        attempts = store.of_workspace(only.id) if only.kind == "compound" else store.of_action(only.id)
     turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
     named = [Path(name) for name in written if name]
@@ -161,7 +155,6 @@ def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterab
 
 
 def _matching_entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:
-    """Yield the entries of the run, or of one action; other lines are skipped."""
     for line in lines:
         entry = read_entry(line)
         if entry is None or entry.fields.get("run", run.id) != run.id:
@@ -179,18 +172,14 @@ REVIEWER_ROLES = frozenset({"critic", "drafter"})
 """Roles that judge or prepare an attempt and do none of its work."""
 
 
-def _show_as_json(entry: JournalEntry, _: datetime) -> None:
-    click.echo(entry.line)
-
-
-def _print_entry(entry: JournalEntry, now: datetime, *, lines_of: Callable[[Fields], Sequence[str]]) -> None:
-    """Print an entry, e.g. `12:03:04 store#1 shell: python -m pytest -q`."""
+def _entry_text(entry: JournalEntry, lines: Sequence[str], now: datetime) -> str:
+    # For example `12:03:04 store#1 shell: python -m pytest -q`.
     head = f"{local_time(entry.at, now)} {paint(printable(_agent_label(entry.fields)), 'cyan')} "
-    click.echo("\n".join(layout_for(sys.stdout).wrap(head, "\n".join(lines_of(entry.fields)), hang=len(INDENT))))
+    return "\n".join(layout_for(sys.stdout).wrap(head, "\n".join(lines), hang=len(INDENT)))
 
 
 def _agent_label(fields: Fields) -> str:
-    """Return `store#1` for a worker, `critic store#1` for its critic, `supervisor shop: store` for a supervisor."""
+    # `store#1` for a worker, `critic store#1` for its critic, `supervisor shop: store` for a supervisor.
     role, action = str(fields.get("role", "")), fields.get("action")
     if role in PLANNING_ROLES:
         about = ": ".join(str(each) for each in (fields.get("goal"), action) if each)

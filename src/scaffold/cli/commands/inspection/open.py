@@ -25,12 +25,12 @@ def open_report(run_name: str | None, *, as_json: bool) -> None:
 
     Prints the path of the page. In a pipe, with --json, or where there is no browser it only does that.
     """
-    run_async(_write_and_open(run_name, as_json=as_json))
 
+    async def show() -> None:
+        async with context_with_run(run_name) as (context, run):
+            await show_report(context, run, as_json=as_json)
 
-async def _write_and_open(run_name: str | None, *, as_json: bool) -> None:
-    async with context_with_run(run_name) as (context, run):
-        await show_report(context, run, as_json=as_json)
+    run_async(show())
 
 
 async def show_report(context: RunContext, run: Run, *, as_json: bool) -> None:

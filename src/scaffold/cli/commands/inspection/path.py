@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -36,32 +35,23 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         store = reader.store.attempts
         held_back = next((each.why for each in read_held_back(reader, run) if each.key == action.key), None)
         attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
-    folder = _worktree_in_use(attempts[-1]) if attempts else None
-    if folder is None:
+    last = attempts[-1] if attempts else None
+    at_work = last is not None and last.status == "claimed" and last.phase in WORKER_PHASES
+    folder = last.worktree if last is not None and at_work else None
+    if not folder or not Path(folder).is_dir():  # a worktree may have been removed by hand
         raise ScaffoldError(f"no agent is working on `{action.key}`", _next_step(action, attempts, held_back))
     if as_json:
         shown = {"run": run.id, "action": action.key, "attempt": attempts[-1].number, "path": folder}
-        shown |= {"alternative": attempts[-1].alternative, "failures": _failures_json(attempts)}
+        failed = [each for each in attempts[:-1] if each.escalation is not None]
+        failures = [{"attempt": each.number, **failure_json(each, attempts)} for each in failed]
+        shown |= {"alternative": attempts[-1].alternative, "failures": failures}
         print_json({**shown, **resources_in_use(folder).fields})
     else:
         # As bytes: a path need not be UTF-8, and the shell needs it as it is.
         click.echo(os.fsencode(folder))
 
 
-def _failures_json(attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
-    """Return how the attempts before the last one failed."""
-    failed = [each for each in attempts[:-1] if each.escalation is not None]
-    return [{"attempt": each.number, **failure_json(each, attempts)} for each in failed]
-
-
-def _worktree_in_use(attempt: Attempt) -> str | None:
-    """Return the attempt's worktree if its worker is using it, otherwise None."""
-    at_work = attempt.status == "claimed" and attempt.phase in WORKER_PHASES
-    return attempt.worktree if at_work and attempt.worktree and Path(attempt.worktree).is_dir() else None
-
-
 def _next_step(action: Action, attempts: Sequence[Attempt], held_back: HeldBack | None) -> str:
-    """Return what it waits for, or where to find the work of the last attempt."""
     if held_back is not None:
         return f"It is held back: it {held_back.text}."
     if not attempts:

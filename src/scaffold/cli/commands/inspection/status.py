@@ -56,7 +56,6 @@ def _print_status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
 
 
 def _watch_json(reader: StoreReader, run: Run) -> None:
-    """Print the run each time it has changed, until it ends; the last line is its final state."""
     shown = None
     while True:
         view = _read_view(reader, run)
@@ -69,7 +68,7 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
 
 
 def _watch_run(reader: StoreReader, run: Run) -> None:
-    """Show frames until the run ends, then its full status; a dumb terminal gets no escape sequences."""
+    # A dumb terminal gets no escape sequences.
     show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
     while (view := read_summary(reader, run)).is_live:
         show(view)
@@ -86,7 +85,7 @@ def _print_run(reader: StoreReader, run: Run) -> None:
 
 
 def _read_view(reader: StoreReader, run: Run) -> RunView:
-    """Return the run as it is now; git is asked only about a run of which work was, or is to be, taken."""
+    # Git is asked only about a run of which work was, or is to be, taken.
     view = read_run_view(reader, run)
     is_ordered = isinstance(run.state, Completed) and run.settings.taking != TakingSettings()
     if not is_ordered and not reader.store.branch_moves.done_of_run(run.id):

@@ -1,4 +1,8 @@
-"""`memory documents` and `memory forget-document`: files that can be searched."""
+"""`memory documents` and `memory forget-document`, and the jobs of `memory ingest --detach`.
+
+A job writes a record when it begins and deletes it when all is stored. A record whose process is gone means that the
+job died; repeating the command continues it.
+"""
 
 import os
 import shlex
@@ -207,15 +211,14 @@ def _read_jobs() -> list[tuple[Path, IngestionJob]]:
 
 
 def _read_job(path: Path) -> IngestionJob | None:
-    """Return the job of a file; None if it is gone by now, or no job."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=IngestionJob)
     except (OSError, msgspec.DecodeError):
-        return None
+        return None  # the job has finished since, or another version wrote it
 
 
 def _prune_jobs(words: Sequence[str]) -> None:
-    """Delete the records of processes that ended long ago, or with the same command here, which is begun again."""
+    # Of processes that ended long ago, or with the same command here, which starts again now.
     oldest, here = SystemClock().now() - KEPT, (str(Path.cwd()), tuple(words))
     for path, job in _read_jobs():
         again = (job.cwd, job.words) == here

@@ -230,7 +230,6 @@ def _open_memories(*, create: bool = False, patient: bool = False) -> Iterator[M
 
 @contextmanager
 def _vector_progress() -> Iterator[Callable[[int], None]]:
-    """Show how many vectors there are by now, on a terminal alone; the line is gone at the end."""
     shows = sys.stderr is not None and sys.stderr.isatty()
 
     def show(text: str) -> None:
@@ -244,7 +243,7 @@ def _vector_progress() -> Iterator[Callable[[int], None]]:
 
 
 def _ingest_arguments(paths: Sequence[Path], given: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of `ingest` that mean the same; relative paths stay so."""
+    # Relative paths stay so: the background process has the same current folder.
     usual = {"index": DOCUMENTS, "chunk_size": MAX_CHARS, "as_json": given["as_json"]}
     words: list[str] = []
     for name, value in sorted(given.items()):

@@ -9,7 +9,8 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.commands.plan.explain import explain
 from scaffold.cli.commands.plan.make import make
 from scaffold.cli.commands.plan.simulate import simulate
-from scaffold.cli.commands.plan.source import INVALID, check_plan_file, findings_text, print_invalid
+from scaffold.cli.commands.plan.source import check_plan_file, findings_text, print_invalid
+from scaffold.cli.exit_codes import INVALID
 from scaffold.cli.render.terminal.style import format_finding, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, is_piped

@@ -7,14 +7,14 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
+from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
 from scaffold.cli.render.terminal.style import heading, print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.agent_count import AgentCountAdvice
-from scaffold.plan.analysis.explanation import AssertionProviders, GoalExplanation
+from scaffold.plan.analysis.explanation import GoalExplanation
 from scaffold.plan.analysis.explanation import explain as explained
 from scaffold.views.text_format import format_seconds
 
@@ -52,7 +52,11 @@ def explain(file: str, *, as_json: bool) -> int:
         width=examined.report.width,
         critical_path=examined.report.critical_path,
         goals=explanation.goals,
-        weaknesses=(*_parse_warnings(examined), *explanation.weaknesses),
+        # Lint does not report unknown keys: they are warnings about the text of the file.
+        weaknesses=(
+            *(finding for finding in examined.report.findings if finding.code == "unknown-key"),
+            *explanation.weaknesses,
+        ),
         advice=explanation.advice,
     )
     if as_json:
@@ -62,11 +66,6 @@ def explain(file: str, *, as_json: bool) -> int:
     return 0
 
 
-def _parse_warnings(examined: CheckedPlan) -> Iterator[Finding]:
-    """Yield the warnings about the text of the file, which lint does not report."""
-    yield from (finding for finding in examined.report.findings if finding.code == "unknown-key")
-
-
 def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Iterator[str]:
     yield from layout.wrap("", f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel")
     for goal in whole.goals:
@@ -74,7 +73,10 @@ def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Ite
         yield from _goal_lines(goal, layout)
     yield ""
     yield heading("Agents")
-    yield from layout.prose("  ", _advice_text(whole.advice), hang=4)
+    advice = whole.advice
+    times = ", ".join(f"{each.agents}: {format_seconds(each.makespan_s)}" for each in advice.predictions)
+    recommended = f"{count_of(advice.agents, 'agent')}, because {advice.why}."
+    yield from layout.prose("  ", f"{recommended} Predicted times by number of agents: {times}.", hang=4)
     if whole.weaknesses:
         yield ""
         yield heading("Weak spots")
@@ -92,18 +94,10 @@ def _goal_lines(goal: GoalExplanation, layout: Layout) -> Iterator[str]:
     chain = " -> ".join(goal.critical_path)
     yield from layout.wrap("  ", f"longest chain: {chain} (no faster than {format_seconds(goal.bound_s)})", hang=4)
     for supply in goal.supplies[:MAX_SHOWN]:
-        yield from layout.wrap("  ", _provider_line(supply), hang=4)
+        users = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["no action"]
+        line = f"{supply.assertion}: from {_join_names(supply.providers)} for {', '.join(users)}"
+        yield from layout.wrap("  ", line, hang=4)
     yield from _more_lines(goal.supplies)
-
-
-def _provider_line(supply: AssertionProviders) -> str:
-    users = [*supply.needed_by[:MAX_SHOWN], *(["the goal"] if supply.wanted else [])] or ["no action"]
-    return f"{supply.assertion}: from {_join_names(supply.providers)} for {', '.join(users)}"
-
-
-def _advice_text(advice: AgentCountAdvice) -> str:
-    times = ", ".join(f"{each.agents}: {format_seconds(each.makespan_s)}" for each in advice.predictions)
-    return f"{count_of(advice.agents, 'agent')}, because {advice.why}. Predicted times by number of agents: {times}."
 
 
 def _join_names(keys: Sequence[ActionKey]) -> str:

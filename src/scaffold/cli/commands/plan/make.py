@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,6 @@ def _read_tasks_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskS
 
 
 def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: Callable[[str], None]) -> int:
-    """Write the plan of a list of tasks, which needs no planner."""
     print_findings(tasks.document.warnings, tasks.path)
     for note in tasks.notes():
         tell(note)
@@ -116,7 +116,7 @@ async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_js
     repository = await open_repository(Path.cwd(), environ=os.environ)
     # Planning needs a stored run; in memory it leaves none behind.
     context = context_at(repository, IN_MEMORY, create=True)
-    try:
+    with closing(context.store):
         chosen = await run_settings(context, found.settings, flags, planner=True, notice=tell, choice=found.choice)
         run = await start_run(context, RunInput(request=request, source=request), chosen)
         code = await run_planning(context, run.id, quiet=flags.quiet, err=True, capture_baseline=False)
@@ -126,13 +126,16 @@ async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_js
                 click.echo(RunPreview(run, plan).text(layout_for(sys.stderr)), err=True)
             _write_output(plan, place, as_json=as_json)
         return code or 0
-    finally:
-        context.store.close()
 
 
 def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
     wants_json = as_json or (place is not None and place.suffix == ".json")
-    text = _json(plan) if wants_json else write_plan(plan)
+    # As the files of other tools: indented, with a newline at the end.
+    text = (
+        f"{msgspec.json.format(msgspec.json.encode(plan_document(plan))).decode()}\n"
+        if wants_json
+        else write_plan(plan)
+    )
     if place is None:
         click.echo(text, nl=False)
         return
@@ -144,14 +147,10 @@ def _write_output(plan: Plan, place: Path | None, *, as_json: bool) -> None:
     print_text(f"written to {place}; execute it with `scaffold run --plan {place} --tier builder`", err=True)
 
 
-def _json(plan: Plan) -> str:
-    return msgspec.json.format(msgspec.json.encode(plan_document(plan))).decode() + "\n"
-
-
 def _refuse_to_replace(place: Path) -> None:
-    """Raise UsageError if `place` exists and is not a plan."""
     if not place.exists():
         return
+    # An older plan is replaced; any other file may have been named by mistake.
     try:
         read_plan(place.read_text(encoding="utf-8"), name=str(place))
     except (OSError, UnicodeDecodeError, PlanInvalid) as error:

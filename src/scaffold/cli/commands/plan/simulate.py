@@ -68,7 +68,8 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
     label = min(columns // 4, max((cell_len(printable(action.key)) for action in begun[:ROWS]), default=0))
     bars = max(MIN_BARS, min(MAX_BARS, columns - label - TIMES - 2))
     for action in begun[:ROWS]:
-        times = f"{format_seconds(_start_s(action))} - {format_seconds(_end_s(action))}"
+        end_s = action.attempts[-1].end_s if action.landed_s is None else action.landed_s
+        times = f"{format_seconds(_start_s(action))} - {format_seconds(end_s)}"
         key = clip_middle(action.key, label) if layout.is_limited else action.key
         drawn = "".join(_bar_cells(action, max(1, simulation.makespan_s), bars))
         yield f"{fill(key, label)} {drawn} {times}"
@@ -82,13 +83,9 @@ def _start_s(action: SimulatedAction) -> int:
     return action.attempts[0].start_s
 
 
-def _end_s(action: SimulatedAction) -> int:
-    return action.attempts[-1].end_s if action.landed_s is None else action.landed_s
-
-
 def _bar_cells(action: SimulatedAction, makespan_s: int, bars: int) -> Sequence[str]:
-    """Return one cell a column; attempts are drawn over the wait that follows them."""
     cells = [" "] * bars
+    # The wait first: attempts are drawn over it where both fall into one column.
     if action.landed_s is not None:
         _fill_cells(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
     for attempt in action.attempts:

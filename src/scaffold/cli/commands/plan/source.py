@@ -6,8 +6,10 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scaffold.cli.exit_codes import INVALID
 from scaffold.cli.render.terminal.style import format_finding, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, TaskSource, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
@@ -18,9 +20,6 @@ from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.finding_positions import with_positions
 from scaffold.plan.text.parse_tree import parse_positioned
-
-INVALID = 4
-STDIN = "-"
 
 
 class PlanCheckResult(Struct, frozen=True, kw_only=True):
@@ -78,7 +77,11 @@ def check_plan_file(file: str) -> CheckedPlan:
         if tasks is not None:
             return _checked_tasks(name, tasks)
         if name.endswith(MARKDOWN):
-            return CheckedPlan(name=name, plan=None, report=_unreadable_report((_no_tasks(),)))
+            what, fix = NO_TASKS
+            unknown = Finding(
+                code="unknown-format", severity="error", message=f"this is {what}", fix=fix, line=1, column=1
+            )
+            return CheckedPlan(name=name, plan=None, report=_unreadable_report((unknown,)))
         root = parse_positioned(text, name=name)
         plan, warnings = parse_plan(root, name=name)
     except UnicodeDecodeError as error:
@@ -130,11 +133,6 @@ def _read_content(file: str) -> bytes:
 
 def _unreadable_report(findings: tuple[Finding, ...]) -> LintReport:
     return LintReport(findings=findings, width=0, critical_path=(), actions=0)
-
-
-def _no_tasks() -> Finding:
-    what, fix = NO_TASKS
-    return Finding(code="unknown-format", severity="error", message=f"this is {what}", fix=fix, line=1, column=1)
 
 
 def _not_text(source: bytes, error: UnicodeDecodeError) -> Finding:

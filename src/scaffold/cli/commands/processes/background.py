@@ -1,7 +1,7 @@
 """The hidden command `background`: executes a run in the background."""
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
@@ -41,7 +41,7 @@ def background(run_name: str, *, report: int, after: int | None, give_up: bool) 
 
 async def _execute_run(run_name: str, report: int, after: int | None, *, give_up: bool) -> int:
     context = await open_context(Path.cwd())
-    try:
+    with closing(context.store):
         run = await take_over_run_when_free(context, find_run(context, run_name).id, restart=True)
         # Another process ended or paused it since, and decides how it goes on.
         if after is not None and not isinstance(run.state, Planning | Active):
@@ -57,8 +57,6 @@ async def _execute_run(run_name: str, report: int, after: int | None, *, give_up
             await continue_after_death(context, run, after)
         _tell_restarter(report, f"progress {run_progress(context.store, run.id)}")
         return await run_to_end(context, run.id)
-    finally:
-        context.store.close()
 
 
 def _tell_restarter(report: int, line: str) -> None:

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 
 import click
@@ -53,16 +53,13 @@ def run_worker(attempt: str, repository: Repository) -> int:
 
 
 async def _execute_attempt(context: RunContext, attempt_id: AttemptId) -> int:
-    try:
+    with closing(context.store):
         await run_attempt(context, attempt_id, log=_write_log)
-    finally:
-        context.store.close()
     return 0
 
 
 def _write_log(text: str) -> None:
-    """Write to this process's log, if it can be written: what is logged may be that the disk is full."""
-    with suppress(OSError):
+    with suppress(OSError):  # what is logged may be that the disk is full
         click.echo(text, err=True)
 
 
@@ -86,15 +83,13 @@ def run_supervisor(goals: str, repository: Repository) -> int:
 
 
 async def _supervise_goals(context: RunContext, goals: Sequence[GoalId]) -> int:
-    try:
+    with closing(context.store):
         goal = context.store.goals.get(goals[0])
         run = context.store.runs.get(goal.run_id) if goal else None
         if run is None:
             return DONE_EXIT_CODE
         agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
         return await supervise_goals(context, run, goals, agent, traceback.print_exception)
-    finally:
-        context.store.close()
 
 
 PROCESS_MAINS: Mapping[str, Callable[[str, Repository], int]] = {"worker": run_worker, "supervisor": run_supervisor}

@@ -14,7 +14,7 @@ from scaffold.cli.commands.options import require_extra
 from scaffold.cli.commands.ralph.ralph import RalphFlags, cancel_on_terminate, chosen_model, session_options
 from scaffold.cli.global_options import log_work_in
 from scaffold.config.schema.parsers import SIZES
-from scaffold.config.settings import Settings, load_settings
+from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.protocol_streams import ProtocolStreams, take_protocol_streams
@@ -81,10 +81,12 @@ async def _serve_editor(flags: RalphFlags, streams: ProtocolStreams) -> None:
         log_work_in(cwd)
         overrides = {"model": flags.model, "sandbox.mode": flags.sandbox}
         settings = load_settings(cwd, os.environ, overrides, trust_once=flags.trust_once)
+        configured = [model for size in SIZES for model in settings.models(size)]
         return SessionSetup(
             options=session_options(here, settings, stored),
             model=chosen_model(settings, stored),
-            models=_model_choices(settings),
+            # The configured ones first.
+            models=tuple(dict.fromkeys([*configured, *(card.model for card in known_models())])),
             notes=settings.notes,
         )
 
@@ -94,16 +96,10 @@ async def _serve_editor(flags: RalphFlags, streams: ProtocolStreams) -> None:
         store.close()
 
 
-def _model_choices(settings: Settings) -> tuple[str, ...]:
-    """Return the models to choose from: those that are configured, then the known ones."""
-    configured = [model for size in SIZES for model in settings.models(size)]
-    return tuple(dict.fromkeys([*configured, *(card.model for card in known_models())]))
-
-
 def _takes_images(flags: RalphFlags) -> bool:
-    """Return whether the model of the command line or the settings accepts images; True while none is configured."""
     try:
         model = load_settings(flags.cwd, os.environ, {"model": flags.model}).model()
+        # Without a model, each session says itself what its model does not accept.
         return model is None or model_card(parse_model(model)).images
     except ScaffoldError:
         return True

@@ -80,7 +80,6 @@ async def run_oneshot(
 
 
 def _tell_denials(session: Session | None) -> None:
-    """Print a line about the calls that were denied, if there were any."""
     if session is not None and session.denials:
         by_tool = Counter(str(denial["tool"]) for denial in session.denials)
         named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
@@ -90,7 +89,6 @@ def _tell_denials(session: Session | None) -> None:
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:
-    """Take the turn of the task, then one for each message of a subagent, until all have ended."""
     words = await prompt_text(task.command, session.tools) if task.command else task.words
     result = await session.say(words, task.piped)
     # Subagents end with this process, and their results would be lost.

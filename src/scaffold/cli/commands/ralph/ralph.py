@@ -61,7 +61,7 @@ FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
 STDIN_WAIT_S = 3.0
-"""How long to wait for a silent pipe if there is a task already."""
+"""How long to wait for a silent pipe if the command line has a task."""
 
 
 class RalphFlags(Struct, frozen=True, kw_only=True):
@@ -104,7 +104,7 @@ class RalphCommand(click.Command):
 
 
 def _json_format(args: Sequence[str]) -> OutputFormat | None:
-    """Return the JSON format that a command line asks for, which may be wrong otherwise; None for text."""
+    # By hand: the command line could not be parsed, and its error is JSON where that was asked for.
     given = [after for word, after in pairwise((*args, "")) if word == FORMAT_FLAG]
     given += [word.removeprefix(f"{FORMAT_FLAG}=") for word in args if word.startswith(f"{FORMAT_FLAG}=")]
     return next((output for output in JSON_FORMATS if output in given), None)
@@ -189,7 +189,6 @@ def _start_session(flags: RalphFlags) -> int:
 
 
 def _report_failure(output: OutputFormat, error: ScaffoldError) -> None:
-    """Print the result of a call that failed before it had a session."""
     reporter = RedactingReporter(reporter_for(output), redactor_for(os.environ, Path.cwd()))
     reporter.result(
         result_json(session="", model="", result="", usage=Usage(), ending=Ending(stop="error", error=error.in_full))
@@ -197,7 +196,6 @@ def _report_failure(output: OutputFormat, error: ScaffoldError) -> None:
 
 
 def _read_stdin(flags: RalphFlags) -> str:
-    """Return the content of standard input; if there is a task already, a silent pipe is not waited for."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     # A parent process may leave a pipe open as standard input and never write to it.
@@ -208,7 +206,6 @@ def _read_stdin(flags: RalphFlags) -> str:
 
 
 async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int:
-    """Take one turn, execute a slash command, or run the REPL."""
     task = OneshotTask(flags.task or "", piped)
     interactive = task.empty and not flags.printed and is_terminal(sys.stdin, sys.stdout)
     if not interactive:
@@ -268,7 +265,6 @@ def cancel_on_terminate() -> None:
 async def _run_slash(
     command: Command, target: OneshotTarget, reporter: Reporter, commands: Sequence[CommandSyntax]
 ) -> int:
-    """Execute a slash command and report its reply as the result."""
     width = shutil.get_terminal_size().columns
     reply = await run_slash_command(command, target, width=width, commands=commands)
     session = target.stored.id if target.stored else ""
@@ -277,7 +273,6 @@ async def _run_slash(
 
 
 async def _run_task(task: OneshotTask, target: OneshotTarget, reporter: Reporter) -> int:
-    """Take one turn of a new or a resumed conversation."""
     options, stored, model = target.options, target.stored, target.model
     cwd, title = str(options.cwd), task.words or task.piped
     with open_conversation(target.store, stored, cwd=cwd, model=model, title=title, me=own_identity()) as conversation:
@@ -326,7 +321,6 @@ def session_options(flags: RalphFlags, settings: Settings, stored: StoredConvers
 
 
 def _find_stored(flags: RalphFlags, store: UserStore) -> StoredConversation | None:
-    """Return the conversation to resume, None for a new one; UsageError if it does not exist."""
     if flags.resume is None and not flags.resume_latest:
         return None
     if flags.resume:
@@ -339,7 +333,7 @@ def _find_stored(flags: RalphFlags, store: UserStore) -> StoredConversation | No
 
 
 def _chooses_model(settings: Settings, stored: StoredConversation | None) -> bool:
-    """Return whether the settings choose the model: a stored conversation keeps its own without a flag."""
+    # A stored conversation keeps its model unless a flag names another.
     return stored is None or settings.values["model"].origin == "--model"
 
 

@@ -1,4 +1,4 @@
-"""`stop`, `pause`, `cancel`, `retry`: control a run, a goal or an action."""
+"""`attach`, `stop`, `pause`, `cancel`, `retry`: watch and control a run, a goal or an action."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,11 @@ from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.exit_codes import OK
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import open_context
-from scaffold.core import states
+from scaffold.cli.wiring import context_with_run
 from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
-from scaffold.core.states import Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
+from scaffold.core.states import INTERRUPTED, Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.projections.run_files import write_run_files
 from scaffold.orchestrator.user_control.execution_control import (
@@ -31,7 +30,7 @@ from scaffold.run.context import RunContext
 from scaffold.views.name_lookup import action_if_any, find_other_run, goal_if_any
 from scaffold.views.run_view import read_summary
 from scaffold.views.state_labels import ENDING
-from scaffold.views.store_reader import display_status, find_run, is_executed
+from scaffold.views.store_reader import display_status, is_executed
 
 STOP_TIMEOUT_S = 30.0
 PAUSE_TIMEOUT_S = 2.0
@@ -72,10 +71,8 @@ def cancel(target: str | None, run_name: str | None) -> None:
 
 
 async def _control_target(name: str | None, run_name: str | None, request: HaltRequest) -> None:
-    """Apply the request to the action, goal or run with that name, looked up in this order."""
-    context = await open_context()
-    try:
-        run = find_run(context, run_name)
+    # An action comes before a goal, a goal before a run: the smaller one is what is lost by a mistake.
+    async with context_with_run(run_name) as (context, run):
         if name is None:
             await _halt_run(context, run, request)
         elif (action := action_if_any(context, run, name)) is not None:
@@ -84,8 +81,6 @@ async def _control_target(name: str | None, run_name: str | None, request: HaltR
             await control_goal(context, run, goal, request)
         else:
             await _halt_run(context, find_other_run(context, run, name), request)
-    finally:
-        context.store.close()
 
 
 async def _control_action(context: RunContext, run: Run, action: Action, request: HaltRequest) -> None:
@@ -146,9 +141,8 @@ def retry(target: str | None, run_name: str | None) -> None:
 
 
 async def _retry_target(target: str | None, run_name: str | None) -> None:
-    context = await open_context()
-    try:
-        run, what = _reopen_target(context, target, run_name)
+    async with context_with_run(run_name) as (context, around):
+        run, what = _reopen_target(context, around, target)
         await write_run_files(context, run)
         if is_executed(run):
             print_text(f"{what} is tried again now; `scaffold attach {run.id}` watches it")
@@ -156,13 +150,9 @@ async def _retry_target(target: str | None, run_name: str | None) -> None:
             without = ", ".join(f"`{action.key}`" for action in stopped_for_good(context.store, run))
             but = f", except for what needs {without}, which was stopped for good" if without else ""
             print_text(f"{what} will be tried again{but}; `scaffold resume {run.id}` continues the run")
-    finally:
-        context.store.close()
 
 
-def _reopen_target(context: RunContext, target: str | None, run_name: str | None) -> tuple[Run, str]:
-    """Retry the action, goal or run that `target` names, looked up in this order; return its run and its name."""
-    run = find_run(context, run_name)
+def _reopen_target(context: RunContext, run: Run, target: str | None) -> tuple[Run, str]:
     store = context.store
     if target is None:
         retry_run(store, run)
@@ -195,15 +185,12 @@ def attach(run_name: str | None, *, as_json: bool, quiet: bool) -> int:
 
 
 async def _attach_run(name: str | None, *, as_json: bool, quiet: bool) -> int:
-    context = await open_context()
-    try:
-        run = await watch_run(context, find_run(context, name), as_json=as_json, quiet=quiet)
-        if display_status(run) == states.INTERRUPTED:
+    async with context_with_run(name) as (context, watched):
+        run = await watch_run(context, watched, as_json=as_json, quiet=quiet)
+        if display_status(run) == INTERRUPTED:
             await print_result(context, run.id, as_json=as_json)
             raise ScaffoldError(
                 f"run {run.id} was interrupted: no process is executing it",
                 f"Continue with `scaffold resume {run.id}`.",
             )
         return await print_end(context, run, as_json=as_json)
-    finally:
-        context.store.close()

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -40,25 +40,19 @@ def demo(folder: Path | None, *, as_json: bool, quiet: bool) -> int:
 
 
 async def _run_demo(place: Path, *, as_json: bool, quiet: bool) -> int:
-    _prefer_our_python()
+    # The sample's checks call `python`, which the machine may not have: this interpreter comes first on PATH.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    os.environ["VIRTUAL_ENV"] = sys.prefix  # our folder stays on PATH only if it is activated
     with as_file(files(scaffold.cli) / "demo_files") as material:
         await write_sample(material / "project", place)
         context = await open_context(place, create=True)
-        try:
+        with closing(context.store):
             return await _start_demo_run(context, material, place, as_json=as_json, quiet=quiet)
-        finally:
-            context.store.close()
-
-
-def _prefer_our_python() -> None:
-    """Put this interpreter first on PATH: the sample's checks call `python`, which the machine may not have."""
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    os.environ["VIRTUAL_ENV"] = sys.prefix  # our folder stays on PATH only if it is activated
 
 
 async def write_sample(material: Path, place: Path) -> None:
     """Write the sample project to `place` and commit it."""
-    for source in _files(material):
+    for source in _sample_files(material):
         target = place / source.relative_to(material).with_name(source.name.removesuffix(SUFFIX))
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
@@ -71,8 +65,8 @@ async def write_sample(material: Path, place: Path) -> None:
     await git("commit", "--quiet", "--message", "A rate limiter, with one test that fails", env=people)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file())
+def _sample_files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob(f"*{SUFFIX}")) if path.is_file()]
 
 
 async def _start_demo_run(context: RunContext, material: Path, place: Path, *, as_json: bool, quiet: bool) -> int:
@@ -92,7 +86,7 @@ async def _start_demo_run(context: RunContext, material: Path, place: Path, *, a
 
 
 def _copy_cassette(cassette: Path, place: Path) -> Path:
-    """Copy the cassette into the sample's `.git` and return the copy, so that the run can be resumed later."""
+    # In the sample's `.git`, so that the run can be resumed later, also with another version of this program.
     target = place / ".git" / "scaffold" / "demo-cassette.yaml"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(cassette.read_bytes())

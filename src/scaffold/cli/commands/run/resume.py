@@ -1,5 +1,6 @@
 """`resume`: continue an interrupted or paused run."""
 
+from contextlib import closing
 from typing import Any
 
 import click
@@ -60,7 +61,6 @@ def resume(name: str | None, *, interrupted: bool, **options: Any) -> int:
 
 
 async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
-    """Continue interrupted runs in the background; return FAILED if one of them could not be started."""
     async with context_if_any() as context:
         left = () if context is None else interrupted_runs(context)
         if context is None or not left:
@@ -72,7 +72,7 @@ async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
 
 
 async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> bool:
-    """Continue a run in the background; print why that failed, and return whether it is running."""
+    # One run that cannot start must not keep the others from starting.
     try:
         reconfigure_run(context, run, resume_settings(context, run, flags))
         await continue_run(context, run.id, structs.replace(flags, detach=True))
@@ -84,7 +84,7 @@ async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> 
 
 async def _resume_run(name: str | None, flags: RunFlags) -> int:
     context = await open_context()
-    try:
+    with closing(context.store):
         run, goal = (await _latest_to_resume(context), None) if name is None else _find_target(context, name)
         if goal is not None:
             await resume_goal(context, run, goal)
@@ -112,12 +112,9 @@ async def _resume_run(name: str | None, flags: RunFlags) -> int:
             print_text(NO_REVIEWS.format(tier=settings.tier.name), err=True)
         reconfigure_run(context, run, settings)
         return await continue_run(context, run.id, flags)
-    finally:
-        context.store.close()
 
 
 def _require_budget_left(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> None:
-    """Raise BudgetExceeded for a limit of the flags or their tier below what is spent; say if one replaces another."""
     if settings.limits == run.settings.limits:
         return
     use = budget_use(context.store, structs.replace(run, settings=settings))
@@ -130,7 +127,7 @@ def _require_budget_left(context: RunContext, run: Run, settings: RunSettings, f
 
 
 async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | None:
-    """Return a completed run whose work is to be taken as it was ordered, or as the flags say now; else None."""
+    # Flags given now replace what was ordered when the run started.
     taking = resumed_taking(run.settings.taking, flags)
     if taking != run.settings.taking:
         reconfigure_run(context, run, structs.replace(run.settings, taking=taking))
@@ -141,7 +138,7 @@ async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | N
 
 
 def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
-    """Return the run with that name and None, or the latest run and its goal with that name."""
+    # A goal of the latest run comes before a run: names of goals are words, ids of runs are not.
     latest = find_run(context, None)
     goal = goal_if_any(context, latest, name)
     if goal is not None and isinstance(latest.state, Saved):
@@ -154,9 +151,9 @@ def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
 
 
 async def _latest_to_resume(context: RunContext) -> Run:
-    """Return the latest run that is interrupted or paused, else the latest of all if its work is still to be taken."""
     for run in context.store.runs.all():
-        if is_interrupted(run) or (isinstance(run.state, Paused) and not is_executed(run)) or _is_pausing(run):
+        is_pausing = run.request_to_owner == "pause" and is_executed(run)
+        if is_interrupted(run) or (isinstance(run.state, Paused) and not is_executed(run)) or is_pausing:
             return run
     latest = latest_run(context.store)
     if latest and isinstance(latest.state, Completed) and (await read_taken(context.git, context.store, latest)).order:
@@ -165,10 +162,6 @@ async def _latest_to_resume(context: RunContext) -> Run:
     executed = " and goes on by itself" if latest and is_executed(latest) else ""
     about = f"the latest, {latest.id}, is {status_of(latest.state)}{executed}" if latest else "there is no run"
     raise UsageError(f"no run is interrupted or paused: {about}", _start_saved(saved) if saved else _fix_for(latest))
-
-
-def _is_pausing(run: Run) -> bool:
-    return run.request_to_owner == "pause" and is_executed(run)
 
 
 def _start_saved(run: Run) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -128,16 +129,13 @@ async def _open_and_execute(flags: RunFlags, work: RunInput, question: TierQuest
     if flags.dry_run:
         return await _dry_run(found, flags, work)
     context = await open_context(create=True)
-    try:
+    with closing(context.store):
         return await _plan_and_execute(context, found, flags, work, replans=replans)
-    finally:
-        context.store.close()
 
 
 async def _plan_and_execute(
     context: RunContext, found: SettingsInTier, flags: RunFlags, work: RunInput, *, replans: bool
 ) -> int:
-    """Create a run and start it; with `--yes`, continue or follow one of the same input instead, if there is one."""
     if flags.pr:
         require_program(context, "gh", GH_FIX)  # before anything is spent
     planned = flags.plan_path is not None or bool(work.plan.goals)
@@ -173,6 +171,7 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
                 reconfigure_run(context, run, settings)
                 return await continue_run(context, run.id, flags)
             case RunExecutedElsewhere(run=run):
+                # If its owner dies, the next round takes the run over.
                 code = await _follow_run(context, run, flags)
                 if code is not None:
                     return code
@@ -181,7 +180,6 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
 
 
 async def _follow_run(context: RunContext, run: Run, flags: RunFlags) -> int | None:
-    """Follow a run of the same input to its end; return its exit code, or None if its owner died."""
     print_text(f"run {run.id} of the same input is being executed already; this command follows it", err=True)
     if flags.detach:
         click.echo(f"  watch it: scaffold attach {run.id}    stop it: scaffold stop {run.id}", err=True)
@@ -212,16 +210,12 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     # A user who is asked to start the plan sees it.
     if not (flags.quiet and flags.yes):
         await print_preview(context, run.id)
-    if not flags.yes and not _confirmed():
+    if not flags.yes and not (is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)):
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         await print_result(context, run.id, as_json=flags.as_json)
         return WAITING
     return await continue_run(context, run.id, flags)
-
-
-def _confirmed() -> bool:
-    return is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)
 
 
 async def _dry_run(found: SettingsInTier, flags: RunFlags, work: RunInput) -> int:
@@ -268,9 +262,11 @@ async def with_write_back(
         raise UsageError(
             "the name of the list of tasks is not UTF-8", "Rename it, or leave out --write-back."
         ) from error
-    place = _place_below(context.repository.root, path)
-    tracked = WriteBack(path=place, format=work.task_format, tracked=True)
-    head = await resolve(context.git, "HEAD") if place else None
+    # The name of a link counts, not where it leads: git tracks the link. Empty if the file is outside.
+    place, top = path.parent.resolve() / path.name, context.repository.root.resolve()
+    tracked_path = place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
+    tracked = WriteBack(path=tracked_path, format=work.task_format, tracked=True)
+    head = await resolve(context.git, "HEAD") if tracked_path else None
     version = await read_list(context.git, tracked, head) if head is not None else None
     known = None if version is None else await asyncio.to_thread(_committed_tasks, tracked, version.text)
     if known is None:
@@ -286,14 +282,7 @@ async def with_write_back(
 
 
 def _committed_tasks(listed: WriteBack, committed: str) -> frozenset[ActionKey] | None:
-    """Return the tasks of the committed list; None if it cannot be read."""
     try:
         return frozenset(task.id for task in marked_tasks(listed.format, committed, name=listed.path))
     except PlanInvalid:
-        return None
-
-
-def _place_below(root: Path, path: Path) -> str:
-    """Return the path of a file below the top of the repository; empty if it is elsewhere."""
-    place, top = path.parent.resolve() / path.name, root.resolve()
-    return place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
+        return None  # the user may have repaired the list since

@@ -117,7 +117,6 @@ def _from_request(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple
 
 
 def _in_rounds(path: str, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags]:
-    """Return the first round of a prompt, and the flags with how many there may be."""
     try:
         loop = read_prompt_loop(read_request(None, path, None), name=path)
     except PlanInvalid as error:
@@ -133,7 +132,7 @@ def _in_rounds(path: str, flags: RunFlags, *, replans: bool) -> tuple[RunInput, 
 
 
 def _until_complied(work: RunInput, requirements: Sequence[Requirement], flags: RunFlags) -> RunInput:
-    """Return the input with the requirements that are audited, if that is asked for; it is another input then."""
+    # With other audits it is another input, so `--yes` starts another run.
     if not flags.until_complied:
         return work
     if len(requirements) > MAX_REQUIREMENTS:
@@ -179,17 +178,16 @@ def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags
 
 
 def _with_path(flags: RunFlags, path: str) -> RunFlags:
-    """Return the flags with the absolute path of what is executed, which is stored with the run."""
+    # Absolute, because it is stored with the run, which may be resumed elsewhere.
     return msgspec.structs.replace(flags, plan_path=str(Path(path).absolute()))
 
 
 def _short_path(path: str) -> str:
-    """Return an absolute path as a user would type it here: relative if it is below the current folder."""
+    # As a user would type it here.
     return os.path.relpath(path) if Path(path).absolute().is_relative_to(Path.cwd()) else path
 
 
 def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
-    """Return the text of the plan and the plan; print findings, and raise PlanInvalid if it cannot reach its goals."""
     text = _read_text(path)
     try:
         plan, warnings = read_plan(text, name=path)
@@ -205,10 +203,6 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
 
 
 def _read_task_list(path: str) -> tuple[str, Plan]:
-    """Return the text of a list of tasks, and the plan with one goal, named after the file, that they all reach.
-
-    Raises PlanInvalid, which names wrong tasks by their index from 0.
-    """
     text = _read_text(path)
     try:
         tasks = msgspec.json.decode(text)

@@ -74,7 +74,6 @@ def _refuse_contradictions(key: str | None, value: str | None, *, unset: bool, e
 
 
 def _edit_file(path: Path) -> None:
-    """Open the user's file in an editor until it is right or the user gives up; a new one is created empty."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     click.edit(filename=str(path))
@@ -124,7 +123,7 @@ def parse_value(key: str, text: str) -> ConfigValue:
 
 
 def _scalar_candidates(text: str) -> list[object]:
-    """Return what a word may mean, the most likely first: a whole number, a number, text."""
+    # The most likely meaning first: a whole number, a number, text.
     meanings: list[object] = [text]
     for number in (float, int):
         try:
@@ -135,7 +134,6 @@ def _scalar_candidates(text: str) -> list[object]:
 
 
 def _list_candidates(text: str) -> list[object]:
-    """Return the list that the text means: JSON, or entries separated by commas."""
     if text.lstrip().startswith("["):
         try:
             return [json.loads(text)]

@@ -145,7 +145,6 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
 
 
 async def _examine_repository() -> Examination:
-    """Return what is found at the commit that runs start from, or in the files if that has nothing."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
     head = await resolve(repository.git, "HEAD")
     in_files = detect_in_folder(repository.root)
@@ -179,14 +178,17 @@ def _programs_missing(detection: DetectedGates) -> tuple[str, ...]:
 
 
 def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
-    """Try the commands found if the user agrees; None if nothing was run."""
     if found.head is None or not found.can_be_tried:
         return None
     if not agreed and not asking:
         print_text(NOTHING_RUN, err=True)
         return None
     where = run_async(confinement_text(found.repository))
-    if not agreed and not click.confirm(f"\n{_trial_question(found.head, where)}", err=True):
+    at = found.head[:8]
+    asked = f"Run these commands once, {where} and in a temporary worktree of {at}? Set-up may use the network."
+    # The last line leaves room for the answers.
+    layout = Layout(layout_for(sys.stderr).columns - len(" [y/N]: "))
+    if not agreed and not click.confirm("\n".join(["", *layout.prose("", asked)]), err=True):
         return None
     print_text(f"\nrunning each command once, {where}", err=True)
 
@@ -200,20 +202,14 @@ def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bo
     return trial
 
 
-def _trial_question(head: Commit, where: str) -> str:
-    asked = f"Run these commands once, {where} and in a temporary worktree of {head[:8]}? Set-up may use the network."
-    # The last line leaves room for the answers.
-    return "\n".join(Layout(layout_for(sys.stderr).columns - len(" [y/N]: ")).prose("", asked))
-
-
 def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
-    """Return whether the configuration may be written; an existing one only with `--force` or after a yes."""
     # A dangling link counts as a file, which `exists` would not see.
     exists = os.path.lexists(path)
     if force or not asking:
         return force or not exists
     if not exists:
-        _print_file_lines(_shown(text))
+        # Only what it sets: the comments about other settings would hide that.
+        _print_file_lines(text.removeprefix(HEADER).strip() if text != HEADER else "(only comments)")
         return click.confirm(f"Write this to {os.path.relpath(path)}?", default=True, err=True)
     try:
         before = read_text(path)
@@ -226,13 +222,8 @@ def _may_write(path: Path, text: str, *, force: bool, asking: bool) -> bool:
     return click.confirm(f"{os.path.relpath(path)} exists. Replace it, as shown?", err=True)
 
 
-def _shown(text: str) -> str:
-    """Return what the configuration sets, without the comments about other settings."""
-    return text.removeprefix(HEADER).strip() if text != HEADER else "(only comments)"
-
-
 def _print_file_lines(text: str) -> None:
-    """Print lines of a file on standard error; those that are wider than the terminal go on below, indented."""
+    # Lines that are wider than the terminal continue below, indented.
     lines = (line for each in text.splitlines() for line in layout_for(sys.stderr).wrap("", each, hang=4))
     click.echo("\n".join(["", *lines, ""]), err=True)
 
@@ -262,7 +253,6 @@ def _print_next(found: Examination, *, written: bool) -> None:
 
 
 def _report_json(found: Examination, trial: Trial | None) -> dict[str, object]:
-    """Return the findings as JSON values."""
     detection = found.detection
     results = {each.name: each for each in trial.gates} if trial else {}
     return {
@@ -299,11 +289,6 @@ def first_plan(findings: ProjectScan) -> str:
     return text
 
 
-def scan_project(root: Path, environ: Mapping[str, str]) -> ProjectScan:
-    """Return the findings about the files in `root` and about the environment."""
-    return project_scan(detect_in_folder(root), environ)
-
-
 def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
     """Return what was detected by kind, and the findings about the environment."""
     return ProjectScan(
@@ -317,7 +302,7 @@ def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> Projec
 
 
 def _commands_by_kind(detection: DetectedGates) -> CommandsByKind:
-    """Return the commands by kind, to be run in the root folder; several of one kind are joined by `&&`."""
+    # As one command a kind, to be run in the root folder.
     commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
     for gate in detection.gates:
         there = f"(cd {shlex.quote(gate.folder)} && {gate.command})" if gate.folder else gate.command

@@ -101,7 +101,6 @@ def _show_code(code: DeviceCode) -> None:
 
 
 def _pasted_code(url: str, request: AuthorizationRequest) -> str:
-    """Return the code that the user pastes; UsageError at the end of standard input."""
     print_text("Open this address in any browser, and agree:", err=True)
     click.echo(url, err=True)
     what = "The browser then goes to an address that begins with http://localhost:1455/ and cannot be shown there."
@@ -111,6 +110,7 @@ def _pasted_code(url: str, request: AuthorizationRequest) -> str:
         try:
             return code_of_pasted(line, request)
         except UsageError as error:
+            # A program that pipes its answer cannot correct it, nor can a user at the end of input.
             if not line or not sys.stdin.isatty():
                 raise
             print_text(error.in_full, err=True)

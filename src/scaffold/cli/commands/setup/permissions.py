@@ -108,7 +108,7 @@ async def _answer_line(judge: "_PermissionChecker", line: bytes) -> PermissionAn
         found = json.loads(line)
         request = msgspec.convert(found, PermissionQuery)
     except (ValueError, RecursionError, msgspec.ValidationError) as error:
-        return InvalidQuery(id=_query_id(found), error=f"this is not a request: {_short(error)}")
+        return InvalidQuery(id=_query_id(found), error=f"this is not a request: {ascii(str(error))[1:-1][:200]}")
     try:
         return await judge.answer(request)
     except ScaffoldError as error:
@@ -121,24 +121,19 @@ def _query_id(found: object) -> str | int | None:
 
 
 def _printable_escapes(text: str) -> str:
-    """Return the text with surrogates and control characters written as escapes."""
+    # Input lines are printed again: surrogates cannot be, and control characters would reach the terminal.
     plain = text.encode(errors="backslashreplace").decode()
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in plain)
 
 
-def _short(error: Exception) -> str:
-    return ascii(str(error))[1:-1][:200]
-
-
 def _shell_quote(word: str) -> str:
-    """Return the word quoted for a shell, without quotes if it needs none."""
+    # Not `shlex.quote`: it quotes globs and `~`, which the user's shell has expanded or left on purpose.
     plain = word and all(char.isascii() and (char.isalnum() or char in "-_./:=,@%+~*?") for char in word)
     return word if plain else "'" + word.replace("'", "'\\''") + "'"
 
 
-def _workspace(cwd: str) -> str:
-    """Return the absolute path of the workspace; it need not exist."""
-    return os.path.normpath(os.path.join(Path.cwd(), cwd))  # noqa: PTH118 - `..` is resolved lexically
+def _workspace_root(cwd: str) -> str:
+    return os.path.normpath(os.path.join(Path.cwd(), cwd))  # noqa: PTH118 - lexically: it need not exist
 
 
 class _PermissionChecker:
@@ -159,7 +154,8 @@ class _PermissionChecker:
         )
 
     async def _decide_query(self, request: PermissionQuery) -> PolicyDecision:
-        workspace = WorkspacePaths(root=_workspace(request.cwd), home=self._home, files=DiskFileSystem())
+        root = _workspace_root(request.cwd)
+        workspace = WorkspacePaths(root=root, home=self._home, files=DiskFileSystem())
         call = permission_request(invocation_by_name(request.tool, request.args), workspace)
         if named := _windows_shell(request, call):
             return decide_windows_command(*named, workspace)
@@ -171,7 +167,7 @@ class _PermissionChecker:
         return judged
 
     def _rules_for(self, request: PermissionQuery, call: PermissionRequest, workspace: WorkspacePaths) -> RuleSet:
-        """Return the rules of the workspace as if it were trusted, with those of the request."""
+        # As if the folder were trusted, whose rules would count then.
         if workspace.root not in self._rules:
             folder = Path(workspace.root) if Path(workspace.root).is_dir() else None
             self._rules[workspace.root] = permission_rules(load_settings(folder, os.environ, {}, trust_once=True))
@@ -184,7 +180,7 @@ class _PermissionChecker:
 
 
 def _query_rule(words: tuple[str, ...], call: PermissionRequest) -> Rule | None:
-    """Return a rule of a request: a command prefix, a host (the last word), or a tool (the first) with a path."""
+    # A command prefix; a host, the last word; or a tool, the first one, with a path.
     if not words:
         return None
     match call.kind:
@@ -199,7 +195,6 @@ def _query_rule(words: tuple[str, ...], call: PermissionRequest) -> Rule | None:
 
 
 def _windows_shell(request: PermissionQuery, call: PermissionRequest) -> tuple[Dialect, str] | None:
-    """Return the Windows shell of a request and the command; None if it is for bash or for no shell."""
     if call.kind != "command":
         return None
     match request.args.get("shell", request.tool):

@@ -76,7 +76,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
 
 
 def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> None:
-    """Raise UsageError for a file that cannot be read or parsed, because its effects cannot be shown."""
+    # What cannot be shown cannot be reviewed, so it cannot be trusted.
     require_readable(folder)
     for effect in found:
         if effect.problem:
@@ -121,7 +121,6 @@ def _print_result(status: TrustStatus, found: tuple[TrustFileEffect, ...], *, as
 
 
 def _trust_lines(status: TrustStatus, found: Sequence[TrustFileEffect]) -> Sequence[str]:
-    """Return the lines with the folder's trust status and the effects of each file."""
     lines = [f"{status.folder.top} {STATUS_TEXT[status.state]}"]
     lines += [f"  {difference}" for difference in status.differences]
     if status.problem:

@@ -100,12 +100,15 @@ async def _land_work(run_name: str | None, how: LandHow | None, only: str | None
             print_json(_work_json(run, work, taken=True))
         else:
             click.echo(f"{status_mark('ok')} {printable(work.branch)} is at {work.new[:8]} now")
-            print_text(f"  undo it: git reset --keep {work.old[:12]}" if place.where == "here" else _undo(work))
+            # `update-ref` moves a branch only from where this command left it.
+            ref = quote(f"refs/heads/{work.branch}")
+            elsewhere = f"git update-ref {ref} {work.old[:12]} {work.new[:12]}"
+            print_text(f"  undo it: {f'git reset --keep {work.old[:12]}' if place.where == 'here' else elsewhere}")
         return OK
 
 
 async def _prove_selection(context: RunContext, run: Run, work: TakenWork, *, as_json: bool) -> TakenWork:
-    """Prove a selection whose tree no landing has proven, and return it with what is known of it then."""
+    # A selection is a tree that no landing has seen, unless it is all of the work.
     if work.only is None or work.is_proven:
         return work
     shown = WorkLine(context.clock, quiet=as_json)
@@ -117,10 +120,6 @@ async def _prove_selection(context: RunContext, run: Run, work: TakenWork, *, as
     return work
 
 
-def _undo(work: TakenWork) -> str:
-    return f"  undo it: git update-ref {quote(f'refs/heads/{work.branch}')} {work.old[:12]} {work.new[:12]}"
-
-
 def _require_at_rest(run: Run) -> None:
     if (owner := executing_process(run)) is not None:
         raise RunBusy(
@@ -130,7 +129,7 @@ def _require_at_rest(run: Run) -> None:
 
 
 def _is_declined(question: str) -> bool:
-    """Return whether there is a user to ask, who says no."""
+    # Without a terminal nobody is asked: the command itself was the consent.
     return is_terminal(sys.stdin, sys.stderr) and not click.confirm(question, err=True)
 
 
@@ -170,7 +169,7 @@ async def _open_pull_request(
 
 
 def _require_force(target: Target) -> None:
-    """Ask whether other commits on the pushed branch may be replaced; raise GitError unless the user says so."""
+    # `--yes` does not cover it: what somebody else pushed would be lost.
     there = f"{target.remote} has other commits on {target.branch}"
     at_terminal = is_terminal(sys.stdin, sys.stderr)
     if not at_terminal or not click.confirm(f"{there}. Replace them?", err=True):
@@ -185,7 +184,6 @@ def _require_force(target: Target) -> None:
 def _plan_lines(
     run: Run, wish: LandWish, work: TakenWork, layout: Layout, target: Target | None = None
 ) -> Iterator[str]:
-    """Yield what is about to be done: the commits, why each comes along, and where to."""
     # The ids of signed commits are not known before they are made.
     signs, has_ids = wish.style.sign, work.how != "squash" and not wish.style.sign
     made_again = has_ids and any(each.old != each.new for each in work.commits)

@@ -28,7 +28,7 @@ from scaffold.config.run.effective_settings import chosen_models, chosen_reviewe
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.model import InboxItem, Run
+from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.run_settings import BUILDER, ReviewerSettings
 from scaffold.git.commits import DIFF_OPTIONS
@@ -41,7 +41,7 @@ from scaffold.run.learning.reviewer_records import reviewer_rates
 from scaffold.run.learning.reviewer_standing import reviewer_standing
 from scaffold.views.changes.review_view import ReviewedFile, RunReview, read_review
 from scaffold.views.changes.taken_work import with_taken
-from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
+from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.worker.second_review.reviewer_probe import ProbeReply, ReviewerProbe
 
@@ -96,7 +96,8 @@ async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: b
         has_landed = last_landed(context.store, run) is not None
         head = await session_tip(context, run) if has_landed else run.base_sha
         found = await read_review(context.git, context.store, view, head)
-        waiting = _waiting_changes(context, view)
+        asked = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
+        waiting = [(item, change) for item, change in asked if change is not None]
         if as_json:
             patches = {risk: await _read_patch(context, run, head, files) for risk, files in files_by_risk(found)}
             changes = [{"item": item.id, "text": item.text, **change_json(change)} for item, change in waiting]
@@ -109,12 +110,6 @@ async def _review_run(run_name: str | None, *, web: bool, stat: bool, as_json: b
             ]
             click.echo("\n\n".join([*texts, ""]))
         await _print_review(context, view, found, layout_for(sys.stdout), stat=stat)
-
-
-def _waiting_changes(context: RunContext, view: RunView) -> list[tuple[InboxItem, WaitingChange]]:
-    """Return the changes that land once you approve them."""
-    found = [(item, read_waiting_change(context.store, item)) for item in view.summary.inbox]
-    return [(item, change) for item, change in found if change is not None]
 
 
 async def _print_review(context: RunContext, view: RunView, found: RunReview, layout: Layout, *, stat: bool) -> None:
@@ -130,7 +125,7 @@ async def _print_review(context: RunContext, view: RunView, found: RunReview, la
 
 
 async def _read_patch(context: RunContext, run: Run, head: Commit, files: list[ReviewedFile]) -> bytes:
-    """Return the patch of these files, in their order."""
+    # In parts: the length of a command line is limited.
     paths = [f":(top,literal){each.path}" for each in files]
     parts = []
     for at in range(0, len(paths), MAX_PATHS):
@@ -184,7 +179,6 @@ async def probe_reviewer(run_name: str | None, count: int, seed: int, *, as_json
 
 
 def _find_reviewer(context: RunContext, run: Run) -> ReviewerSettings:
-    """Return the second reviewer of the run; if it has none, the configured one."""
     if run.settings.planning.reviewer is not None:
         return run.settings.planning.reviewer
     settings = load_settings(context.repository.root, os.environ, {})

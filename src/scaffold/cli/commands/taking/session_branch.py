@@ -54,7 +54,7 @@ async def _rebase_work(run_name: str | None, *, as_json: bool) -> None:
         if done is not None:
             await write_end_report(context, run.id)
         if as_json:
-            print_json({"run": run.id, "rebased": done is not None, **(_json(done) if done else {})})
+            print_json({"run": run.id, "rebased": done is not None, **(msgspec.to_builtins(done) if done else {})})
         elif done is None:
             print_text(f"{run.base_branch} has no commits that {run.session_branch} does not have")
         else:
@@ -62,7 +62,6 @@ async def _rebase_work(run_name: str | None, *, as_json: bool) -> None:
 
 
 def _rebase_lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
-    """Yield what became of each action's work, and how to go on."""
     count = count_of(len(done.carried), "commit")
     yield from layout.prose("", f"{run.session_branch} is at {done.commit[:8]} now: {count} on {done.base[:8]}", hang=2)
     rows = [(name_of(each), f"carried over as {each.new[:8]}, to be proven anew") for each in done.carried]
@@ -77,16 +76,10 @@ def _rebase_lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
 
 
 def _open_work_text(work: OpenWork) -> str:
-    """Return what happens to work that has not landed."""
     fits, if_not = OUTCOMES[work.kind]
     if not work.conflicts:
         return fits
     return f"conflicts with the new base in {join_limited(work.conflicts, MAX_PATHS)}: {if_not}"
-
-
-def _json(done: Rebased) -> dict[str, object]:
-    value: dict[str, object] = msgspec.to_builtins(done)
-    return value
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""`cleanup`: remove worktrees, folders and refs of runs that no process executes."""
+"""`cleanup` and `purge`: remove what runs left behind, or all of Scaffold's state."""
 
 import os
 import sys
@@ -94,7 +94,6 @@ def purge(scope: str, *, unlanded: bool, yes: bool, dry: bool, as_json: bool) ->
 async def _purge_state(
     *, everything: bool, unlanded: bool, yes: bool, dry: bool, quiet: bool
 ) -> tuple[Sequence[PurgeItem], bool]:
-    """Return all items, and whether the marked ones were removed."""
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as context:
         job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
@@ -102,7 +101,8 @@ async def _purge_state(
             items = await job.plan_purge()
         if not quiet:
             for item in items:
-                print_text(_line(item))
+                size = f" ({_format_bytes(item.size_bytes)})" if item.size_bytes is not None else ""
+                print_text(f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}")
         if dry or not any(item.removed for item in items):
             return items, False
         if not yes and not _is_confirmed():
@@ -119,13 +119,7 @@ def _is_confirmed() -> bool:
     return click.confirm(QUESTION, err=True)
 
 
-def _line(item: PurgeItem) -> str:
-    size = f" ({_format_bytes(item.size_bytes)})" if item.size_bytes is not None else ""
-    return f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}"
-
-
 def _format_bytes(size_bytes: int) -> str:
-    """Return a number of bytes as text, such as `14 B` or `2.1 MB`."""
     amount, unit = float(size_bytes), 0
     while amount >= 1000 and unit < len(UNITS) - 1:
         amount, unit = amount / 1000, unit + 1
