@@ -72,8 +72,8 @@ async def test_reading_is_free_and_the_rest_needs_consent(scenario, era):
         assert "there is no run in this repository yet" in await call(client, "run_status")
         assert "--allow-start" in await call(client, "start_run", request="do it")
         assert "--allow-steer" in await call(client, "stop_run")
-        assert "do not fit" in await call(client, "run_status", nonsense=1)
-        assert "do not fit" in await call(client, "wait_for_run", timeout_s=0)
+        assert "invalid arguments" in await call(client, "run_status", nonsense=1)
+        assert "invalid arguments" in await call(client, "wait_for_run", timeout_s=0)
         with pytest.raises(MCPError, match="there is no tool `rm`"):
             await client.call_tool("rm", {})
         [content] = (await client.read_resource("scaffold://runs")).contents

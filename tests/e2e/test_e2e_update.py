@@ -125,6 +125,6 @@ def test_a_run_is_not_updated_under_its_feet_and_ci_asks_nothing(installed, inde
     assert said(programs / "ralph", "--check-update", environ=quiet, cwd=tmp_path) == snapshot(
         (
             0,
-            "1.0; in CI nothing is asked for updates\n",
+            "1.0; updates are not checked in CI\n",
         )
     )

@@ -29,13 +29,12 @@ from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
 EditorServer = schema.AcpMcpServer | schema.HttpMcpServer | schema.McpServerStdio | schema.SseMcpServer
-FILE, SCOPE = "the editor", "user"
-"""The editor's settings are the user's own."""
+FILE, SCOPE = "the editor", "user"  # as the user's own: they are the settings of the user's editor
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
 class GivenServers(Struct, frozen=True):
-    """The servers that can be used, and a line about those that cannot."""
+    """The usable servers, and a line about each other one."""
 
     files: tuple[ServersFile, ...] = ()
     notes: tuple[str, ...] = ()
@@ -110,9 +109,7 @@ class EditorAgent:
 
     async def authenticate(self, method_id: str, **_: Any) -> schema.AuthenticateResponse | None:
         """Refuse: keys are in the environment, logins are made by `ralph login`."""
-        raise RequestError(
-            INVALID_PARAMS, f"there is no way `{method_id}` to log in here: set a key, or run `ralph login`"
-        )
+        raise RequestError(INVALID_PARAMS, f"unknown login method `{method_id}`: set an API key, or run `ralph login`")
 
     async def new_session(self, cwd: str, mcp_servers: Servers = None, **_: Any) -> schema.NewSessionResponse:
         """Open a session with a new conversation."""
@@ -208,7 +205,7 @@ class EditorAgent:
         return session
 
     async def _load_conversation(self, session_id: str) -> StoredConversation:
-        # Two sessions of one conversation would overwrite each other's messages.
+        # A conversation is open in one session at a time.
         if (session := self._sessions.pop(session_id, None)) is not None:
             await session.close()
         try:

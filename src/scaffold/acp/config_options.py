@@ -1,4 +1,4 @@
-"""What a user can choose for a session in the editor: its mode, its model, how much that thinks."""
+"""The options of a session in the editor: its mode, its model, the model's effort."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -33,7 +33,7 @@ def mode_state(session: Session) -> SessionModeState:
 
 
 def config_options(session: Session, models: Sequence[str]) -> list[ConfigOption]:
-    """Return what can be chosen, and what is; `models` are offered besides the current one."""
+    """Return the options with their current values; `models` are offered besides the current one."""
     return [
         _select_option("mode", "Mode", "mode", session.modes.current, MODES),
         _select_option("model", "Model", "model", session.model, dict.fromkeys([session.model, *models])),

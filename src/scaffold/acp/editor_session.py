@@ -45,8 +45,7 @@ from scaffold.store.user_store import UserStore
 
 ALLOW, ALWAYS, DENY = "allow", "always", "deny"
 INVALID_REQUEST, INVALID_PARAMS, INTERNAL_ERROR = -32600, -32602, -32603
-WIDTH = 100
-"""Of the answers to commands."""
+WIDTH = 100  # columns of the answers to commands: the protocol tells no width
 OTHER_SESSIONS = frozenset({"clear", "resume", "quit"})
 """Commands that leave the conversation: an editor opens and closes sessions itself."""
 OFFERED_COMMANDS = tuple(each for each in COMMANDS if each.name not in OTHER_SESSIONS)
@@ -60,7 +59,7 @@ class SessionSetup(Struct, frozen=True, kw_only=True):
     models: Sequence[str]
     """Model strings that the user can choose."""
     notes: Sequence[str]
-    """What the user should know about the configuration."""
+    """Notes about the configuration."""
 
 
 class Editor(Protocol):
@@ -112,7 +111,7 @@ class EditorSession:
         await self.current.switch_to(stored, self.setup.model)
 
     def replay(self) -> None:
-        """Show the conversation so far again."""
+        """Show the stored conversation again."""
         conversation = self.session.open_conversation.conversation
         for update in replayed(conversation, self.setup.options.cwd, self._redactor):
             self._editor.post(self.id, update)
@@ -131,7 +130,7 @@ class EditorSession:
     async def prompt(self, blocks: Sequence[Any]) -> schema.StopReason:
         """Take one turn and return why it ended; raises RequestError."""
         if self._turn is not None:
-            raise RequestError(INVALID_REQUEST, "a prompt of this session is being worked on; cancel it first")
+            raise RequestError(INVALID_REQUEST, "this session is already working on a prompt; cancel it first")
         given = read_prompt(blocks, images=model_card(parse_model(self.session.model)).images)
         self._cancelled = False
         self._updates.begin_turn()
@@ -168,7 +167,7 @@ class EditorSession:
                 case "model" if self._turn is None:
                     await self.session.switch(value)
                 case "model":
-                    raise RequestError(INVALID_REQUEST, "the model cannot change while it works; cancel its turn first")
+                    raise RequestError(INVALID_REQUEST, "the model cannot change during a turn; cancel the turn first")
                 case _:
                     raise RequestError(INVALID_PARAMS, f"there is no option `{name}`")
         except ScaffoldError as error:
@@ -254,7 +253,7 @@ class EditorSession:
             call = asked_call(call_id, question, change, self._redactor)
             answer = answer_of(await self._editor.ask(self.id, call, permission_options(question)), question)
         except (RequestError, ConnectionError) as error:
-            answer = DenyBecause(f"the editor could not ask its user: {error}")
+            answer = DenyBecause(f"the editor could not ask the user: {error}")
         finally:
             self._calls.answered(call_id, allowed=answer in {"allow", "always"})
         return answer

@@ -53,7 +53,7 @@ def read_prompt(blocks: Sequence[Any], *, images: bool) -> PromptContent:
             case ImageContentBlock():
                 raise _invalid_prompt("the model of this session does not accept images")
             case _:
-                raise _invalid_prompt("only text, files and images are taken")
+                raise _invalid_prompt("only text, files and images are accepted")
     return PromptContent(" ".join(words), "\n\n".join(material), tuple(pictures))
 
 

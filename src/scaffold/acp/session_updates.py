@@ -73,7 +73,7 @@ class SessionUpdates:
                 self._post(update_agent_thought_text(text))
             case StreamReset(reason=reason):
                 if self._text:
-                    self.notice(f"the reply so far does not count, as it broke off: {reason}")
+                    self.notice(f"the reply broke off and is discarded: {reason}")
                 self._text, self._thoughts = "", ""
             case RetryWait(seconds=seconds, reason=reason):
                 self._post(update_agent_thought_text(f"{waiting_text(seconds)}: {reason}\n"))
@@ -122,7 +122,9 @@ class SessionUpdates:
 def replayed(conversation: Conversation, root: Path, redactor: Redactor) -> Iterator[BaseModel]:
     """Yield the updates that show a conversation again, without secrets."""
     if conversation.summary:
-        yield update_agent_thought_text(redactor.clean(f"What was said before, in short:\n{conversation.summary}\n"))
+        yield update_agent_thought_text(
+            redactor.clean(f"Summary of the conversation so far:\n{conversation.summary}\n")
+        )
     for message in conversation.kept:
         yield from _message_updates(message, root, redactor)
     for call in conversation.unanswered:

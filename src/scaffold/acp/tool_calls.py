@@ -25,10 +25,8 @@ from scaffold.session.running_tools import FinishedCall, RunningTools, patch_of,
 from scaffold.views.text_format import brief
 
 TITLE_CELLS = 120
-QUESTION = "question-"
-"""Begins the ids of calls of subagents: no call of the session's own agent has such an id."""
-SHOWN_CHARACTERS = 20_000
-"""Of a result; the agent has it whole."""
+QUESTION = "question-"  # begins the ids of subagents' calls; no call of the session's own agent has such an id
+SHOWN_CHARACTERS = 20_000  # of a result in the editor; the agent gets all of it
 Post = Callable[[BaseModel], None]
 Content = ContentToolCallContent | FileEditToolCallContent
 
@@ -113,7 +111,7 @@ class ToolCalls:
             self._close_call(call_id, [_text_content("interrupted")], failed=True)
 
     def question_call(self, question: ApprovalQuestion) -> str:
-        """Return the id of the call that a question is about; the call of a subagent is shown as one of its own."""
+        """Return the id of the call that a question is about; a subagent's call gets a new one."""
         if call_id := "" if question.agent else CURRENT_CALL.get():
             return call_id
         call_id = f"{QUESTION}{new_id()}"
@@ -134,7 +132,7 @@ class ToolCalls:
         return [] if after is None else list(self._diff_content(str(call.args.get("path")), call.before or "", after))
 
     def _begin_call(self, name: str, args: Mapping[str, Any]) -> str:
-        # The SDK runs the tool without the call's id: find the announced call by tool, if possible by arguments, too.
+        # A tool runs without the call's id: find the announced call by tool, if possible by arguments, too.
         shown = self._clean_all(dict(args))
         waiting = [(call_id, call) for call_id, call in self._open.items() if call.name == name and not call.begun]
         if not waiting:
@@ -161,11 +159,11 @@ class ToolCalls:
         if self._clean(before) == before and self._clean(after) == after:
             yield tool_diff_content(str(self._root / path), after, before)
         else:
-            yield _text_content(f"{path} is changed; the change is not shown, as the file has secrets")
+            yield _text_content(f"{path} was changed; the change is hidden, because the file contains secrets")
 
 
 def call_kind(name: str) -> ToolKind:
-    """Return what a tool does, in the protocol's words."""
+    """Return the protocol's kind of a tool."""
     return _KINDS.get(name) or _KINDS_BY_CATEGORY.get(category_of(name) or "", "other")
 
 

@@ -5,7 +5,7 @@ import re
 from scaffold.policy.permission.approval_gate import ApprovalAnswer, DenyBecause
 
 MIN_IDLE_S = 0.5
-"""How long no key may have been pressed before one counts as an answer: earlier keys were typed for something else."""
+"""A key counts as an answer only after this pause: earlier keys were typed for something else."""
 ANSWERS: dict[str, ApprovalAnswer] = {
     "y": "allow",
     "yes": "allow",
@@ -19,7 +19,7 @@ _REASONED = re.compile(r"no?,? because:?\s+(?P<reason>\S.*)", re.IGNORECASE | re
 
 
 def parse_answer(words: str) -> ApprovalAnswer | None:
-    """Return the answer that a key or a line stands for, `no, because ...` included; None if it is none."""
+    """Return the answer that a key or a line means, `no, because ...` included; None if it is not an answer."""
     if reasoned := _REASONED.fullmatch(words.strip()):
         return DenyBecause(reasoned["reason"])
     return ANSWERS.get(words.strip().lower())

@@ -316,8 +316,7 @@ VISIBLE = tuple(name for name, entry in COMMANDS.items() if entry.summary)
 """The commands for people, the most needed first."""
 RALPH_COMMANDS = ("acp", "login", "logout", "permissions", "whoami")
 """Commands of `scaffold` that are commands of `ralph`, too: as its first word they are not a task."""
-COMPLETION_VARIABLES = ("_SCAFFOLD_COMPLETE", "_RALPH_COMPLETE")
-"""One of them is set when a shell asks for completions."""
+COMPLETION_VARIABLES = ("_SCAFFOLD_COMPLETE", "_RALPH_COMPLETE")  # one is set when a shell asks for completions
 
 
 @cache

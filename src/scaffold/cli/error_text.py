@@ -30,7 +30,7 @@ def print_redacted(text: str) -> None:
 
 
 def unknown_command(word: str, commands: Collection[str]) -> UsageError:
-    """Return the error of a `scaffold` command that does not exist; `commands` are those that do."""
+    """Return the error for an unknown `scaffold` command; `commands` are the known ones."""
     hint = SpellingHints(commands).hint(word)
     if not hint and len(word.split()) > 1:
         hint = f"To start a task: `scaffold run {quote(word)}`. "

@@ -12,9 +12,9 @@ WAITING = 3
 INVALID = 4
 USAGE = 64
 INTERRUPTED = 130
-BROKEN_PIPE = 141
-"""The reader closed the pipe; the same code as of a program killed by SIGPIPE."""
+BROKEN_PIPE = 141  # the code of a program killed by SIGPIPE
 
+# The first match counts.
 EXIT_CODES: Sequence[tuple[type[ScaffoldError], int]] = (
     (errors.PlanInvalid, INVALID),
     (errors.UsageError, USAGE),

@@ -8,14 +8,12 @@ import click
 
 from scaffold.host.startup import importing
 
-LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"
-"""The file for the lines of processes that a command with --verbose starts."""
-NO_PAGER = "scaffold.no_pager"
-"""Key of the option --no-pager in a command's context."""
+LOG_VARIABLE = "SCAFFOLD_VERBOSE_LOG"  # the file for the lines of child processes
+NO_PAGER = "scaffold.no_pager"  # the option's key in a command's context
 
 
 def add_global_options(command: click.Command) -> None:
-    """Let a command, and those of a group, take the options of every command, unless they do already."""
+    """Add the options of every command to a command and its subcommands, unless they have them."""
     # Not inherited from `scaffold`: click keeps the option that the first context of a command has made.
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     if all("-C" not in parameter.opts for parameter in command.params):

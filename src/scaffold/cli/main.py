@@ -1,4 +1,4 @@
-"""The commands `scaffold` and `ralph`: modules load when called; errors become two lines and an exit code."""
+"""The commands `scaffold` and `ralph`: errors become two lines and an exit code."""
 
 import errno
 import os
@@ -22,12 +22,9 @@ from scaffold.core.errors import EnvironmentNotReady, ScaffoldError
 from scaffold.host.startup import importing
 
 EVERYDAY = ("init", "run", "status", "inbox", "review", "land", "stop", "resume", "doctor")
-ENDING_OPTIONS = frozenset({"--help", "-h", "--version", "--check-update", "--update"})
-"""Options instead of a command."""
-GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})
-"""Options of `scaffold` itself that take no value."""
-EXECUTING = frozenset({"run", "resume", "demo", "plan"})
-"""The commands that execute or plan a run, which `resume` continues."""
+ENDING_OPTIONS = frozenset({"--help", "-h", "--version", "--check-update", "--update"})  # instead of a command
+GROUP_FLAGS = frozenset({"--debug", "-v", "--verbose", "--no-pager"})  # of `scaffold` itself, without a value
+EXECUTING = frozenset({"run", "resume", "demo", "plan"})  # after an interrupt, `resume` continues their run
 
 
 class LazyGroup(click.Group):
@@ -35,7 +32,7 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without a command, start a conversation at a terminal, and a run if input is piped in."""
-        # While a shell completes, the words so far are all there is.
+        # While a shell completes, a default command would be wrong: the user is still typing.
         return super().parse_args(ctx, args if ctx.resilient_parsing else _with_default_command(args))
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click calls it so
@@ -94,7 +91,6 @@ def ralph() -> NoReturn:
 
 
 def _with_default_command(args: list[str]) -> list[str]:
-    """Return the arguments of `scaffold`, with a command added if there is none."""
     first = _count_group_options(args)
     asked = args[first:]
     if asked and (not asked[0].startswith("-") or asked[0] in ENDING_OPTIONS):
@@ -105,7 +101,7 @@ def _with_default_command(args: list[str]) -> list[str]:
 
 
 def _count_group_options(args: Sequence[str]) -> int:
-    """Return how many of the first arguments are options of `scaffold` itself."""
+    # Only the first arguments: behind a command, the same options are its own.
     count = 0
     while count < len(args) and (args[count] in GROUP_FLAGS or args[count].startswith("-C")):
         count += 2 if args[count] == "-C" else 1
@@ -113,7 +109,6 @@ def _count_group_options(args: Sequence[str]) -> int:
 
 
 def _continue_hint(args: Sequence[str], prog: str) -> str:
-    """Return what to do after the user has interrupted a command."""
     if prog == "ralph":
         return "Continue with `ralph -c`."
     named = args[_count_group_options(args) :][:1]
@@ -122,13 +117,13 @@ def _continue_hint(args: Sequence[str], prog: str) -> str:
 
 
 def _is_attended() -> bool:
-    """Return whether standard input and output are terminals."""
+    # Both may be None: a daemon has no standard streams.
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
     """Run a command and return its exit code; print errors in two lines, tracebacks only with `--debug`."""
-    debug = debug or args[:1] == ["--debug"]
+    debug = debug or args[:1] == ["--debug"]  # parsing itself may fail
     join_log_if_any()
     try:
         # `ralph` is a command of the group; its usage line must not read `ralph ralph`
@@ -152,8 +147,7 @@ def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug
 
 
 def _drop_output() -> int:
-    """Discard buffered output after its reader has gone, and return the exit code for a broken pipe."""
-    # Otherwise Python fails again when it exits.
+    # Python would fail again when it flushes the buffered output at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
 
@@ -182,7 +176,7 @@ def _report_error(error: Exception, prog: str) -> int:
 
 
 def _os_error(error: OSError) -> tuple[str, str, int] | None:
-    """Return what to print about an error of the system that is no bug, and the exit code; None for another one."""
+    # Errors of the machine, such as a full disk, are not reported as bugs; None for any other.
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             where = error.filename or ("standard output" if _is_output_full() else "")
@@ -202,7 +196,7 @@ def _os_error(error: OSError) -> tuple[str, str, int] | None:
 
 
 def _is_output_full() -> bool:
-    """Return whether standard output has text that cannot be written; the text is then dropped."""
+    # An error without a file name may be about buffered output, which is dropped then.
     try:
         sys.stdout.flush()
     except OSError:

@@ -8,8 +8,7 @@ from typing import TextIO
 from scaffold.core.errors import UsageError
 
 STDIN = "-"
-MAX_BYTES = 500_000
-"""About 125,000 tokens; a model could not read more in addition to the repository."""
+MAX_BYTES = 500_000  # about 125,000 tokens; with the repository, a model could not read more
 
 NO_TASK = ("there is no task", 'Pass one: `scaffold run "TASK"`, `--spec FILE`, or on standard input.')
 

@@ -1,4 +1,4 @@
-"""Recognize a specification that is a list of tasks, in a file or in the folder of its tool, and plan what is left."""
+"""Recognize lists of tasks, in a file or in the folder of their tool, and plan the open tasks."""
 
 import os
 from collections.abc import Iterator
@@ -21,8 +21,7 @@ from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.plan.text.parse_tree import invalid_plan
 
-TASKS_FILE = "tasks.md"
-"""The list of tasks in a folder of spec-kit or Kiro."""
+TASKS_FILE = "tasks.md"  # in a folder of spec-kit or Kiro
 REQUIREMENTS_FILES = ("requirements.md", "bugfix.md")
 REFERENCE_FILES = ("spec.md", "plan.md", "requirements.md", "bugfix.md", "design.md", "data-model.md")
 """Files next to the list of tasks that agents read too, if they exist."""
@@ -34,11 +33,11 @@ NO_TASKS = (
     "no list of tasks in a known format",
     "Give an id to each box, such as `- [ ] T001 ...` or `- [ ] 1.2 ...`.",
 )
-"""What to say about a Markdown file without tasks, and how to fix it."""
+"""The error for a Markdown file without tasks, and its fix."""
 
 
 class TaskSource(Struct, frozen=True, kw_only=True):
-    """A list of tasks that was found, with what is left to do of it."""
+    """A list of tasks, with the tasks that are left to do."""
 
     path: str
     """Of the file with the tasks, as the user gave it or below the folder that was given."""
@@ -59,12 +58,12 @@ class TaskSource(Struct, frozen=True, kw_only=True):
         return Plan(goals=(project_goal(goal, f"All tasks of {name.name} are done.", self.tasks.planned),))
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """Return what audits ask about: the criteria of the tasks that are done or planned, or their titles."""
+        """Return what audits check: the criteria, or else the titles, of tasks that are done or planned."""
         counted = {*self.tasks.done, *(task.key for task in self.tasks.planned)}
         return requirements_of([task for task in self.document.tasks if task.id in counted])
 
     def notes(self) -> Iterator[str]:
-        """Yield what the file was taken for, how much is left to do, and what is left out."""
+        """Yield the format of the file, how much is left to do, and what is left out."""
         left_out = self.tasks.left_out
         counts = [f"{count_of(len(self.tasks.planned), 'task')} to do", f"{len(self.tasks.done)} done"]
         if left_out:
@@ -88,7 +87,7 @@ def find_tasks(given: str) -> TaskSource | None:
 
 
 def find_stories(given: str) -> TaskSource:
-    """Return the stories of a PRD; UsageError if the file is none. Raises as `find_tasks` does."""
+    """Return the stories of a PRD; UsageError for another file. Raises as `find_tasks` does."""
     found = find_tasks(given)
     if found is None or found.document.format != "prd":
         taken = FORMAT_TITLES[found.document.format] if found else "no list of stories"
@@ -113,7 +112,7 @@ def tasks_in(text: str, path: str) -> TaskSource | None:
 
 
 def _over_limits(tasks: PlannedTasks) -> Iterator[Finding]:
-    """Yield an error for each problem of a task that no action can have, or of more tasks than a goal can have."""
+    # Reported with their positions before the run starts; planning would refuse the action without them.
     if len(tasks.planned) > MAX_ASSERTIONS:
         what = f"{len(tasks.planned):,} tasks are left to do, more than the {MAX_ASSERTIONS:,} of a run"
         yield Finding(code="bad-value", severity="error", message=what, fix="Split the list.")
@@ -145,7 +144,7 @@ def tasks_file(given: str) -> str:
 
 
 def _read_text(path: str) -> str | None:
-    """Return the text of a file with its line endings; None if there is none or it is not text."""
+    # Positions and marks need the line endings, which `read_text` would change. None for a file that is not text.
     try:
         if not Path(path).is_file():
             return None

@@ -1,4 +1,4 @@
-"""Recognize a TASK on the command line that is none: a file, a mistyped command, or a word that may be either."""
+"""Reject a TASK that was not meant as one: a file name, or a mistyped command."""
 
 import sys
 from collections.abc import Collection
@@ -13,8 +13,7 @@ from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 
 PLAN_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
-LOOKS_LIKE = 0.8
-"""How similar a word must be to a command to count as a mistyped one, from 0 to 1."""
+LOOKS_LIKE = 0.8  # similarity from which a word counts as a mistyped command, from 0 to 1
 
 
 def reject_file(task: str, fix: str) -> None:
@@ -31,17 +30,17 @@ def reject_file(task: str, fix: str) -> None:
 
 
 def reject_command(task: str, prefix: str, commands: Collection[str]) -> None:
-    """Raise UsageError if the task is one of the words `commands`, which follow `prefix`, or almost."""
+    """Raise UsageError if the task equals or resembles one of the `commands`, which follow `prefix`."""
     if meant := SpellingHints(commands).closest(task.strip(), LOOKS_LIKE):
         fix = f"Did you mean `{prefix} {meant}`? Use more words if it is a task."
         raise UsageError(f"the task {quoted(task)} looks like a command", fix)
 
 
 def check_task(task: str, *, yes: bool) -> None:
-    """Make sure that the TASK of `scaffold run` or `scaffold plan` is meant as one, before it costs anything.
+    """Check that the TASK of `scaffold run` or `scaffold plan` is meant as one, before it costs anything.
 
     A task of one word is confirmed at a terminal, unless the user said `yes`; elsewhere it is taken as it is.
-    Raises UsageError for what is no task.
+    Raises UsageError if it was not meant as a task.
     """
     as_spec = f"`--spec {quote(task)}`"
     is_plan = Path(task).suffix in PLAN_SUFFIXES

@@ -1,4 +1,4 @@
-"""`--check-update` and `--update`: ask the installer that put this program here, and let it install what is newer."""
+"""`--check-update` and `--update`: find and install a newer release with the installer of this one."""
 
 import shlex
 import sys
@@ -25,13 +25,12 @@ from scaffold.host.installation import (
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.wall_clock import WallClock
 
-VALID = timedelta(hours=1)
-"""For so long an answer of the package index is repeated instead of asking again."""
+VALID = timedelta(hours=1)  # the package index is asked at most this often
 MAX_PIDS = 5
 
 
 class LastCheck(Struct, frozen=True):
-    """What the package index said last."""
+    """The latest answer of the package index."""
 
     version: str
     """The version that was installed then."""
@@ -43,7 +42,7 @@ def check_update() -> int:
     """Say whether there is a newer release; return the exit code."""
     installation = _require_updatable()
     if is_ci():
-        print_text(f"{installation.version}; in CI nothing is asked for updates")
+        print_text(f"{installation.version}; updates are not checked in CI")
         return OK
     last = _last_check(dirs().cache / "update.json", installation)
     if not last.newer:
@@ -58,7 +57,7 @@ def update() -> int:
     installation = _require_updatable()
     command = shlex.join(installation.update_command)
     if is_ci() or not is_terminal(sys.stdin, sys.stderr):
-        raise UsageError("an update asks for your consent, and there is no terminal", f"Run `{command}` yourself.")
+        raise UsageError("an update needs your confirmation, and there is no terminal", f"Run `{command}` yourself.")
     newer = run_async(newer_version(installation))
     if not newer:
         print_text(f"{installation.version} is the newest release")
@@ -69,7 +68,7 @@ def update() -> int:
             f"other processes run from this installation and would find its modules replaced: {named}",
             "Stop runs with `scaffold stop` and end chats first; a stopped run is resumed with the new version.",
         )
-    if not click.confirm(f"{newer} takes the place of {installation.version}, by `{command}`. Go on?", err=True):
+    if not click.confirm(f"Replace {installation.version} with {newer}, by `{command}`?", err=True):
         print_text("nothing was changed")
         return OK
     run_async(install_newest(installation))
@@ -79,7 +78,7 @@ def update() -> int:
 
 
 def _require_updatable() -> Installation:
-    """Return how the program was installed; UsageError if no installer can update it."""
+    # An editable install or one from a file has no index to ask.
     installation = find_installation()
     if not installation.origin:
         return installation
@@ -91,7 +90,7 @@ def _require_updatable() -> Installation:
 
 
 def _last_check(file: Path, installation: Installation) -> LastCheck:
-    """Return the stored answer while it is valid for what is installed, else ask and store the answer."""
+    # Stored per installed version: after an update the old answer is wrong.
     now = WallClock().now()
     try:
         stored = msgspec.json.decode(file.read_bytes(), type=LastCheck)

@@ -1,4 +1,4 @@
-"""The log of `--verbose`: what this process and those of its run do, on standard error as it happens."""
+"""The log of `--verbose`: what this process and its child processes do, on standard error as it happens."""
 
 import asyncio
 import atexit
@@ -19,11 +19,10 @@ from scaffold.host.leftovers import temporary_prefix
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
 
-LOOK_S = 0.2
-"""How often the lines of other processes are looked for."""
+LOOK_S = 0.2  # between looks for lines of other processes
 LOGGER = "scaffold"
 SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""How the shared file is opened: it has a known path, where others could put a link, or a pipe that blocks."""
+"""For the shared file: at its known path others could put a link, or a pipe that blocks."""
 
 
 class LineHandler(logging.Handler):
@@ -142,7 +141,6 @@ class _FileReader:
 
 
 def _print_lines(text: str) -> None:
-    """Write lines to standard error; raises OSError."""
     if sys.stderr is None or sys.stderr.isatty():  # at a terminal they appear above the rows of a run
         click.echo(text, err=True)
     else:

@@ -25,8 +25,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation, existing_state_location, state_location
 from scaffold.views.store_reader import find_run, no_run_error
 
-PROGRAM = (sys.executable, "-P", "-m", "scaffold")
-"""-P: a file in the repository must not shadow one of our modules."""
+PROGRAM = (sys.executable, "-P", "-m", "scaffold")  # -P: a file in the repository must not shadow our modules
 
 
 def dirs() -> UserDirs:

@@ -21,8 +21,7 @@ from scaffold.host.random_ids import new_id
 
 Power = Literal["start", "steer"]
 Context = ServerRequestContext[Any, Any]
-CONSENT = "consent"
-"""The key of our question, and of its answer."""
+CONSENT = "consent"  # the key of our question, and of its answer
 FORM: Mapping[str, Any] = {
     "type": "object",
     "properties": {"agree": {"type": "boolean", "title": "Do this", "default": False}},
@@ -31,7 +30,7 @@ FORM: Mapping[str, Any] = {
 
 
 class ConsentRefused(UsageError):
-    """A call needs consent, and did not get it."""
+    """A call needed consent and did not get it."""
 
 
 class ConsentDesk:
@@ -52,9 +51,7 @@ class ConsentDesk:
         if power in self.allowed:
             return None
         if not can_ask(ctx):
-            what = (
-                "this server only reads, as it was started without consent to more and the client cannot ask its user"
-            )
+            what = "this server is read-only: started without consent to changes, and the client cannot ask its user"
             raise ConsentRefused(what, f"Start it with `scaffold mcp --allow-{power}`.")
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             _require_agreed(await self._elicit_consent(ctx, question))
@@ -73,7 +70,7 @@ class ConsentDesk:
         try:
             return await ctx.session.elicit_form(question, dict(FORM), related_request_id=ctx.request_id)
         except (NoBackChannelError, MCPError) as error:
-            raise ConsentRefused(f"the client could not ask its user: {error}", "Nothing was done.") from error
+            raise ConsentRefused(f"the client could not ask the user: {error}", "Nothing was done.") from error
 
 
 def can_ask(ctx: Context) -> bool:

@@ -26,8 +26,7 @@ from scaffold.views.name_lookup import find_action
 from scaffold.views.run_json import Json
 from scaffold.views.store_reader import find_run, is_executed, no_run_error
 
-START_TIMEOUT_S = 300.0
-"""For a command that starts a run in the background and returns."""
+START_TIMEOUT_S = 300.0  # for a command that returns once the run is in the background
 STOP_TIMEOUT_S = 90.0
 OUTPUT = OutputCapture(limit_bytes=4_000_000)
 
@@ -36,7 +35,7 @@ class OwnProgram:
     """This program as a command, in one folder; closing it waits for the commands that were begun."""
 
     def __init__(self, cwd: Path, argv: Sequence[str]) -> None:
-        """`argv` are the words before those of the command."""
+        """`argv`: the program, without arguments."""
         self._cwd = cwd
         self._argv = tuple(argv)
         self._commands = asyncio.TaskGroup()
@@ -121,7 +120,7 @@ async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) 
                 return RunId(msgspec.json.decode(told["run"])["id"])
         except (msgspec.DecodeError, KeyError, TypeError):
             continue  # a line of another kind
-    raise ProgramFailed("the run was not started, and nothing says why", "Try `scaffold run` in a terminal.")
+    raise ProgramFailed("the run was not started, and the command gave no reason", "Try `scaffold run` in a terminal.")
 
 
 def _output_of(done: CommandResult, timeout_s: float) -> str:
@@ -132,6 +131,6 @@ def _output_of(done: CommandResult, timeout_s: float) -> str:
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
     if start is None:
-        last = lines[-1] if lines else "it said nothing"
+        last = lines[-1] if lines else "it printed nothing"
         raise ProgramFailed(f"the command ended with {done.exit_code}: {last}", "`scaffold status` shows the run.")
     raise ProgramFailed(lines[start].removeprefix("error: "), " ".join(lines[start + 1 :]) or "See `scaffold status`.")

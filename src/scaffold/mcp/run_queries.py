@@ -18,8 +18,7 @@ from scaffold.views.run_view import RunSummary, RunView, decision_commands, read
 from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
 
 MAX_RUNS = 50
-MAX_ACTIONS = 100
-"""In one answer; `offset` gets the others."""
+MAX_ACTIONS = 100  # in one answer; `offset` gets the others
 Read = Callable[[StoreReader], Json]
 
 
@@ -41,7 +40,7 @@ def runs_json(cwd: Path) -> Json:
 
 
 def run_status_json(cwd: Path, name: str | None) -> Json:
-    """Return how far a run is, the latest if `name` is None: its goals in numbers, its agents, what waits."""
+    """Return the progress of a run, the latest if `name` is None: goals in numbers, agents, inbox."""
     with opened_store(cwd) as reader:
         return summary_json(read_summary(reader, find_run(reader, name)))
 
@@ -64,7 +63,7 @@ def actions_json(cwd: Path, name: str | None, *, goal: str | None, status: str |
         view = read_run_view(reader, run)
         wanted = None if goal is None else find_goal(reader, run, goal).id
     goals = {each.id: each.name for each in view.goals}
-    found = [
+    found = [  # filtered before paging, so that `total` counts the matches
         action
         for action in view.actions
         if wanted in {None, action.goal_id} and status in {None, status_of(action.state)}
@@ -105,7 +104,7 @@ def evidence_json(cwd: Path, name: str | None, goal: str | None) -> Json:
 
 
 def inbox_json(cwd: Path) -> Json:
-    """Return what waits for a human, oldest first."""
+    """Return the open items of the inbox, oldest first."""
     with store_reader_if_any(cwd, os.environ) as reader:
         items: Sequence[InboxItem] = () if reader is None else reader.store.inbox.open()
     return plain({"inbox": [item_json(item) for item in items]})

@@ -1,4 +1,4 @@
-"""Runs as tasks of the Tasks extension: the id of a task is that of its run, so it outlives every server."""
+"""Runs as tasks of the Tasks extension. A task has the id of its run, so it outlives every server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +17,7 @@ from scaffold.views.run_json import Json
 from scaffold.views.run_view import RunSummary
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
-POLL_MS, IDLE_POLL_MS = 2_000, 30_000
-"""How often to look at a run that is executed, and at one that waits to be resumed."""
+POLL_MS, IDLE_POLL_MS = 2_000, 30_000  # for a run that is executed, and one that waits to be resumed
 ANSWER = "answer"
 
 
@@ -41,7 +40,7 @@ def new_task(cwd: Path, task_id: str) -> Json:
 
 
 def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
-    """Return the task of a run as `tasks/get` does, without the type of the result; MCPError if there is none.
+    """Return the task of a run as `tasks/get` does, without the result's type; MCPError if there is none.
 
     `asks`: whether the client can put questions to its user.
     """
@@ -50,7 +49,7 @@ def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
         "taskId": run,
         "createdAt": summary.run.created_at.isoformat(),
         "lastUpdatedAt": max(summary.run.updated_at, summary.run.created_at).isoformat(),
-        "ttlMs": None,
+        "ttlMs": None,  # runs are kept until `scaffold purge`
         "pollIntervalMs": POLL_MS if summary.is_live else IDLE_POLL_MS,
         "statusMessage": progress_text(summary),
     }
@@ -70,7 +69,7 @@ def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
 
 
 def answer_task(cwd: Path, params: UpdateTaskParams) -> None:
-    """Pass on the answers to open questions of a run; others, and those that were declined, are ignored."""
+    """Answer open questions of a run; answers to other questions, and declined ones, are ignored."""
     _, summary = _find_run(cwd, params.task_id)
     open_items = {item.id for item in summary.inbox if item.kind == "question"}
     for item_id, given in params.input_responses.items():

@@ -68,7 +68,7 @@ async def serve_streams(server: Server[Any], streams: ProtocolStreams) -> None:
 
 
 async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]) -> None:
-    """Serve clients of this machine over HTTP; `tell` gets the address.
+    """Serve clients of this machine over HTTP; `tell` receives the address.
 
     The address has a secret part: any user of the machine can reach the port. Requests of pages in a browser are
     refused by their Host and Origin.
@@ -101,7 +101,7 @@ async def _forward_requests(transport: LineTransport, to_server: Any) -> None:
             try:
                 parsed = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **message}, by_name=False)
             except ValidationError:
-                error = {"code": INVALID_REQUEST, "message": "this is no message of JSON-RPC 2.0"}
+                error = {"code": INVALID_REQUEST, "message": "not a valid JSON-RPC 2.0 message"}
                 transport.post({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
                 continue
             await to_server.send(SessionMessage(parsed))

@@ -152,7 +152,7 @@ class RunServer:
     async def update_task(self, ctx: Context, params: UpdateTaskParams) -> Json:
         """Pass on a human's answers to questions of the run."""
         if not can_ask(ctx):
-            raise MCPError(mcp_types.INVALID_PARAMS, "a client that cannot ask its user has no answers")
+            raise MCPError(mcp_types.INVALID_PARAMS, "this client cannot ask its user, so it has no answers")
         try:
             answer_task(self._place.cwd, params)
         except ScaffoldError as error:
@@ -234,7 +234,7 @@ def wire_tool(tool: ServedTool) -> mcp_types.Tool:
 
 
 async def resource_json(cwd: Path, uri: str) -> Json:
-    """Return the content of a resource; UsageError if there is none of this address."""
+    """Return the content of a resource; UsageError for an unknown address."""
     return await asyncio.to_thread(_read_resource, cwd, uri)
 
 

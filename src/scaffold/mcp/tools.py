@@ -18,8 +18,7 @@ from scaffold.views.run_json import Json
 from scaffold.views.text_format import brief
 
 MAX_WAIT_S, LOOK_S = 600, 1.0
-ASKED_CELLS = 400
-"""How much of a text a question to the user repeats."""
+ASKED_CELLS = 400  # of a text that a question to the user repeats
 Progress = Callable[[float, float, str], Awaitable[None]]
 
 RunName = Annotated[str | None, Meta(description="The run's id, or its beginning. Default: the latest run.")]
@@ -108,7 +107,7 @@ class ServedPlace(Struct, frozen=True):
 
 
 class Call(Struct, frozen=True):
-    """What a tool knows of its caller."""
+    """The caller of a tool."""
 
     report: Progress
     takes_tasks: bool
@@ -126,9 +125,9 @@ class ServedTool(Struct, frozen=True, kw_only=True):
     arguments: type[Struct]
     run: Callable[[ServedPlace, Any, Call], Awaitable[Answer]]
     power: Power | None = None
-    """What its calls need consent for; None if it only reads."""
+    """The consent that its calls need; None if it only reads."""
     question: Callable[[Any], str] = lambda _: ""
-    """What a call will do, for the user who is asked."""
+    """The question to the user who has to consent."""
 
     @property
     def schema(self) -> Mapping[str, Any]:
@@ -143,7 +142,7 @@ def read_arguments(tool: ServedTool, given: Mapping[str, Any]) -> Struct:
     try:
         return msgspec.convert(given, tool.arguments)
     except msgspec.ValidationError as error:
-        raise UsageError(f"the arguments of {tool.name} do not fit: {error}", "Its schema says what fits.") from error
+        raise UsageError(f"invalid arguments for {tool.name}: {error}", "See the tool's schema.") from error
 
 
 async def _wait_for_run(place: ServedPlace, args: WaitForRun, call: Call) -> Answer:

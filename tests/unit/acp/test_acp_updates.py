@@ -102,7 +102,7 @@ async def test_a_change_of_a_file_with_secrets_is_not_shown(tmp_path):
     await calls.watch(writer(tmp_path)).run(args)
     assert "correcthorse" not in str(posted[-1])
     assert posted[-1].content[0].content.text == snapshot(
-        "a.txt is changed; the change is not shown, as the file has secrets"
+        "a.txt was changed; the change is hidden, because the file contains secrets"
     )
 
 
@@ -123,7 +123,7 @@ async def test_calls_that_a_cancelled_turn_leaves_open_end_as_failed(tmp_path):
     assert [(update.tool_call_id, update.status) for update in posted[-2:]] == [("1", "failed"), ("2", "failed")]
 
 
-def test_replies_in_a_row_are_apart_and_a_broken_one_is_said_not_to_count(tmp_path):
+def test_replies_in_a_row_are_apart_and_a_broken_one_is_said_to_be_discarded(tmp_path):
     calls, posted = watched(tmp_path)
     updates = SessionUpdates(posted.append, calls)
     updates.on_delta(TextDelta("one"))
@@ -137,7 +137,7 @@ def test_replies_in_a_row_are_apart_and_a_broken_one_is_said_not_to_count(tmp_pa
     updates.on_delta(TextDelta("three"))
     said = [update.content.text for update in posted if update.session_update == "agent_message_chunk"]
     assert said[:2] == ["one", "\n\ntw"]
-    assert "does not count" in said[2]
+    assert "is discarded" in said[2]
     assert said[3:] == ["two", "three"]
 
 

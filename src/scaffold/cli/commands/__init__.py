@@ -1,1 +1,1 @@
-"""One module per command: parse the arguments, wire, print."""
+"""The commands, by subject: each parses its arguments, wires what it needs, and prints text or JSON."""

@@ -1,4 +1,4 @@
-"""Limits of spending on the command line: checked as their settings are, with an example of what can be given."""
+"""Spending limits on the command line: checked like the settings, with an example in each error."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ class LimitType(click.ParamType[int | float]):
         self._example = example
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ARG002 - click's signature
-        """Return the number; UsageError for what is no limit."""
+        """Return the number; UsageError if it is not a valid limit."""
         return self.checked(param.opts[0] if param is not None else self.name, value)
 
     def checked(self, flag: str, value: Any) -> Any:
-        """Return the number that a flag was given; UsageError for what is no limit."""
+        """Return the number that a flag was given; UsageError if it is not a valid limit."""
         fix = f"Write it like `{flag} {self._example}`; without the flag, the usual limits hold."
         try:
             number = self._number(value)

@@ -41,7 +41,7 @@ class ItemGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without arguments, list what has not ended."""
-        # While a shell completes, the words so far are all there is.
+        # While a shell completes, a default command would be wrong: the user is still typing.
         return super().parse_args(ctx, args if args or ctx.resilient_parsing else [str(list_items.name)])
 
     def resolve_command(
@@ -206,7 +206,7 @@ def log(name: str, text: Sequence[str], *, as_json: bool) -> None:
     """Add an entry to an item's log."""
     words = one_line(" ".join(text))
     if not words or len(words) > MAX_LOG_CHARS:
-        raise UsageError("the entry is empty or too long", f"Write up to {MAX_LOG_CHARS:,} characters.")
+        raise UsageError("the log entry is empty or too long", f"Write up to {MAX_LOG_CHARS:,} characters.")
     refuse_secrets(words)
     _change_items([name], lambda item, _: item, log=words, as_json=as_json)
 
@@ -318,7 +318,7 @@ def _find_item(known: Items, name: str) -> WorkItem:
 
 def _require_stored(item: WorkItem | str) -> WorkItem:
     if isinstance(item, str):
-        raise UsageError(f"that is not possible: {item}", "Nothing was changed; `scaffold item list` shows all.")
+        raise UsageError(f"the item cannot be changed: {item}", "Nothing was changed; `scaffold item list` shows all.")
     return item
 
 

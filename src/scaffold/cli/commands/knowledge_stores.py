@@ -1,4 +1,4 @@
-"""The databases that `learn` and `item` read and write, and the check that no secret gets into them."""
+"""Open the databases of `learn` and `item`, and keep secrets out of them."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def places_to_read() -> Iterator[Places]:
 
 @contextmanager
 def places_to_write(*, repository: bool, user: bool) -> Iterator[Places]:
-    """Open both databases, and create those that are asked for; raises NotInRepository if that needs a repository."""
+    """Open both databases, creating those that are asked for; NotInRepository if that needs a repository."""
     clock = WallClock()
     with user_store_if_any(clock, create=user) as opened:
         if not repository:
@@ -90,12 +90,13 @@ def find_learning(stores: LearningStores, name: str) -> Learning:
 
 
 def refuse_secrets(*texts: str) -> None:
-    """Raise UsageError if one of the texts has a secret in it: agents and other people will read it."""
+    """Raise UsageError if one of the texts contains a secret: agents and other people will read it."""
     folders = []
     with suppress(NotInRepository):
         folders.append(find_top(Path.cwd()))
     redactor = redactor_for(os.environ, *folders)
     for text in texts:
+        # A text may quote a redaction mark itself, so a mark alone shows no secret.
         if (mark := redactor.mark_in(clean := redactor.clean(text))) and clean != text:
             what = f"the text has a secret in it ({mark.removeprefix('[redacted:').removesuffix(']')})"
             raise UsageError(what, "Nothing was stored. Say it without the secret.")

@@ -41,7 +41,7 @@ class LearnGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Without arguments, list everything."""
-        # While a shell completes, the words so far are all there is.
+        # While a shell completes, a default command would be wrong: the user is still typing.
         return super().parse_args(ctx, args if args or ctx.resilient_parsing else [str(search.name)])
 
     def resolve_command(
@@ -258,7 +258,7 @@ def _is_current(places: Places, learning: Learning) -> bool:
 
 def _nothing_found_text(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:
     if hidden:
-        return f"{count_of(hidden, 'other one')} not shown; `--all` shows them"
+        return f"{count_of(hidden, 'more learning')} not shown; `--all` shows them"
     if (query or concept) and places.stores.all():
         return "Nothing fits; `scaffold learn` lists everything."
     return NOTHING
@@ -310,7 +310,7 @@ def _edited_triple(before: Triple, text: str, given: dict[str, Any]) -> Triple:
 
 def _require_triple(triple: Triple | str, fix: str) -> Triple:
     if isinstance(triple, str):
-        raise UsageError(f"this is no learning: {triple}", fix)
+        raise UsageError(f"not a valid learning: {triple}", fix)
     return triple
 
 
@@ -332,7 +332,7 @@ def _resolve_scope(
 def _check_folder(text: str) -> str:
     path = PurePosixPath(one_line(text))
     if path.is_absolute() or ".." in path.parts or path == PurePosixPath() or len(text) > MAX_MODULE_CHARS:
-        what = f"{quoted(text)} is no folder below the root of the repository"
+        what = f"{quoted(text)} is not a folder below the repository's root"
         raise UsageError(what, "Write it as git does, e.g. `src/auth`.")
     return str(path)
 
@@ -341,13 +341,13 @@ def _check_concepts(names: Sequence[str]) -> tuple[str, ...]:
     concepts = tuple(dict.fromkeys(name.strip().removeprefix("#").casefold() for name in names))
     wrong = [each for each in concepts if not _CONCEPT.fullmatch(each)]
     if wrong or len(concepts) > MAX_CONCEPTS:
-        what = f"{quoted(wrong[0])} is no name of a concept" if wrong else f"{len(concepts)} concepts are too many"
+        what = f"{quoted(wrong[0])} is not a valid concept name" if wrong else f"{len(concepts)} concepts are too many"
         raise UsageError(what, f"Use up to {MAX_CONCEPTS} words of letters, digits, `-`, `_` and `.`, 40 characters.")
     return concepts
 
 
 def _check_evidence(given: dict[str, Any]) -> None:
     if given["commit"] and not _COMMIT.fullmatch(given["commit"]):
-        raise UsageError(f"{quoted(given['commit'])} is no commit", "Give its id in hex, as `git log` shows it.")
+        raise UsageError(f"{quoted(given['commit'])} is not a commit id", "Give its id in hex, as `git log` shows it.")
     if given["log"] and len(given["log"]) > MAX_LOG_CHARS:
         raise UsageError("the place of the log is too long", f"Use at most {MAX_LOG_CHARS} characters.")

@@ -35,7 +35,7 @@ def mcp(*, allow_start: bool, allow_steer: bool, port: int | None) -> int:
     """
     require_extra("mcp", "mcp")
     streams = None if port is not None else take_protocol_streams("`scaffold mcp`", FIX)
-    # Libraries log what their peer did wrong with a traceback; it gets an answer, and the log is for users.
+    # The SDK logs invalid requests with tracebacks; the client gets an error, and the log is for users.
     logging.getLogger().addHandler(logging.NullHandler())
     with importing():  # needs the SDK of the extra `mcp`
         from scaffold.mcp.serve import RunService, serve_runs

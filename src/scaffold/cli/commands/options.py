@@ -15,8 +15,7 @@ from scaffold.host.startup import importing
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-UNPAGED = ("as_json", "follow", "watch")
-"""Options of commands whose output is for programs, or goes on."""
+UNPAGED = ("as_json", "follow", "watch")  # their output is for programs, or goes on
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print only errors, questions and the end.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 run_option = click.option("--run", "run_name", metavar="RUN", help="The run; default: the latest.")
@@ -34,7 +33,7 @@ def pageable(function: Callable[Given, Result]) -> Callable[Given, Result]:
         with paged(sys.stdout):
             return function(*args, **options)
 
-    setattr(run, NO_PAGER, True)
+    setattr(run, NO_PAGER, True)  # adds the option --no-pager
     return run
 
 

@@ -42,7 +42,7 @@ CHUNK = 65_536
 
 
 class TerminalLines:
-    """Reads what is typed at a terminal while a question is shown there; between questions it reads nothing.
+    """Reads lines from the terminal while a question is shown, and nothing in between.
 
     The terminal stays in its usual mode, so that editing a line, Ctrl-C and Ctrl-Z work as everywhere.
     """
@@ -59,7 +59,7 @@ class TerminalLines:
             return False
 
     def start(self, take: Callable[[str | None], None]) -> None:
-        """Call `take` with what is sent from now on, several lines if they were pasted; None for Ctrl-D."""
+        """Call `take` with each input from now on, several lines if they were pasted; None for Ctrl-D."""
         self.discard()
         asyncio.get_running_loop().add_reader(self._fd, lambda: take(self._read_lines()) if self.is_ours else None)
 
@@ -70,7 +70,7 @@ class TerminalLines:
             self.discard()
 
     def discard(self) -> None:
-        """Discard what was typed before: it was meant for something else."""
+        """Discard earlier input: it was meant for something else."""
         try:
             termios.tcflush(self._fd, termios.TCIFLUSH)
         except termios.error:  # the terminal is gone; reading says so
@@ -107,7 +107,7 @@ BELL = "\a"
 def event_sink_for(
     context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = lambda: False
 ) -> EventSink:
-    """Return what shows events: JSON for programs, a screen that asks on a terminal, else lines of text.
+    """Return the sink for events: JSON for programs, a screen that asks on a terminal, else lines of text.
 
     With `quiet`, only questions are shown. While the run is `stopping`, nothing is asked.
     """
@@ -140,7 +140,7 @@ class AskingScreen:
         self._held: list[StoredEvent] = []
         self._process = own_identity()
         self._registered: frozenset[str] = frozenset()
-        # Before the run goes on: what it waits for already is asked, too.
+        # Before the run continues: its workers wait only for registered questions.
         self._register_items(self._waiting_items())
 
     def show(self, recorded: StoredEvent) -> None:
@@ -151,7 +151,7 @@ class AskingScreen:
             self._held.append(recorded)
 
     def tick(self) -> None:
-        """Ask what is new in the inbox, end a question that needs no answer any more, else refresh the screen."""
+        """Ask a new question, end one that no longer needs an answer, else refresh the screen."""
         waiting = self._waiting_items()
         self._register_items(waiting)
         asked = self._asked
@@ -218,7 +218,7 @@ class AskingScreen:
         match decision_of(item, words, self._context.clock.now()):
             case None:
                 if words.strip():
-                    click.echo(f"That is no answer. Choose one of:\n{answer_choices(item)}")
+                    click.echo(f"Not a valid answer. Choose one of:\n{answer_choices(item)}")
                 self._print_prompt()
             case "later":
                 self._leave_item(item)
@@ -266,7 +266,7 @@ def answer_choices(item: InboxItem) -> str:
 
 
 def decision_of(item: InboxItem, words: str, now: datetime) -> InboxDecision | Later | None:
-    """Return the decision that a line stands for, as the commands of the inbox would make it; None if it is none."""
+    """Return the decision that a line means, as the inbox commands would make it; None if it is not an answer."""
     words = words.strip()
     if (choices := item.detail.get(CHOICES)) and chosen_answer(choices, words) is None:
         return None

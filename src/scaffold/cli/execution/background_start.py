@@ -17,8 +17,7 @@ from scaffold.run.context import RunContext
 
 LOG = logging.getLogger(__name__)
 POLL_S = 0.05
-LOG_NAME = "background"
-"""Name of its log; no attempt or goal has this id."""
+LOG_NAME = "background"  # no attempt or goal has this id
 RESTARTER = (sys.executable, "-I", "-S", restarter.__file__)
 
 

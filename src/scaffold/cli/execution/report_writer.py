@@ -63,6 +63,6 @@ def _redact_content(content: Content, redactor: Redactor) -> Content:
     try:
         redacted: Content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
     except msgspec.ValidationError:
-        # A secret such as `completed` is a word of ours, too; the page redacts each text that it shows.
+        # A secret such as `completed` is also a status, so the content no longer parses. The page redacts texts, too.
         return content
     return redacted

@@ -36,7 +36,7 @@ SQUASH_MESSAGE = "{request}\n\n{actions}"
 async def read_wish(
     context: RunContext, settings: Settings, how: LandHow | None = None, only: Action | None = None
 ) -> LandWish:
-    """Return how work is taken: as asked, else as the settings say; signed if the user's git signs.
+    """Return how to take the work: as asked, else as the settings say; signed if the user's git signs.
 
     ScaffoldError if that would run a program which only the git configuration of an untrusted folder names.
     """
@@ -91,7 +91,7 @@ async def _take_as_ordered(context: RunContext, run: Run) -> str:
     if work.is_taken and (await read_taken(context.git, context.store, run)).order is None:
         return ""  # another process was faster
     if work.is_taken:
-        # As other commits, e.g. squashed by a server: recorded, so that it is asked for no more.
+        # As other commits, e.g. squashed by a server. Recorded, so that the order counts as done.
         finish_move(context, begin_move(context, run, replace(work, how="ff"), branch=work.branch))
         return f"{work.branch} has everything on {run.session_branch} already"
     if how == "pr":

@@ -1,1 +1,1 @@
-"""`scaffold doctor`."""
+"""`doctor`: checks of the machine, the repository, its gates, plugins and servers."""

@@ -46,10 +46,9 @@ LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 MIN_PYTHON = (3, 11)
 LOW_FREE_BYTES = 1_000_000_000
 MIN_FREE_BYTES = 100_000_000
-VERSION_S = 10.0
+VERSION_S = 10.0  # for `bwrap --version`
 MAX_NAMES = 12
-LIVE = "active"
-"""What is said of a run that a living process owns."""
+LIVE = "active"  # shown for a run that a living process owns
 
 
 class DoctorCheck(Struct, frozen=True):

@@ -31,8 +31,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.run.trial.temporary_checkout import remove_dead_trials
 
 INDENT = " " * 7
-NAME = 14
-"""Columns of the names."""
+NAME = 14  # columns of the names
 
 
 @click.command()

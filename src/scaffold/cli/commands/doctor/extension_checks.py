@@ -36,10 +36,10 @@ def _check_plugins() -> list[DoctorCheck]:
         from scaffold.extensions.plugins.executables import plugin_files
     found = plugin_files(folder, me=os.getuid())
     named = join_limited([one_line(file.name) for file in found.files], MAX_NAMES)
-    text = f"{count_of(len(found.files), 'file')}: {named}" if found.files else f"none of the files in {folder} is one"
+    text = f"{count_of(len(found.files), 'file')}: {named}" if found.files else f"no plugin among the files in {folder}"
     if not found.notices:
         return [DoctorCheck("plugins", "ok", f"{text}; `ralph /plugins` starts them and shows what they are")]
-    return [DoctorCheck("plugins", "warn", f"{text}; {found.notices[0]}", "Mend the file, or move it away.")]
+    return [DoctorCheck("plugins", "warn", f"{text}; {found.notices[0]}", "Fix the file, or move it away.")]
 
 
 def _check_others() -> list[DoctorCheck]:
@@ -56,7 +56,7 @@ def _check_others() -> list[DoctorCheck]:
     if not notices:
         return [DoctorCheck("extensions", "ok", counts)]
     more = f", and {count_of(len(notices) - 1, 'other line')}" if len(notices) > 1 else ""
-    fix = "Mend it; `scaffold trust` shows and trusts what a folder brings along."
+    fix = "Fix it; `scaffold trust` shows and trusts a folder's own configuration."
     return [DoctorCheck("extensions", "warn", f"{counts or 'none in effect'}; {notices[0]}{more}", fix)]
 
 

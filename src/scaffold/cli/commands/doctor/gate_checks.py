@@ -1,4 +1,4 @@
-"""The gates of the repository: whether each can judge work here, by its latest trial or by what is installed."""
+"""Whether each gate of the repository can judge work here, by its latest trial or by what is installed."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ class RepositoryGates(Struct, frozen=True):
     detection: DetectedGates
     plan: SetupPlan
     trial: Trial | None
-    """The latest trial, if it was one of this commit or of another one."""
+    """The latest trial, of this commit or another one; None if there was none."""
 
 
 async def check_gates(repository: Repository, environ: Mapping[str, str], *, attempt: bool) -> Sequence[DoctorCheck]:

@@ -25,8 +25,7 @@ from scaffold.verify.regression.baseline_capture import ADVISORY, gate_summary, 
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import fill, pad
 
-MOST_SHOWN = 10
-"""Limit for the names of tests that did not pass; `--json` has them all."""
+MOST_SHOWN = 10  # names of tests that did not pass; `--json` has them all
 
 
 @click.command()

@@ -29,15 +29,14 @@ from scaffold.verify.regression.baseline_capture import ADVISORY, UNINFORMATIVE
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
 
-MAX_TESTS = 20
-"""Limit for the names of tests that did not pass."""
+MAX_TESTS = 20  # names of tests that did not pass; `--json` has them all
 FATES: Mapping[TestFate, str] = {
     "lost": "gone, and failing as it was",
     "removed": "removed with what it tested",
     "changed": "expects something else now",
     "moved": "gone from its place, and passing as it was",
 }
-"""What is said of a test of the base that is gone or changed."""
+"""Descriptions of tests of the base that are gone or changed."""
 
 
 @click.command()
@@ -65,7 +64,7 @@ class ContractView(Struct, frozen=True, kw_only=True):
     """The latest attempt whose work was checked."""
     attempts: tuple[Attempt, ...]
     logs: str
-    """The folder of whole outputs of its run's checks and gates; empty if there is none."""
+    """The folder with the complete outputs of its run's checks and gates; empty if there is none."""
     facts: tuple[Fact, ...]
     drafter: bool
     """Whether an agent drafts contracts in its run."""

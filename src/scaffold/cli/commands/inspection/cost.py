@@ -25,7 +25,7 @@ from scaffold.views.store_reader import find_run_if_any, store_reader_if_any
 from scaffold.views.text_format import fill, format_cost, format_seconds, format_usage
 
 MAX_NAME_CELLS = 40
-"""The widest column of names; a longer one is whole, beside it, or above its amounts where there is no room."""
+"""The widest column of names; a longer name is shown whole, above its amounts if there is no room beside it."""
 MIN_NAME_CELLS = 16
 
 

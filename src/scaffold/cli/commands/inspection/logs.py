@@ -25,10 +25,9 @@ from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import is_executed
 from scaffold.views.text_format import local_time
 
-POLL_S = 0.3
+POLL_S = 0.3  # with --follow
 INDENT = "    "
-BLOCK = 65_536
-"""Bytes read from a file at once, unless a line is longer."""
+BLOCK = 65_536  # bytes read from a file at once, unless a line is longer
 
 
 class FileTail:
@@ -164,12 +163,10 @@ def _matching_entries(lines: Iterable[bytes], run: Run, only: Action | None) -> 
             yield entry
 
 
-PLANNING_ROLES = frozenset({"planner", "supervisor"})
-"""Roles that work on plans; an action in their entries is their subject."""
+PLANNING_ROLES = frozenset({"planner", "supervisor"})  # an action in their entries is their subject
 
 
-REVIEWER_ROLES = frozenset({"critic", "drafter"})
-"""Roles that judge or prepare an attempt and do none of its work."""
+REVIEWER_ROLES = frozenset({"critic", "drafter"})  # they judge or prepare an attempt, and do none of its work
 
 
 def _entry_text(entry: JournalEntry, lines: Sequence[str], now: datetime) -> str:

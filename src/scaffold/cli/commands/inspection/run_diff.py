@@ -102,7 +102,7 @@ async def _run_range(context: RunContext, run: Run) -> DiffRange:
 
 
 async def _action_range(context: RunContext, action: Action) -> DiffRange:
-    # Of a compound whose steps share a worktree, the work of all is what the last of them made so far.
+    # The steps of a compound may share a worktree; the last step has the work of all.
     store = context.store.attempts
     attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
     landed = next((each for each in reversed(attempts) if each.outcome == "landed" and each.head_sha), None)
@@ -116,7 +116,7 @@ async def _action_range(context: RunContext, action: Action) -> DiffRange:
         return DiffRange(action=action.key, note=_no_change_note(context, action))
     if await resolve(context.git, kept.head_sha) is None:
         raise _missing_commit(kept.head_sha)
-    # What a human is asked about is the merge with what has landed.
+    # A human approves the merge with what has landed, not the attempt's own commit.
     if (shown := await resolve(context.git, review_ref(kept.id))) and (base := await resolve(context.git, f"{shown}^")):
         note = f"`{action.key}` has not landed; this is what would land of attempt {kept.number} once you approve it"
         return DiffRange(action=action.key, base=base, commit=shown, note=note)

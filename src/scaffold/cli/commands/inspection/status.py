@@ -22,8 +22,7 @@ from scaffold.views.run_view import RunView, read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run_if_any, latest_run, store_reader_if_any
 
 REDRAW_S = 1.0
-NEVER_SET = Event()
-"""Never set: a wait for it can be interrupted."""
+NEVER_SET = Event()  # never set: unlike a sleep, a wait for it can be interrupted
 
 
 @click.command()

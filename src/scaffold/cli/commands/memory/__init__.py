@@ -1,1 +1,1 @@
-"""`memory`: what is remembered beyond a conversation."""
+"""`memory`: what is remembered beyond a conversation, and documents that can be searched."""

@@ -47,10 +47,9 @@ from scaffold.session.memory.lazy_memories import MemoryAccess
 from scaffold.views.text_format import local_time
 
 FOLDER = "ingestion"
-KEPT = timedelta(days=7)
-"""How long it is said that one did not finish."""
+KEPT = timedelta(days=7)  # how long an unfinished job is listed
 POLL_S = 0.05
-TAIL_CHARS = 2_000
+TAIL_CHARS = 2_000  # of the log, in an error
 
 
 class IngestionJob(Struct, frozen=True, kw_only=True):
@@ -124,7 +123,7 @@ def library_here(*, create: bool = False) -> Iterator[tuple[DocumentLibrary, Mem
 
 
 def start_job(words: Sequence[str]) -> MemoryAnswer:
-    """Run `memory ingest` with these arguments in the background; return what to say of it.
+    """Run `memory ingest` with these arguments in the background; return the answer of the command.
 
     ScaffoldError with the end of its output if it ends before it has begun.
     """
@@ -142,7 +141,7 @@ def start_job(words: Sequence[str]) -> MemoryAnswer:
         Event().wait(POLL_S)
     else:
         said = log.read_text(errors="replace")[-TAIL_CHARS:].strip()
-        raise ScaffoldError(f"it did not begin in the background: {printable(said)}", "Try it without `--detach`.")
+        raise ScaffoldError(f"the job did not start in the background: {printable(said)}", "Try it without `--detach`.")
     text = (
         f"Storing them in the background (process {process.pid}); its output goes to {log}\n"
         "`scaffold memory documents` shows how far it is."
@@ -152,7 +151,7 @@ def start_job(words: Sequence[str]) -> MemoryAnswer:
 
 @contextmanager
 def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
-    """Keep a record of this process in `record` for as long as it works, and afterwards if it could not finish."""
+    """Keep a record of this process in `record` while the block runs, and afterwards if it fails."""
     if record is None:
         yield
         return
@@ -169,7 +168,7 @@ def recorded(record: Path | None, words: Sequence[str]) -> Iterator[None]:
 
 
 def job_lines() -> Iterator[str]:
-    """Yield what is said of each process, the oldest first."""
+    """Yield lines about each unfinished job, the oldest first."""
     now = SystemClock().now()
     for record, job in _read_jobs():
         began = f"{local_time(job.started_at, now)} in {printable(job.cwd)}"
@@ -183,7 +182,7 @@ def job_lines() -> Iterator[str]:
 
 
 def jobs_json() -> list[dict[str, Any]]:
-    """Return each process as JSON, the oldest first."""
+    """Return the unfinished jobs as JSON, the oldest first."""
     return [
         {
             "pid": job.process.pid,

@@ -1,4 +1,4 @@
-"""What `memory ingest` does, and how it shows its progress."""
+"""Store the files of `memory ingest`, and show the progress."""
 
 import sys
 import time
@@ -69,7 +69,7 @@ def run_ingest(paths: Sequence[Path], **given: Any) -> None:
 
 
 class ProgressPrinter:
-    """Says on standard error how far it is: a terminal shows it in one line, elsewhere there is one now and then."""
+    """Reports progress on standard error: in one line on a terminal, elsewhere in a line every few seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -78,7 +78,7 @@ class ProgressPrinter:
         self._drawn = False
 
     def document(self, progress: Progress) -> None:
-        """Take note of a stored part."""
+        """Report a stored part."""
         document = progress.document
         rate = progress.chunks / max(time.monotonic() - self._began, 0.001)
         unit = count_of(document.length, progress.unit)
@@ -95,13 +95,13 @@ class ProgressPrinter:
             sys.stdout.flush()
 
     def vectors(self, count: int) -> None:
-        """Take note of stored vectors."""
+        """Report stored vectors."""
         self._show_progress(
             f"{count_of(count, 'vector')}, {count / max(time.monotonic() - self._began, 0.001):,.0f} a second"
         )
 
     def end(self) -> None:
-        """Leave the line to what is printed next."""
+        """Clear the progress line."""
         if self._drawn:
             self._drawn = False
             sys.stderr.write("\r\x1b[K")

@@ -39,8 +39,7 @@ from scaffold.session.memory.embedding import EmbedderSource
 
 MAX_BYTES = 4_000_000
 MOST_SHOWN = 10
-MOST_PARTS = 200
-"""Parts of a file that is not an export."""
+MOST_PARTS = 200  # of a file that is not an export: a document belongs into `memory ingest`
 LEAST_CHARS, MOST_CHARS = 100, 10_000
 
 

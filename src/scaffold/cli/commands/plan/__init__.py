@@ -1,1 +1,1 @@
-"""`scaffold plan` and its subcommands."""
+"""`plan`: turn a task into a plan file; check, compare, explain and simulate plans."""

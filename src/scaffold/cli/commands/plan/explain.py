@@ -18,12 +18,11 @@ from scaffold.plan.analysis.explanation import GoalExplanation
 from scaffold.plan.analysis.explanation import explain as explained
 from scaffold.views.text_format import format_seconds
 
-MAX_SHOWN = 30
-"""Limit for levels, assertions and weaknesses in the text; JSON has all."""
+MAX_SHOWN = 30  # levels, assertions and weaknesses in the text; JSON has all
 
 
 class PlanExplanation(Struct, frozen=True, kw_only=True):
-    """The output of `plan explain --json` for a valid plan; an invalid one gets that of `plan check --json`."""
+    """The output of `plan explain --json` for a valid plan; for an invalid one it is that of `plan check --json`."""
 
     valid: bool
     actions: int

@@ -83,7 +83,7 @@ def make(
     return run_async(_make_plan(request, RunFlags(**options), place, as_json=as_json))
 
 
-add_global_options(make)  # it is no command of the group, but what the group calls for a task
+add_global_options(make)  # not a command of the group: the group calls it for a task
 
 
 def _read_tasks_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
@@ -107,7 +107,7 @@ def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: 
 
 
 async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_json: bool) -> int:
-    # What is asked for is a plan, so no tier without one will do.
+    # A tier without a planner cannot make a plan.
     question = TierQuestion(texts=[request], needs_planner=True)
     found = settings_in_tier(Path.cwd(), os.environ, setting_overrides(flags), question, trust_once=flags.trust_once)
     tell = note_printer(quiet=flags.quiet)

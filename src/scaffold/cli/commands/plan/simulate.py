@@ -15,8 +15,7 @@ from scaffold.plan.simulation.simulator import SimulatedAction, Simulation
 from scaffold.plan.simulation.simulator import simulate as simulated
 from scaffold.views.text_format import clip_middle, fill, format_seconds
 
-ROWS = 40
-"""Limit for the actions drawn; JSON has all."""
+ROWS = 40  # actions drawn; JSON has all
 
 TIMES = 24
 MIN_BARS = 4
@@ -71,6 +70,7 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
         end_s = action.attempts[-1].end_s if action.landed_s is None else action.landed_s
         times = f"{format_seconds(_start_s(action))} - {format_seconds(end_s)}"
         key = clip_middle(action.key, label) if layout.is_limited else action.key
+        # A plan without work takes 0 s.
         drawn = "".join(_bar_cells(action, max(1, simulation.makespan_s), bars))
         yield f"{fill(key, label)} {drawn} {times}"
     if len(begun) > ROWS:

@@ -41,7 +41,7 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
     """None if it cannot be read."""
     report: LintReport
     notes: tuple[str, ...] = ()
-    """What the file was taken for, if it is no plan but a list of tasks."""
+    """The format of a file that is a list of tasks, not a plan."""
 
     @property
     def sound(self) -> Plan | None:

@@ -48,7 +48,7 @@ def acp(**given: Any) -> int:
         require_dollars("--max-budget-usd", given["max_budget_usd"])
     require_extra("acp", "acp")
     streams = take_protocol_streams("`ralph acp`", FIX)
-    # Libraries log what their peer did wrong with a traceback; it gets an answer, and the log is for users.
+    # The SDK logs invalid requests with tracebacks; the editor gets an error, and the log is for users.
     logging.getLogger().addHandler(logging.NullHandler())
     flags = RalphFlags(
         task=None,

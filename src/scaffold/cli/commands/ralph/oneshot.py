@@ -23,14 +23,14 @@ from scaffold.session.slash.syntax import SendPrompt
 
 
 class OneshotTask(Struct, frozen=True):
-    """What to do."""
+    """A task from the command line and standard input."""
 
     words: str
     """The user's own words; `@path` in them attaches a file."""
     piped: str
     """The text from standard input, where `@path` has no meaning."""
     command: SendPrompt | None = None
-    """What the words are, if they are a command that the user has written."""
+    """The words as a command of the user's own; None if they are not one."""
 
     @property
     def empty(self) -> bool:
@@ -51,6 +51,7 @@ async def run_oneshot(
 
     `reporter` gets the result in any case; a ScaffoldError is raised after it if the reporter is for people.
     """
+    # The result is reported in any case, so it starts as the one of a bug.
     outcome, session = _OneshotOutcome("error", "an unexpected error ended the session", FAILED), None
     try:
         async with open_session(options, conversation, reporter) as session:

@@ -54,14 +54,12 @@ from scaffold.session.slash_commands import OneshotTarget, run_slash_command
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
 
-LATEST = ""
-"""Stands for the conversation used last in this directory."""
+LATEST = ""  # `--resume` without an id: the user chooses
 
 FORMAT_FLAG = "--output-format"
 JSON_FORMATS: tuple[OutputFormat, ...] = ("json", "stream-json")
 
-STDIN_WAIT_S = 3.0
-"""How long to wait for a silent pipe if the command line has a task."""
+STDIN_WAIT_S = 3.0  # for a silent pipe, if the command line has a task
 
 
 class RalphFlags(Struct, frozen=True, kw_only=True):
@@ -291,7 +289,7 @@ def _make_reporter(flags: RalphFlags) -> Reporter:
 
 
 def session_options(flags: RalphFlags, settings: Settings, stored: StoredConversation | None) -> SessionOptions:
-    """Return how a session works: as the command line says, and the settings."""
+    """Return the options of a session, from the command line and the settings."""
     prompt = flags.system_prompt_file
     size = settings.text("model") if _chooses_model(settings, stored) else None
     return SessionOptions(

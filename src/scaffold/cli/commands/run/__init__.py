@@ -1,1 +1,1 @@
-"""Start, follow and control a run."""
+"""Commands that start, follow and control a run."""

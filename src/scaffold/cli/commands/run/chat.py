@@ -23,8 +23,7 @@ from scaffold.config.trusted_extensions import find_extensions
 from scaffold.host.process.async_runner import run_async
 from scaffold.session.options import SessionOptions
 
-MAX_REQUESTS = 100
-"""Limit for the requests of one turn."""
+MAX_REQUESTS = 100  # in one turn
 
 
 @click.command(hidden=True)

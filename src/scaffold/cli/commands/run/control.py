@@ -33,8 +33,7 @@ from scaffold.views.state_labels import ENDING
 from scaffold.views.store_reader import display_status, is_executed
 
 STOP_TIMEOUT_S = 30.0
-PAUSE_TIMEOUT_S = 2.0
-"""Running work may take hours, so the command does not wait for it; without any, the run is paused by then."""
+PAUSE_TIMEOUT_S = 2.0  # running work may take hours and is not waited for; without any, the run has paused by then
 PAST: Mapping[HaltRequest, str] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 goal_run_option = click.option("--run", "run_name", metavar="RUN", help="The run of the goal; default: the latest.")
 target_run_option = click.option(
@@ -71,7 +70,7 @@ def cancel(target: str | None, run_name: str | None) -> None:
 
 
 async def _control_target(name: str | None, run_name: str | None, request: HaltRequest) -> None:
-    # An action comes before a goal, a goal before a run: the smaller one is what is lost by a mistake.
+    # Looked up as an action, a goal, a run, in this order: a mistake then hits the smaller one.
     async with context_with_run(run_name) as (context, run):
         if name is None:
             await _halt_run(context, run, request)

@@ -23,8 +23,7 @@ from scaffold.plan.text.file_format import read_plan
 from scaffold.run.context import RunContext
 
 DEMO_AUTHOR = Signature("Scaffold Demo", "demo@scaffold.invalid")
-SUFFIX = ".txt"
-"""Suffix of the sample's files, so that no tool mistakes them for source files of this package."""
+SUFFIX = ".txt"  # so that no tool mistakes the sample's files for source files of this package
 
 
 @click.command()
@@ -86,7 +85,7 @@ async def _start_demo_run(context: RunContext, material: Path, place: Path, *, a
 
 
 def _copy_cassette(cassette: Path, place: Path) -> Path:
-    # In the sample's `.git`, so that the run can be resumed later, also with another version of this program.
+    # In the sample's `.git`, so that the run can be resumed later.
     target = place / ".git" / "scaffold" / "demo-cassette.yaml"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(cassette.read_bytes())

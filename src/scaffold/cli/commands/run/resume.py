@@ -138,7 +138,7 @@ async def _with_order(context: RunContext, run: Run, flags: RunFlags) -> Run | N
 
 
 def _find_target(context: RunContext, name: str) -> tuple[Run, Goal | None]:
-    # A goal of the latest run comes before a run: names of goals are words, ids of runs are not.
+    # A goal of the latest run comes before a run of that name.
     latest = find_run(context, None)
     goal = goal_if_any(context, latest, name)
     if goal is not None and isinstance(latest.state, Saved):

@@ -1,4 +1,4 @@
-"""What a run is asked to do: a task, a specification, a plan, or a list of tasks."""
+"""Read the input of a run: a task, a specification, a plan, or a list of tasks."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...
 
 
 class GivenInput(Struct, frozen=True, kw_only=True):
-    """What the user passed besides a plan."""
+    """The input from the command line, besides a plan."""
 
     task: str | None = None
     spec: str | None = None
@@ -43,7 +43,7 @@ class GivenInput(Struct, frozen=True, kw_only=True):
 
 
 def read_input(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple[RunInput, RunFlags] | None:
-    """Return what to do, and the flags with the path of the plan or list of tasks; None if nothing is left to do.
+    """Return the input, and the flags with the path of the plan or list of tasks; None if nothing is left to do.
 
     `replans`: whether agents may add to a given plan.
     Raises UsageError for input that cannot be combined or read, PlanInvalid after printing the findings.
@@ -76,10 +76,10 @@ def read_input(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple[Ru
 
 
 def tier_question(work: RunInput, flags: RunFlags, *, has_plan: bool) -> TierQuestion:
-    """Return what a tier is chosen for; `has_plan`: whether the user wrote a plan."""
+    """Return the question that chooses a tier; `has_plan`: whether the user wrote a plan."""
     titles = [headline(action) for action in work.plan.actions if action.parent is None]
     return TierQuestion(
-        # The path of a list of tasks is no request.
+        # The path of a list of tasks says nothing about the effort; the titles do.
         texts=[work.request] if flags.plan_path is None else titles,
         has_plan=has_plan,
         needs_planner=flags.until_complied and not work.requirements,
@@ -162,7 +162,7 @@ def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags
         tell(note)
     plan, requirements = source.plan(), source.requirements()
     if not plan.goals and flags.until_complied and requirements:
-        # All is said to be done: whether it is, the first audit finds out.
+        # All tasks are marked as done; the first audit finds out whether they are.
         plan = Plan(goals=(audit_goal(1, requirements),))
     elif not plan.goals:
         print_text(f"{source.path}: nothing is left to do", err=True)

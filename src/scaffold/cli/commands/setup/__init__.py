@@ -1,1 +1,1 @@
-"""Setup."""
+"""Commands that prepare this program for a repository and a user: configuration, trust, login, permissions."""

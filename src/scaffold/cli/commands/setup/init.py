@@ -79,7 +79,7 @@ class Examination(Struct, frozen=True, kw_only=True):
 
     @property
     def findings(self) -> ProjectScan:
-        """What was found, by kind."""
+        """The findings, by kind."""
         return project_scan(self.detection, os.environ)
 
     @property
@@ -290,7 +290,7 @@ def first_plan(findings: ProjectScan) -> str:
 
 
 def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
-    """Return what was detected by kind, and the findings about the environment."""
+    """Return the detected gates by kind, and the findings about the environment."""
     return ProjectScan(
         type=detection.kind,
         gates=_commands_by_kind(detection),

@@ -26,7 +26,7 @@ from scaffold.login.subscription import SubscriptionTokens
 from scaffold.login.tokens import Tokens
 from scaffold.store.user_store import user_database
 
-MAX_PASTES = 5
+MAX_PASTES = 5  # then something other than the address is wrong
 
 
 @click.command()
@@ -49,7 +49,7 @@ def login(*, headless: bool, device: bool) -> int:
             return run_async(_log_in(code, request))
         return run_async(_log_in_by_browser(url, request))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        print_text("interrupted: you are not logged in by this; repeat `ralph login`", err=True)
+        print_text("interrupted: you are not logged in; repeat `ralph login`", err=True)
         return INTERRUPTED
 
 
@@ -77,11 +77,11 @@ def whoami(*, as_json: bool) -> int:
 async def _log_in_by_browser(url: str, request: AuthorizationRequest) -> int:
     async with CallbackServer(request) as server:
         if open_in_background(url, os.environ):
-            print_text("A browser opens. If it does not, open this address on this machine:", err=True)
+            print_text("Opening a browser. If none opens, open this address on this machine:", err=True)
         else:
-            print_text("There is no browser to open. Open this address on this machine:", err=True)
+            print_text("No browser was found. Open this address on this machine:", err=True)
         click.echo(url, err=True)
-        print_text("Waiting until you have agreed; Ctrl-C ends it. Elsewhere: `ralph login --headless`.", err=True)
+        print_text("Waiting for your approval there; Ctrl-C cancels. Elsewhere: `ralph login --headless`.", err=True)
         code = await server.code()
     return await _log_in(code, request)
 
@@ -96,15 +96,15 @@ async def _log_in_by_device() -> int:
 def _show_code(code: DeviceCode) -> None:
     print_text("Open this address on any device, and enter the code:", err=True)
     click.echo(f"{code.page}\n{code.user_code}", err=True)
-    what = "Enter it only there; a person who asks you for it wants your account."
-    print_text(f"{what} Waiting until you have agreed; Ctrl-C ends it.", err=True)
+    what = "Enter it only there; anyone who asks you for it wants your account."
+    print_text(f"{what} Waiting for your approval there; Ctrl-C cancels.", err=True)
 
 
 def _pasted_code(url: str, request: AuthorizationRequest) -> str:
-    print_text("Open this address in any browser, and agree:", err=True)
+    print_text("Open this address in any browser, and approve the login:", err=True)
     click.echo(url, err=True)
     what = "The browser then goes to an address that begins with http://localhost:1455/ and cannot be shown there."
-    print_text(f"{what} Paste it here, whole:", err=True)
+    print_text(f"{what} Paste the whole address here:", err=True)
     for _ in range(MAX_PASTES):
         line = sys.stdin.readline()
         try:
@@ -114,9 +114,7 @@ def _pasted_code(url: str, request: AuthorizationRequest) -> str:
             if not line or not sys.stdin.isatty():
                 raise
             print_text(error.in_full, err=True)
-    raise UsageError(
-        "nothing that was pasted is the answer to this login", "Begin again with `ralph login --headless`."
-    )
+    raise UsageError("none of the pasted addresses answers this login", "Begin again with `ralph login --headless`.")
 
 
 async def _log_in(code: str, request: AuthorizationRequest) -> int:
@@ -133,7 +131,7 @@ def _print_logged_in(tokens: Tokens, key: LoginKey) -> None:
     print_text(f"The tokens are encrypted in {user_database(data)}, the key: {keys.where(key.place, key.name)}.")
     if key.note:
         print_text(f"The keyring of this system is not used: {key.note}.")
-    print_text(f"What that is worth: {keys.worth(key.place)}.")
+    print_text(f"How safe that is: {keys.worth(key.place)}.")
     print_text("Use it: `ralph --model codex:NAME`; `ralph logout` deletes it.")
 
 

@@ -27,8 +27,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.windows_commands import Dialect, decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
 
-MAX_LINE_BYTES = 1_000_000
-"""Limit for one line; the answer to a longer one is an error."""
+MAX_LINE_BYTES = 1_000_000  # a longer line is answered by an error
 
 Prefixes = tuple[tuple[str, ...], ...]
 

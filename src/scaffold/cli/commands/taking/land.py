@@ -145,12 +145,12 @@ def _print_taken_before(run: Run, work: TakenWork, *, as_json: bool) -> int:
 async def _open_pull_request(
     context: RunContext, run: Run, wish: LandWish, work: TakenWork, *, yes: bool, as_json: bool
 ) -> int:
-    async with WorkLine(context.clock, quiet=as_json).during(Activity(label="asks the remote for its branches")):
+    async with WorkLine(context.clock, quiet=as_json).during(Activity(label="reads the remote's branches")):
         target = await find_target(context, run, work, folder_trust(context.repository.root))
     layout = layout_for(sys.stderr if as_json else sys.stdout)
     click.echo("\n".join(_plan_lines(run, wish, work, layout, target)), err=as_json)
     work = await _prove_selection(context, run, work, as_json=as_json)
-    # Signed commits can only be compared with those there once they are made, so a question comes before.
+    # Signing may ask for a passphrase, and only signed commits can be compared with the remote's: ask first.
     if wish.style.sign and not yes and _is_declined(f"Push to {target.remote}?"):
         return WAITING
     work = await sign_work(context, run, wish, work)

@@ -46,10 +46,8 @@ from scaffold.views.run_view import RunView, read_run_view
 from scaffold.worker.second_review.reviewer_probe import ProbeReply, ReviewerProbe
 
 NO_CHANGES = "There is no landed change of code in which a fault can be planted."
-PLANTED, MAX_PLANTED = 5, 100
-"""How many faults a probe plants."""
-MAX_PATHS = 500
-"""Paths in one command of git."""
+PLANTED, MAX_PLANTED = 5, 100  # faults that a probe plants
+MAX_PATHS = 500  # in one git command: the length of a command line is limited
 
 
 @click.command()
@@ -135,7 +133,7 @@ async def _read_patch(context: RunContext, run: Run, head: Commit, files: list[R
 
 
 async def show_rates(*, as_json: bool) -> None:
-    """Print what is known of each second reviewer."""
+    """Print the rates of each second reviewer."""
     async with context_if_any() as context:
         rates = reviewer_rates(context, WallClock())
     if as_json:

@@ -32,7 +32,7 @@ OUTCOMES: Mapping[OpenKind, tuple[str, str]] = {
         "it is done as a step, and its compound is merged and proven there, or done again",
     ),
 }
-"""What happens to work that has not landed: if it fits the new base, and if it conflicts."""
+"""What happens to work that has not landed if it fits the new base, and if it conflicts."""
 
 
 @click.command()

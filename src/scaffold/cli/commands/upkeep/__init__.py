@@ -1,1 +1,1 @@
-"""Look after what runs leave behind: worktrees, unlanded work, state."""
+"""Commands for what runs leave behind: worktrees, unlanded work, state."""

@@ -13,8 +13,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.run.context import repository_name, safe_file_name
 from scaffold.views.store_reader import find_run, no_run_error
 
-VARIABLES = ("PATH", "LANG", "SCAFFOLD_HOME")
-"""Variables that the unit takes over, as far as they are set. Others may be secret."""
+VARIABLES = ("PATH", "LANG", "SCAFFOLD_HOME")  # that the unit takes over if they are set; others may be secret
 
 
 @click.command()
