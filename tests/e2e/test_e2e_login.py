@@ -155,7 +155,7 @@ def test_ctrl_c_ends_a_login_and_changes_nothing(scenario, server):
         page_of(process)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=COMMAND_S)
-    assert (process.returncode, "not logged in by this" in err) == (130, True)
+    assert (process.returncode, "you are not logged in" in err) == (130, True)
     assert "Traceback" not in err
     assert not seen_of(scenario)["logged_in"]
 

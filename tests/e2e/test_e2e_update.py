@@ -99,7 +99,7 @@ def test_a_newer_release_is_found_when_asked_and_installed_after_consent(install
     assert (code, "there is no terminal" in text, "-m pip install --upgrade ralph-scaffold" in text) == (64, True, True)
     for answer, outcome, version in (("n\r", "nothing was changed", "1.0"), ("y\r", f"{NEWER} is installed", NEWER)):
         screen = Screen([str(programs / "scaffold"), "--update"], cwd=tmp_path, env=environ, columns=200)
-        screen.wait_for(r"Go on\? \[y/N\]", seconds=60)
+        screen.wait_for(r"\? \[y/N\]", seconds=60)
         screen.send(answer)
         screen.wait_for(outcome, seconds=120)
         assert screen.wait_for_exit() == 0
