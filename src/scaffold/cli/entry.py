@@ -61,12 +61,12 @@ COMMANDS: Mapping[str, Entry] = {
         ("scaffold land", "scaffold land --squash", "scaffold land --only ACTION", "scaffold land RUN --pr"),
     ),
     "revert": Entry(
-        "scaffold.cli.commands.taking.session_branch:revert",
+        "scaffold.cli.commands.taking.rebase_revert:revert",
         "Undo the work of an action on the session branch, and open it again.",
         ("scaffold revert ACTION", "scaffold revert ACTION --run RUN"),
     ),
     "rebase": Entry(
-        "scaffold.cli.commands.taking.session_branch:rebase",
+        "scaffold.cli.commands.taking.rebase_revert:rebase",
         "Carry the work of a run over to the new tip of its base branch.",
         ("scaffold rebase", "scaffold rebase RUN && scaffold resume RUN"),
     ),

@@ -53,7 +53,7 @@ def update_options() -> list[click.Parameter]:
     """Return the options that look for a newer release, and that install it; both end the command."""
     return [
         _ending_option("--check-update", _check_update, "Say whether there is a newer release."),
-        _ending_option("--update", _update, "Install the newest release, by what installed this one."),
+        _ending_option("--update", _install_update, "Install the newest release, by what installed this one."),
     ]
 
 
@@ -63,7 +63,7 @@ def _check_update() -> int:
     return check_update()
 
 
-def _update() -> int:
+def _install_update() -> int:
     with importing():
         from scaffold.cli.update import update
     return update()

@@ -50,9 +50,9 @@ def check_task(task: str, *, yes: bool) -> None:
         if is_plan
         else f"Pass a file that describes the task as {as_spec}.",
     )
-    if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _confirmed(task):
+    if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _is_confirmed(task):
         raise UsageError("nothing was started", "Describe the task in a sentence.")
 
 
-def _confirmed(task: str) -> bool:
+def _is_confirmed(task: str) -> bool:
     return click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -45,8 +46,6 @@ from scaffold.views.store_reader import is_executed
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
 """Exit codes by pause reason; every other pause waits for a human."""
-STOPPED_WATCHING = "\nstopped watching; the run continues, `scaffold stop` stops it"
-
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
     "unavailable": WAITING,
@@ -57,6 +56,7 @@ EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "cancelled": FAILED,
 }
 """Exit codes of a run that did not end; after `done` the state decides."""
+STOPPED_WATCHING = "\nstopped watching; the run continues, `scaffold stop` stops it"
 STOPPING = "\nstopping: nothing new starts, unfinished work is pinned (Ctrl-C again: stop immediately)"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -107,12 +107,16 @@ async def finish(context: RunContext, run_id: RunId, *, as_json: bool = False) -
             done = await fulfil_order(context, run)
     finally:  # whatever went wrong there, the run has ended
         page = await write_end_report(context, run_id)
-        if not as_json:
-            run = require_run(context.store, run_id)
-            view = await with_taken(context.git, context.store, read_run_view(context, run))
-            click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
-        await print_result(context, run_id, as_json=as_json)
+        await _print_outcome(context, require_run(context.store, run_id), page, as_json=as_json)
     return done
+
+
+async def _print_outcome(context: RunContext, run: Run, page: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        await print_result(context, run.id, as_json=True)
+    else:
+        view = await with_taken(context.git, context.store, read_run_view(context, run))
+        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
 
 
 async def print_result(context: RunContext, run_id: RunId, *, as_json: bool) -> None:
@@ -185,18 +189,13 @@ def restore_interrupts() -> None:
         loop.remove_signal_handler(number)
 
 
-def keep_watching() -> bool:
-    """Return False: only the end of the run ends the watching."""
-    return False
-
-
 async def watch_run(
-    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = keep_watching
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, is_enough: Callable[[], bool] = lambda: False
 ) -> Run:
     """Show the run's events until no process executes it any more, or `is_enough`; return it as it is then."""
 
     def has_ended() -> bool:
-        # Its final state is stored before its owner releases it; and one that held the run is about to go on with it.
+        # The final state is stored before the owner releases the run, and an owner that held it is about to continue.
         now = require_run(context.store, run.id)
         return not is_executed(now) and (now.owner is None or not is_alive(now.owner))
 
@@ -212,11 +211,7 @@ async def watch_run(
 
 async def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
     """Print the report of a run that was not interrupted; return the exit code that its owner ended with."""
-    await print_result(context, run.id, as_json=as_json)
-    if not as_json:
-        page = find_report(context.repository.root, run.id)
-        view = await with_taken(context.git, context.store, read_run_view(context, run))
-        click.echo(report(view, context.repository.root, layout_for(sys.stdout), page))
+    await _print_outcome(context, run, find_report(context.repository.root, run.id), as_json=as_json)
     match run.state:
         case Completed():
             return OK

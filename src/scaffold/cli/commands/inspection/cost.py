@@ -26,7 +26,7 @@ from scaffold.views.text_format import fill, format_cost, format_seconds, format
 
 MAX_NAME_CELLS = 40
 """The widest column of names; a longer name is shown whole, above its amounts if there is no room beside it."""
-MIN_NAME_CELLS = 16
+MIN_NAME_CELLS = 16  # narrower, most names would stand above their amounts
 
 
 @click.command()

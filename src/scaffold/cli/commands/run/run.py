@@ -257,7 +257,7 @@ async def with_write_back(
         return settings
     path = Path(settings.planning.plan_path)
     try:
-        str(path).encode()
+        str(path).encode()  # the store keeps text
     except UnicodeEncodeError as error:
         raise UsageError(
             "the name of the list of tasks is not UTF-8", "Rename it, or leave out --write-back."

@@ -44,7 +44,7 @@ VERBS: Mapping[LandHow, str] = {
     "squash": "one commit on",
     "pr": "pull request into",
 }
-PROTECTED_BRANCHES = ("main", "master", "dev")
+PROTECTED_BRANCHES = ("main", "master", "dev")  # besides those of the setting
 
 
 @click.command()

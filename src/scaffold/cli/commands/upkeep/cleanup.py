@@ -23,7 +23,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.upkeep.run_cleanup import CleanupStep, clean_up
 from scaffold.orchestrator.upkeep.state_removal import Purge, PurgeItem
 
-UNITS = ("B", "kB", "MB", "GB", "TB")
+UNITS = ("B", "kB", "MB", "GB", "TB")  # of 1000, as disks are sold
 QUESTION = "Remove every item marked `remove`?"
 dry_run_option = click.option("--dry-run", "dry", is_flag=True, help="Show what would be done, and change nothing.")
 
