@@ -1,15 +1,15 @@
 """Reject a TASK that was not meant as one: a file name, or a mistyped command."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from shlex import quote
 
 import click
 
-from scaffold.cli.render.terminal.style import is_terminal
-from scaffold.cli.specification import TASKS_FILE
-from scaffold.core.errors import UsageError
+from scaffold.cli.render.terminal.style import is_terminal, print_findings
+from scaffold.cli.specification import TASKS_FILE, TaskSource
+from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 
 PLAN_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -52,6 +52,15 @@ def check_task(task: str, *, yes: bool) -> None:
     )
     if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _is_confirmed(task):
         raise UsageError("nothing was started", "Describe the task in a sentence.")
+
+
+def read_task_source(find: Callable[[str], TaskSource | None], path: str) -> TaskSource | None:
+    """Return what `find` finds at the path; PlanInvalid, after printing its findings, for an invalid list of tasks."""
+    try:
+        return find(path)
+    except PlanInvalid as error:
+        print_findings(error.findings, path)
+        raise
 
 
 def _is_confirmed(task: str) -> bool:

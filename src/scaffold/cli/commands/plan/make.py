@@ -19,7 +19,7 @@ from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
-from scaffold.cli.task_argument import check_task
+from scaffold.cli.task_argument import check_task, read_task_source
 from scaffold.cli.wiring import context_at
 from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
@@ -74,7 +74,7 @@ def make(
         return 0
     given = prd or spec
     if task is None and given is not None and given != STDIN:
-        tasks = _read_tasks_in(given, find_stories if prd else find_tasks)
+        tasks = read_task_source(find_stories if prd else find_tasks, given)
         if tasks is not None:
             return _write_tasks(tasks, place, as_json=as_json, tell=note_printer(quiet=options["quiet"]))
     request = read_request(task, spec, sys.stdin)
@@ -84,14 +84,6 @@ def make(
 
 
 add_global_options(make)  # not a command of the group: the group calls it for a task
-
-
-def _read_tasks_in(spec: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
-    try:
-        return find(spec)
-    except PlanInvalid as error:
-        print_findings(error.findings, spec)
-        raise
 
 
 def _write_tasks(tasks: TaskSource, place: Path | None, *, as_json: bool, tell: Callable[[str], None]) -> int:

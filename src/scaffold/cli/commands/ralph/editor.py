@@ -50,21 +50,7 @@ def acp(**given: Any) -> int:
     streams = take_protocol_streams("`ralph acp`", FIX)
     # The SDK logs invalid requests with tracebacks; the editor gets an error, and the log is for users.
     logging.getLogger().addHandler(logging.NullHandler())
-    flags = RalphFlags(
-        task=None,
-        printed=False,
-        resume_latest=False,
-        resume=None,
-        mode=None,
-        cwd=Path(),
-        output_format="text",
-        no_stream=False,
-        system_prompt_file=None,
-        effort=None,
-        plain=False,
-        **given,
-    )
-    run_async(_serve_editor(flags, streams))
+    run_async(_serve_editor(RalphFlags(**given), streams))
     return 0
 
 

@@ -65,25 +65,26 @@ STDIN_WAIT_S = 3.0  # for a silent pipe, if the command line has a task
 class RalphFlags(Struct, frozen=True, kw_only=True):
     """The parsed command line."""
 
-    task: str | None
-    printed: bool
-    resume_latest: bool
-    resume: str | None
     model: str | None
-    mode: str | None
-    cwd: Path
-    output_format: OutputFormat
-    no_stream: bool
     max_turns: int
     max_budget_usd: float | None
     yolo: bool
     allow: tuple[str, ...]
     allow_category: tuple[str, ...]
-    system_prompt_file: Path | None
     trust_once: bool
     sandbox: str | None
-    effort: str | None
-    plain: bool
+    # The options below are those of a terminal: `ralph acp` has none of them.
+    task: str | None = None
+    printed: bool = False
+    resume_latest: bool = False
+    resume: str | None = None
+    mode: str | None = None
+    cwd: Path = Path()
+    output_format: OutputFormat = "text"
+    no_stream: bool = False
+    system_prompt_file: Path | None = None
+    effort: str | None = None
+    plain: bool = False
 
 
 class RalphCommand(click.Command):

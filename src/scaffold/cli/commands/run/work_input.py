@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, read_request
 from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
-from scaffold.cli.task_argument import check_task, reject_command
+from scaffold.cli.task_argument import check_task, read_task_source, reject_command
 from scaffold.config.run.effective_settings import RunFlags
 from scaffold.config.run.tier_choice import TierQuestion
 from scaffold.core.errors import PlanInvalid, UsageError
@@ -68,7 +68,7 @@ def read_input(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple[Ru
     (given,) = files
     if flags.plan_path is not None:
         text, plan = _read_valid_plan(given, planner=replans)
-    elif (source := _found_in(given, find_stories if asked.prd else find_tasks)) is not None:
+    elif (source := read_task_source(find_stories if asked.prd else find_tasks, given)) is not None:
         return _from_tasks(source, flags)
     else:
         text, plan = _read_task_list(given)
@@ -86,12 +86,6 @@ def tier_question(work: RunInput, flags: RunFlags, *, has_plan: bool) -> TierQue
     )
 
 
-def tell_findings(error: PlanInvalid, path: str) -> PlanInvalid:
-    """Print the findings of a file, and return the error."""
-    print_findings(error.findings, path)
-    return error
-
-
 def require_requirements(work: RunInput, flags: RunFlags) -> None:
     """Raise UsageError if audits are asked for and there is neither a requirement nor a planner to list them."""
     if flags.until_complied and not work.requirements:
@@ -105,7 +99,7 @@ def _from_request(asked: GivenInput, flags: RunFlags, *, replans: bool) -> tuple
         reject_command(task, "scaffold", VISIBLE)
         check_task(task, yes=flags.yes or flags.dry_run)
     elif spec is not None and spec != STDIN and not flags.one_shot:
-        if (source := _found_in(spec, find_tasks)) is not None:
+        if (source := read_task_source(find_tasks, spec)) is not None:
             return _from_tasks(source, flags)
         if Path(spec).name == PROMPT_FILE and not flags.until_complied:
             return _in_rounds(spec, flags, replans=replans)
@@ -120,7 +114,8 @@ def _in_rounds(path: str, flags: RunFlags, *, replans: bool) -> tuple[RunInput, 
     try:
         loop = read_prompt_loop(read_request(None, path, None), name=path)
     except PlanInvalid as error:
-        raise tell_findings(error, path) from error
+        print_findings(error.findings, path)
+        raise
     if replans:
         raise UsageError(
             "rounds of a prompt have no planner, which this tier asks for", "Leave out --tier, or pass `--tier quick`."
@@ -146,13 +141,6 @@ def _until_complied(work: RunInput, requirements: Sequence[Requirement], flags: 
     tell(f"{listed}; each is audited after the work, and gaps become tasks, for up to {MAX_ROUNDS} rounds")
     source = f"until-complied\0{work.source}"
     return msgspec.structs.replace(work, source=source, requirements=tuple(requirements))
-
-
-def _found_in(path: str, find: Callable[[str], TaskSource | None]) -> TaskSource | None:
-    try:
-        return find(path)
-    except PlanInvalid as error:
-        raise tell_findings(error, path) from error
 
 
 def _from_tasks(source: TaskSource, flags: RunFlags) -> tuple[RunInput, RunFlags] | None:
@@ -192,7 +180,8 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     try:
         plan, warnings = read_plan(text, name=path)
     except PlanInvalid as error:
-        raise tell_findings(error, path) from error
+        print_findings(error.findings, path)
+        raise
     report = lint(plan).after(warnings)
     print_findings(report.findings, path)
     if not report.valid:
