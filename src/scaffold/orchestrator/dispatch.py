@@ -8,7 +8,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
 from scaffold.core.plan import WorkKind
-from scaffold.core.printable_text import join_limited
+from scaffold.core.printable_text import join_limited, truncate_text
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
@@ -21,7 +21,7 @@ from scaffold.plan.collisions.rules import HeldBack
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.collisions.board import RunBoard, StartPicker
 from scaffold.run.context import RunContext
-from scaffold.run.failures.refused_work import FAILURES_CHARS, clip, summarize_failures
+from scaffold.run.failures.refused_work import FAILURES_CHARS, summarize_failures
 from scaffold.run.failures.telling_failure import failure_kind, most_telling
 from scaffold.run.failures.worker_losses import is_about_deaths
 from scaffold.store.database import Store
@@ -270,7 +270,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
 
 def _ending(attempt: Attempt, limit: int) -> str:
     how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
-    why = f": {clip(attempt.error, limit)}" if attempt.error else ""
+    why = f": {truncate_text(attempt.error, limit)}" if attempt.error else ""
     return f"Attempt {attempt.number} ended: {how}{why}"
 
 
@@ -278,7 +278,7 @@ def _answers(store: Store, attempt: Attempt) -> Iterator[str]:
     """Yield what a human said about workers that died in a row."""
     for item in store.inbox.answered(attempt.id):
         if item.answer and is_about_deaths(item):
-            yield clip(item.answer, REASON_CHARS)
+            yield truncate_text(item.answer, REASON_CHARS)
 
 
 def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:

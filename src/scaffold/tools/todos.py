@@ -142,7 +142,7 @@ def _changed(todos: TodoList, action: TodoAction, change: Mapping[str, Any], bef
     """Return the list after one change; `before` is the list before the whole call."""
     given = {name: change[name] for name in ("content", "status", "priority") if name in change}
     if "content" in given:
-        given["content"] = _one_line(given["content"])
+        given["content"] = _plain_line(given["content"])
         if not 0 < len(given["content"]) <= MAX_CHARS:
             return Refusal(f"`content` is empty or longer than {MAX_CHARS} characters.")
     found = next((entry for entry in before.entries if entry.id == _number(change.get("id"))), None)
@@ -167,7 +167,7 @@ def _number(value: Any) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
-def _one_line(text: str) -> str:
+def _plain_line(text: str) -> str:
     """Return `text` as one line that can be encoded and displayed: a lone surrogate becomes `?`.
 
     Runs of white space become one space; other control characters are removed.

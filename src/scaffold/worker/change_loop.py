@@ -12,13 +12,14 @@ from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelErr
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
 from scaffold.core.ports import Model
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
-from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.failures.stored_fingerprints import AGENT_SAID
 from scaffold.run.notices import inform
 from scaffold.verify.contract.check_runs import unchanged_result
@@ -454,7 +455,7 @@ def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
     """Return the ending with what the agent said instead of changing anything: why it could not be done, perhaps."""
     if not words.strip():
         return gave_up
-    return structs.replace(gave_up, error=f"{gave_up.error}{AGENT_SAID}{clip(words.strip(), WORDS_CHARS)}")
+    return structs.replace(gave_up, error=f"{gave_up.error}{AGENT_SAID}{truncate_text(words.strip(), WORDS_CHARS)}")
 
 
 def _nothing_changed(failed: Verification) -> str:

@@ -6,12 +6,12 @@ from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.proof.contract import Verification
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
 from scaffold.plan.learning.triples import read_triple
-from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.failures.stored_fingerprints import verification_fingerprint
 from scaffold.run.learning.stores import LearningStores
 from scaffold.worker.agent.side_agent import SideAgent
@@ -52,9 +52,9 @@ class Learner:
         workspace, action = self._context.workspace, self._context.task.action
         diff = await commits.diff_text(workspace.git, workspace.base, passed.commit, limit_bytes=DIFF_BYTES)
         parts = (
-            f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
-            f"# What failed\n{clip(summarize_failures(failed), FAILURE_CHARS)}",
-            f"# The change that passes now\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+            f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
+            f"# What failed\n{truncate_text(summarize_failures(failed), FAILURE_CHARS)}",
+            f"# The change that passes now\n```diff\n{truncate_text(diff, DIFF_CHARS)}\n```",
             "What would have avoided the failure?",
         )
         return "\n\n".join(parts)

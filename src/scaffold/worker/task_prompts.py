@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 
 from scaffold.core.model import Action, Fact, Goal
 from scaffold.core.plan import full_text
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
 from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment
 from scaffold.run.attempts.declaration import Declaration
-from scaffold.run.failures.refused_work import clip, summarize_failures
+from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.verify.contract.review_verdict import is_review
 
 GOAL_CHARS = 600
@@ -42,7 +42,7 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
         _task(action, task.parent),
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
         _files(declaration or Declaration(planned=action.files), asks=not reviews),
-        clip(contract_section(contract or action.contract), CONTRACT_CHARS),
+        truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
         _facts(task.facts),
         _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
         clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
@@ -59,24 +59,24 @@ def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -
 
 def _goal(goal: Goal) -> str:
     # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
-    so_far = f"\nSo far: {clip(goal.summary, GOAL_CHARS)}" if goal.summary else ""
-    return f"# Goal: {clip(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
+    so_far = f"\nSo far: {truncate_text(goal.summary, GOAL_CHARS)}" if goal.summary else ""
+    return f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
 
 
 def _first_sentences(text: str) -> str:
     """Return the first sentences of a text, at most GOAL_SENTENCES of its first paragraph."""
     first = text.strip().partition("\n\n")[0]
-    return clip(" ".join(_SENTENCE.split(first)[:GOAL_SENTENCES]), GOAL_CHARS)
+    return truncate_text(" ".join(_SENTENCE.split(first)[:GOAL_SENTENCES]), GOAL_CHARS)
 
 
 def clipped_section(heading: str, text: str, limit: int) -> str:
     """Return the text under its heading, cut to `limit` characters; empty without text."""
-    return f"{heading}\n{clip(text, limit)}" if text else ""
+    return f"{heading}\n{truncate_text(text, limit)}" if text else ""
 
 
 def _task(action: Action, parent: Action | None) -> str:
     part = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
-    return f"# Your task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}{part}"
+    return f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part}"
 
 
 def _facts(facts: Sequence[Fact]) -> str:
@@ -155,7 +155,7 @@ def _results_section(heading: str, actions: Sequence[Action], *, each: int, tota
     share = max(MIN_RESULT_CHARS, min(each, total // len(actions)))
     shown = actions[: total // share]
     sections = [
-        f"## {action.key}: {_first_sentences(full_text(action))}\n{clip(action.result or '', share)}"
+        f"## {action.key}: {_first_sentences(full_text(action))}\n{truncate_text(action.result or '', share)}"
         for action in shown
     ]
     if len(actions) > len(shown):

@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.tools.command.shell import shell
-from scaffold.tools.command.spooled_output import CommandSpec, Spool, cut_middle, describe_exit, run_spooled
+from scaffold.tools.command.spooled_output import CommandSpec, Spool, describe_exit, head_and_tail, run_spooled
 from scaffold.tools.workspace import Workspace
 
 
@@ -79,7 +79,7 @@ def test_a_file_of_another_user_is_never_written(tmp_path):
 def test_shortened_output_says_how_much_is_missing():
     for total in (10, 11, 12, 1000):
         data = bytes(65 + n % 26 for n in range(total))
-        text = cut_middle(data, total, 10)
+        text = head_and_tail(data, total, 10)
         head, _, rest = text.partition("\n... ")
         missing, _, tail = rest.partition(" bytes omitted ...\n")
         assert len(head) + len(tail) + int(missing or 0) == total

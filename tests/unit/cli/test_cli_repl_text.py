@@ -12,7 +12,7 @@ from rich.text import Text
 
 from scaffold.cli.repl.approval_queue import format_question
 from scaffold.cli.repl.markdown_stream import MarkdownBlocks
-from scaffold.cli.repl.renderer import Renderer, call_summary, one_line, result_summary
+from scaffold.cli.repl.renderer import Renderer, call_summary, clipped_line, result_summary
 from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line, status_sentence
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
@@ -208,7 +208,7 @@ def test_a_call_is_shown_by_its_subject():
         == "exit code 1 after 0.1 s: boom · 3 lines"
     )
     assert result_summary("shell", "") == "(nothing)"
-    assert one_line("a\nb", 10) == "a ⏎ b"
+    assert clipped_line("a\nb", 10) == "a ⏎ b"
 
 
 def test_a_question_shows_exactly_what_is_asked():

@@ -7,11 +7,11 @@ from inline_snapshot import snapshot
 import builders
 from builders import a_goal, an_attempt
 from scaffold.core.model import Fact
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Check, CheckResult, Contract, OutputContains, Verification
 from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import safe_file_name
-from scaffold.run.failures.refused_work import clip
 from scaffold.worker.review.critic import critique_prompt, improve_prompt, malformed_prompt
 from scaffold.worker.review.critique import Critique
 from scaffold.worker.task_prompts import task_prompt
@@ -132,8 +132,8 @@ It failed so.\
 def test_long_texts_are_shortened_in_the_middle_with_a_notice():
     text = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
     assert len(text) < 4400
-    assert "a\n… 2000 characters omitted …\nb" in text
-    assert clip("short", 5) == "short"
+    assert "a\n... 2001 characters omitted ...\nb" in text
+    assert truncate_text("short", 5) == "short"
 
 
 @pytest.mark.parametrize("role", ["implementation", "code_review"])

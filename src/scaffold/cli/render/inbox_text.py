@@ -12,7 +12,7 @@ from scaffold.cli.render.terminal.style import heading
 from scaffold.cli.render.terminal.text_layout import UNLIMITED, Layout
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import InboxItem
-from scaffold.core.printable_text import count_of, join_limited, printable
+from scaffold.core.printable_text import count_of, join_limited, one_line, printable
 from scaffold.plan.failures.answers import CHOICES, CONTEXT
 from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
@@ -61,11 +61,12 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
         if context := item.detail.get(CONTEXT):
             yield from _quoted(str(context), layout)
         for option in item.detail.get("options", ()):
-            yield from layout.prose("  - ", _in_one_line(str(option)))
+            yield from layout.prose("  - ", one_line(str(option)))
         for word, meaning in item.detail.get(CHOICES, {}).items():
             yield from layout.prose(f"  {word}: ", meaning)
         return
-    yield from layout.wrap("  ", mark_lookalikes(_in_one_line(item.text)))
+    # One line: no line without a bar may begin with words of an agent.
+    yield from layout.wrap("  ", mark_lookalikes(one_line(item.text)))
     if "landing" in item.detail:
         return
     for name in ("protected", "lost"):
@@ -105,12 +106,7 @@ def _quoted(text: str, layout: Layout) -> Iterator[str]:
 
 def _reason(item: InboxItem, layout: Layout) -> Iterator[str]:
     if reason := item.detail.get("reason"):
-        yield from layout.prose("  ", f"It asks because {_in_one_line(reason)}.")
-
-
-def _in_one_line(text: str) -> str:
-    """Return the text without line breaks: no line without a bar begins with words of an agent."""
-    return " ".join(text.split())
+        yield from layout.prose("  ", f"It asks because {one_line(reason)}.")
 
 
 def _decision_lines(item: InboxItem, now: datetime, layout: Layout) -> Iterator[str]:

@@ -18,7 +18,7 @@ from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, pro
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
 from scaffold.cli.repl.input_queue import InputQueue
-from scaffold.cli.repl.renderer import one_line
+from scaffold.cli.repl.renderer import clipped_line
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
@@ -205,8 +205,8 @@ class Repl:
     def _greet(self) -> None:
         session, renderer = self.current.session, self._terminal.renderer
         mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
-        title = one_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
-        place = one_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
+        title = clipped_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
+        place = clipped_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
         self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
         if recap := self.current.recap():
             self.transcript.notice(recap)

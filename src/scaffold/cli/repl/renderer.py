@@ -220,7 +220,7 @@ def flat(text: str) -> str:
     return printable(" ⏎ ".join(text.strip().split("\n"))).expandtabs(4)
 
 
-def one_line(text: str, width: int) -> str:
+def clipped_line(text: str, width: int) -> str:
     """Return `text` in one line, safe to print, cut with `…` if it is wider than `width` columns."""
     return clip(flat(text[: 4 * width]), width) if width > 0 else ""  # the rest would not fit
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
-from scaffold.cli.repl.renderer import Renderer, one_line
+from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
 from scaffold.core.ports import Clock
@@ -255,7 +255,7 @@ class Transcript:
         # are shown like messages that were not queued.
         given = self._pending.text
         others = self._renderer.clean(text.removesuffix(given) if given else text).strip()
-        lines = [one_line(line, self._renderer.width - 3) for line in others.split("\n") if line.strip()]
+        lines = [clipped_line(line, self._renderer.width - 3) for line in others.split("\n") if line.strip()]
         for number, line in enumerate(lines[:NEWS_LINES]):
             self.notice(f"{' ' if number else '✉'} {line}", "" if number else "magenta")
         for words in self._pending.given:

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from scaffold.agent.model_access import has_known_price
 from scaffold.cli.repl.approval_queue import ApprovalQueue, answer_choices
-from scaffold.cli.repl.renderer import Renderer, one_line
+from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import EXIT_WARNING_S, PendingInput
 from scaffold.core.model import Usage
@@ -58,7 +58,7 @@ def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ..
     while len(segments) > 1 and _columns(segments) > width:
         segments.remove(min(segments, key=lambda segment: segment.rank))
     first, *rest = segments
-    return (first.style, one_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
+    return (first.style, clipped_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
 
 
 def status_sentence(state: StatusLineState) -> str:
@@ -88,7 +88,7 @@ def short_model(model: str) -> str:
         name = name.partition("@")[0]
     elif provider == "cassette":
         name = name.rpartition("/")[2]
-    return one_line(f"{provider}:{name}", SHORT_MODEL)
+    return clipped_line(f"{provider}:{name}", SHORT_MODEL)
 
 
 class TurnState(Struct):
@@ -145,7 +145,9 @@ class ReplView(Struct, kw_only=True):
             frame = SPINNER[int(self.clock.monotonic() * FRAMES_PER_S) % len(SPINNER)]
             parts += [renderer.call(call.name, call.args, mark=frame, style="cyan") for call in self.tools.running]
         waiting = (*self.pending.waiting, *self.turn.later)
-        parts += [renderer.words("  " + one_line(f"queued: {words}", renderer.width - 2), "dim") for words in waiting]
+        parts += [
+            renderer.words("  " + clipped_line(f"queued: {words}", renderer.width - 2), "dim") for words in waiting
+        ]
         return "\n".join(part for part in parts if part)
 
     def hint(self) -> str:

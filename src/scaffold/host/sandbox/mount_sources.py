@@ -9,14 +9,13 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from scaffold.host.sandbox.landlock.domain import open_without_links
 from scaffold.host.sandbox.mounts import MountPlan
 
 BOUND = ("writable", "readable")
-STEP = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC if sys.platform == "linux" else 0
 
 
 class OpenedPath:
@@ -54,21 +53,15 @@ def _open_source(path: Path, writable: Sequence[Path]) -> int:
     """Open a path; links are followed only where no command can place one."""
     try:
         if any(path.is_relative_to(folder) for folder in writable):
-            return open_without_links(path)
+            return _open_real_path(path)
         return os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
         raise PermissionError(errno.EACCES, f"the sandbox cannot mount it ({error.strerror})", str(path)) from error
 
 
-def open_without_links(path: Path) -> int:
+def _open_real_path(path: Path) -> int:
     """Return an O_PATH descriptor of an absolute path; OSError if a part of it is missing or a link."""
-    fd = os.open("/", STEP)
-    for name in path.parts[1:]:
-        above = fd
-        try:
-            fd = os.open(name, STEP, dir_fd=above)
-        finally:
-            os.close(above)
+    fd = open_without_links(str(path))
     if stat.S_ISLNK(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

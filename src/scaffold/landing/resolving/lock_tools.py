@@ -11,7 +11,7 @@ from scaffold.core.activity import Activity
 from scaffold.core.ids import AttemptId, Commit, TreeId
 from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Run
-from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.printable_text import join_limited, truncate_text, utf8_safe
 from scaffold.git import commits
 from scaffold.git.trees.private_index import NewFile
 from scaffold.host.atomic_files import read_untrusted, write_atomic
@@ -31,7 +31,6 @@ from scaffold.landing.conflicts.text_form import read_text
 from scaffold.landing.proving.checkouts import Checkouts
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.context import RunContext
-from scaffold.run.failures.refused_work import clip
 from scaffold.verify.contract.check_runs import Tree
 
 TIMEOUT_S = 120.0
@@ -146,4 +145,4 @@ def _why(ended: CommandResult, place: Tree) -> str:
         return f"it took more than {TIMEOUT_S:.0f} s"
     said = place.clean((ended.stderr or ended.stdout).decode(errors="replace"))
     lines = [line.strip() for line in said.splitlines() if line.strip()][:MAX_LINES]
-    return clip(" ".join(lines), MAX_CHARS) or f"exit code {ended.exit_code}"
+    return truncate_text(" ".join(lines), MAX_CHARS) or f"exit code {ended.exit_code}"

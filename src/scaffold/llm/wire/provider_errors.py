@@ -145,7 +145,7 @@ def http_error(
     if after_s is not None and (status == 503 or kind == "passing"):
         kind = "busy"
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
-    error = _model_error(kind, f"{_one_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
+    error = _model_error(kind, f"{_bounded_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
     answer = body[:MAX_READ_CHARS].decode(errors="replace")
     if _ONE_SYSTEM_MESSAGE.search(answer):
         error = SystemMessageRefused(error.what, error.fix, answer=answer)
@@ -165,7 +165,7 @@ def reported_error(kind: str, message: str) -> ModelError:
     message = message[:MAX_READ_CHARS]
     parsed = _ErrorBody(frozenset({kind.lower()}), message, window_tokens=_window(None, message))
     status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
-    name = f" ({_one_line(kind)})" if kind else ""
+    name = f" ({_bounded_line(kind)})" if kind else ""
     start = f"the model's server reported an error{name}"
     return _model_error(_classify(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
 
@@ -173,7 +173,7 @@ def reported_error(kind: str, message: str) -> ModelError:
 def unreadable_reply(detail: str) -> ModelError:
     """Return a transient ModelError for a reply that does not match the wire format; `detail` is a clause."""
     return ModelError(
-        f"the model's reply cannot be read: {_one_line(detail)}",
+        f"the model's reply cannot be read: {_bounded_line(detail)}",
         "Retry; if it persists, check that the base URL is the provider's and that no proxy alters replies.",
         transient=True,
     )
@@ -220,7 +220,7 @@ def _model_error(
     kind: ProviderErrorKind, start: str, parsed: _ErrorBody, *, key: str, after_s: float | None
 ) -> ModelError:
     # a server may repeat an invalid key in its message, so messages about keys are not shown
-    message = "the key is missing or not valid" if kind == "key" else _one_line(parsed.message).rstrip(".")
+    message = "the key is missing or not valid" if kind == "key" else _bounded_line(parsed.message).rstrip(".")
     what = f"{start}: {message}" if message else start
     fix = _FIXES[kind].format(key=key)
     if kind == "overflow":
@@ -286,7 +286,7 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _one_line(text: str) -> str:
+def _bounded_line(text: str) -> str:
     """Return external text as one bounded line, with control characters escaped and apparent keys masked."""
     line = _SECRETS.sub("***", " ".join(text[:MAX_READ_CHARS].split()))
     line = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)

@@ -15,14 +15,13 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.landing.conflict import ConflictExplanation, FileVersions, MergeAnswer, MergedCode, MergeQuestion
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import MergeCheck, Model
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.spending import Spender
 from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.supervisor_agent import OpenModel
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
-from scaffold.run.failures.refused_work import clip
 from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
 
@@ -148,7 +147,7 @@ class MergeAgent:
 
 def merge_prompt(question: MergeQuestion) -> str:
     """Return the prompt about files in conflict."""
-    parts = [f"# The task: {question.action}\n{clip(question.task, TASK_CHARS)}"]
+    parts = [f"# The task: {question.action}\n{truncate_text(question.task, TASK_CHARS)}"]
     for file in question.files:
         parts += [
             f"# {file.path}",
@@ -176,7 +175,9 @@ def read_answer(text: str, paths: Sequence[str]) -> MergeAnswer | str:
     sections = list(_SECTION.finditer(text))
     kinds = {found[1] for found in sections}
     if kinds == {"CONFLICT EXPLANATION"}:
-        return ConflictExplanation(clip(text[sections[0].end() :].strip(), EXPLANATION_CHARS) or "it gave no reason")
+        return ConflictExplanation(
+            truncate_text(text[sections[0].end() :].strip(), EXPLANATION_CHARS) or "it gave no reason"
+        )
     if kinds != {"MERGED CODE"}:
         return "it must have exactly one of the sections MERGED CODE and CONFLICT EXPLANATION"
     return _read_code(text[sections[0].end() :], paths)

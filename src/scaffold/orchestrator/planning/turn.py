@@ -308,7 +308,9 @@ async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals
         if not findings:
             return PlanWritten(proposals.draft.changes, finish.text)
         message = findings_prompt(findings)
-    return PlanRejected(findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {_one_line(findings)}")
+    return PlanRejected(
+        findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {_describe_findings(findings)}"
+    )
 
 
 def _end_at_loop(
@@ -386,7 +388,7 @@ def findings_prompt(findings: Sequence[Finding]) -> str:
     return "\n".join((lead, *lines, "Fix them with the tools, then reply without tool calls."))
 
 
-def _one_line(findings: Sequence[Finding]) -> str:
+def _describe_findings(findings: Sequence[Finding]) -> str:
     shown = "; ".join(fault.message for fault in findings[:MAX_FINDINGS])
     return f"{shown}; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else shown
 

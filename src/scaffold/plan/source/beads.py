@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskType
 from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, mappings, named, one_line, paragraphs, priority
+from scaffold.plan.source.json_tasks import criteria, mappings, named, paragraphs, priority
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -65,7 +65,7 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
         id=issue_id,
-        title=one_line(fields.text("title")),
+        title=" ".join(fields.text("title").split()),
         description=paragraphs(fields.text("description"), fields.text("design")),
         acceptance=criteria(fields, "acceptance_criteria"),
         type=TYPES.get(kind),

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from scaffold.core.plan import Finding
 from scaffold.core.printable_text import count_of
-from scaffold.plan.source.json_tasks import one_line
 from scaffold.plan.source.task import TextEdit
 from scaffold.plan.text.parse_tree import TextPosition
 
@@ -76,7 +75,8 @@ class Item(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The text, with the lines that continue it."""
-        return one_line(" ".join((self.text, *(line.text for line in self.body[: self._continued]))))
+        lines = (self.text, *(line.text for line in self.body[: self._continued]))
+        return " ".join(" ".join(lines).split())
 
     @property
     def details(self) -> str:

@@ -69,11 +69,6 @@ def priority(fields: FieldReader, key: str = "priority") -> float | None:
     return None
 
 
-def one_line(text: str) -> str:
-    """Return the text with each stretch of white space as one space."""
-    return " ".join(text.split())
-
-
 def paragraphs(*texts: str) -> str:
     """Return the texts that are not blank, each once, as paragraphs."""
     return "\n\n".join(dict.fromkeys(stripped for text in texts if (stripped := text.strip())))

@@ -12,7 +12,6 @@ from scaffold.plan.source.json_tasks import (
     first_key,
     mappings,
     named,
-    one_line,
     paragraphs,
     priority,
     prose,
@@ -146,7 +145,7 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameles
     story_id = _key_of(fields.text(title_key)) if derived else fields.identifier("id", complaint=bad_key)
     fields.notes = fields.notes.about(action=story_id)
     fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
-    title, description = one_line(fields.text(title_key)), prose(fields, "description")
+    title, description = " ".join(fields.text(title_key).split()), prose(fields, "description")
     if title_key == "description":
         title, description = _shortened(title), description if len(title) > MAX_TITLE_CHARS else ""
     passes, criteria_key, needs = (first_key(fields, keys) for keys in (PASSES_KEYS, CRITERIA_KEYS, DEPENDENCY_KEYS))
@@ -171,7 +170,7 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameles
 def _key_of(text: str) -> str:
     """Return an id for what has none: it says what the story is about, and is the same wherever the story stands."""
     words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
-    return "-".join((*words, sha256(one_line(text).encode(errors="replace")).hexdigest()[:6]))
+    return "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
 
 
 def _shortened(title: str) -> str:

@@ -6,7 +6,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import quoted_list
 from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, first_key, mappings, one_line, paragraphs, priority, prose
+from scaffold.plan.source.json_tasks import criteria, first_key, mappings, paragraphs, priority, prose
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -100,7 +100,7 @@ def _task(
     done = status in DONE_STATUSES
     return SourceTask(
         id=task_id,
-        title=one_line(fields.text("title")),
+        title=" ".join(fields.text("title").split()),
         description=paragraphs(prose(fields, "description"), prose(fields, "details")),
         acceptance=criteria(fields, first_key(fields, CRITERIA_KEYS)),
         verification_intent=prose(fields, "testStrategy").strip(),

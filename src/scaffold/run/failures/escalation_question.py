@@ -4,14 +4,14 @@ from typing import Final
 
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Attempt, InboxItem, Run
-from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.core.printable_text import count_of, truncate_text, utf8_safe
 from scaffold.core.states import COUNTED_FAILURES, Failed, Pending, Skipped, blocked_on_inbox
 from scaffold.git.refs import rescue_ref
 from scaffold.host.random_ids import new_id
 from scaffold.plan.failures.answers import CHOICES, CONTEXT, ChosenAnswer
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.failures.attempt_end import block_unreachable_actions
-from scaffold.run.failures.refused_work import clip, first_failure
+from scaffold.run.failures.refused_work import first_failure
 from scaffold.store.database import Store
 
 FAILED: Final = "failed"
@@ -107,7 +107,7 @@ def _context(failed: list[Attempt]) -> str:
     """Return how the last attempts failed, and where their changes are."""
     lines = []
     for each in failed[-MAX_ATTEMPTS:]:
-        lines.append(f"attempt {each.number} ({_how(each, failed)}): {clip(_cause(each), CAUSE_CHARS)}")
+        lines.append(f"attempt {each.number} ({_how(each, failed)}): {truncate_text(_cause(each), CAUSE_CHARS)}")
         if each.head_sha is not None and each.head_sha != each.base_sha:
             lines.append(f"  its changes: git diff {each.base_sha[:12]} {rescue_ref(each.id)}")
     return "\n".join(lines)

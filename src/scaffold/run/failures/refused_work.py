@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import count_of
+from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import GateKind, GateResult, Regression
 
@@ -139,14 +139,6 @@ def first_failure(reason: str) -> str:
     return " ".join(lines[:end])
 
 
-def clip(text: str, limit: int) -> str:
-    """Return `text` within `limit` characters; the middle is left out and replaced by a note."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters omitted …\n{text[-half:]}"
-
-
 def _paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
     """Return the refusals within `left` characters; of too many the last ones only by their first lines."""
     share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
@@ -154,7 +146,7 @@ def _paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
     shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
     paragraphs = [_paragraph(each, share - 2) for each in shown]
     if others := refusals[len(shown) :]:
-        names = [clip(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
+        names = [truncate_text(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
         paragraphs.append("\n".join([f"{count_of(len(others), 'more problem')}:", *(f"- {each}" for each in names)]))
     return "\n\n".join(paragraphs)
 

@@ -192,8 +192,8 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
             await asyncio.to_thread(_remove_old, command.outputs, files)
         return CommandReport(
             finished,
-            cut_middle(finished.stdout, finished.stdout_bytes, next(iter(shown.values()))).rstrip("\n"),
-            cut_middle(finished.stderr, finished.stderr_bytes, _SHOWN_APART["stderr"]).rstrip("\n"),
+            head_and_tail(finished.stdout, finished.stdout_bytes, next(iter(shown.values()))).rstrip("\n"),
+            head_and_tail(finished.stderr, finished.stderr_bytes, _SHOWN_APART["stderr"]).rstrip("\n"),
             tuple(_kept(finished, spools, shown)),
         )
 
@@ -213,7 +213,7 @@ def describe_exit(finished: CommandResult, if_late: str = "") -> str:
     return f"{how} after {finished.duration_s:.1f} s"
 
 
-def cut_middle(data: bytes, total: int, limit: int) -> str:
+def head_and_tail(data: bytes, total: int, limit: int) -> str:
     """Return a text of `total` bytes; if longer than `limit`, its head and tail with a note between them.
 
     `data` is the whole text, or agrees with it for at least `limit` bytes at both ends.

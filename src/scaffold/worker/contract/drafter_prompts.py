@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract
 from scaffold.plan.text.file_format import contract_document
-from scaffold.run.failures.refused_work import clip
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.paths.declared_paths import is_declared_path
 
@@ -36,13 +36,13 @@ class DraftContext(Struct, frozen=True, kw_only=True):
 def draft_prompt(action: Action, repository: DraftContext, briefing: str) -> str:
     """Return the prompt for a contract before the work."""
     parts = [
-        f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
+        f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
         _listed("# Effects that hold once it has landed", action.effects),
         _listed("# Files it is expected to change", action.files),
         _listed("# Gates that run anyway", (f"{name}: `{command}`" for name, command in repository.gates)),
         _listed("# At the root of the repository", _top_level(repository.paths)),
         _listed("# Paths that may matter", _relevant(repository.paths, action.files)),
-        f"# What earlier attempts showed\n{clip(briefing, BRIEFING_CHARS)}" if briefing else "",
+        f"# What earlier attempts showed\n{truncate_text(briefing, BRIEFING_CHARS)}" if briefing else "",
         "Write the contract of this task. None of the work has been done yet.",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -52,9 +52,9 @@ def refine_prompt(action: Action, draft: Contract, diff: str) -> str:
     """Return the prompt for the final contract, after the work passed its draft."""
     return "\n\n".join(
         (
-            f"# The task: {action.key}\n{clip(full_text(action), TASK_CHARS)}",
+            f"# The task: {action.key}\n{truncate_text(full_text(action), TASK_CHARS)}",
             f"# Its contract, which the work passes\n{fenced_json(draft)}",
-            f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+            f"# The change\n```diff\n{truncate_text(diff, DIFF_CHARS)}\n```",
             _STRENGTHEN,
         )
     )

@@ -7,8 +7,8 @@ from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
-from scaffold.run.failures.refused_work import clip
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_context import AttemptContext
@@ -82,10 +82,10 @@ def critique_prompt(
     shown = list(result_lines(verification))
     more = [f"- … and {len(shown) - MAX_RESULTS} more"] if len(shown) > MAX_RESULTS else []
     parts = [
-        f"# The task: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}",
-        clip(contract_section(contract), CONTRACT_CHARS),
+        f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
+        truncate_text(contract_section(contract), CONTRACT_CHARS),
         "\n".join(["# What was checked", *shown[:MAX_RESULTS], *more]),
-        f"# The change\n```diff\n{clip(diff, DIFF_CHARS)}\n```",
+        f"# The change\n```diff\n{truncate_text(diff, DIFF_CHARS)}\n```",
         f"This is iteration {iteration} of {maximum}. Critique the change.",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -98,7 +98,7 @@ def malformed_prompt(why: str) -> str:
 
 def improve_prompt(critique: Critique) -> str:
     """Return the prompt that sends passing work back to its agent for improvement."""
-    text = clip(format_critique(critique), CRITIQUE_CHARS)
+    text = truncate_text(format_critique(critique), CRITIQUE_CHARS)
     return (
         f"The work passes its checks. A critic gave it {critique.total} of {MAX_TOTAL}:\n\n{text}\n\n"
         "Make the improvements that are worth it; the result is checked again. Where the critic is wrong, change "

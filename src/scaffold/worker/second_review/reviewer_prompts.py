@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
+from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
-from scaffold.run.failures.refused_work import clip
 from scaffold.worker.review.critic import result_lines
 from scaffold.worker.task_prompts import contract_section
 
@@ -86,7 +86,7 @@ def paths_prompt(action: Action, paths: Sequence[str], why: str) -> str:
         *_about(action, None),
         _listed("# Files it may change now", (f"- {path}" for path in action.files)),
         _listed("# Files its agent asks to change, too", (f"- {path}" for path in paths)),
-        f"# The agent's reason\n{clip(why, TASK_CHARS)}",
+        f"# The agent's reason\n{truncate_text(why, TASK_CHARS)}",
         "The files it asks for help to decide whether work is right, such as tests and their configuration. Approve "
         "only if the request cannot be fulfilled without changing each of them. Cite lines that show it, as the files "
         "are before the change.",
@@ -103,7 +103,7 @@ def section_of_tests(heading: str, tests: Sequence[BaseTest]) -> str:
     """Return the tests with their source on the base, as far as they fit; empty without tests."""
     parts, room = [heading], TESTS_CHARS
     for test in tests[:MAX_LISTED]:
-        source = clip(test.source, TEST_CHARS)
+        source = truncate_text(test.source, TEST_CHARS)
         shown = source if len(source) <= room else ""
         room -= len(shown)
         parts.append(f"- {test.name}: {test.fate}" + (f"\n{shown}" if shown else ""))
@@ -113,12 +113,12 @@ def section_of_tests(heading: str, tests: Sequence[BaseTest]) -> str:
 
 
 def _about(action: Action, contract: Contract | None) -> Iterable[str]:
-    yield f"# The request: {action.key} (role: {action.role})\n{clip(full_text(action), TASK_CHARS)}"
-    yield clip(contract_section(contract), CONTRACT_CHARS)
+    yield f"# The request: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}"
+    yield truncate_text(contract_section(contract), CONTRACT_CHARS)
 
 
 def _diff(subject: ReviewSubject) -> str:
-    return f"# The change\n```diff\n{clip(subject.diff, DIFF_CHARS)}\n```"
+    return f"# The change\n```diff\n{truncate_text(subject.diff, DIFF_CHARS)}\n```"
 
 
 def _listed(heading: str, lines: Iterable[str]) -> str:
