@@ -17,15 +17,15 @@ async def added_lines(git: Git, old: Commit, new: Commit, suffixes: Sequence[str
 
     Files without such lines are left out: lines that were only deleted, or moved with their file, are none.
     """
-    return await _added(git, old, new, [f":(top,glob)**/*{suffix}" for suffix in suffixes])
+    return await _read_added_lines(git, old, new, [f":(top,glob)**/*{suffix}" for suffix in suffixes])
 
 
 async def added_lines_of(git: Git, old: Commit, new: Commit, paths: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Return the same for these paths."""
-    return await _added(git, old, new, [f":(top,literal){path}" for path in paths])
+    return await _read_added_lines(git, old, new, [f":(top,literal){path}" for path in paths])
 
 
-async def _added(git: Git, old: Commit, new: Commit, pathspecs: Sequence[str]) -> dict[str, tuple[int, ...]]:
+async def _read_added_lines(git: Git, old: Commit, new: Commit, pathspecs: Sequence[str]) -> dict[str, tuple[int, ...]]:
     # Code may contain a NUL, in a comment of JavaScript for example, and git would take it for binary.
     form = ("-p", "--unified=0", "--text", "--src-prefix=a/", "--dst-prefix=b/", *DIFF_OPTIONS)
     answer = await git("diff-tree", "-r", "-z", *form, old, new, "--", *pathspecs, env=WITHOUT_ATTRIBUTES)

@@ -149,26 +149,26 @@ async def stage_all(
     # Exit code 1: single files could not be read, and all others are added.
     ok = frozenset({0, 1}) if options else frozenset({0})
     folders = [link.path for link in links if is_gitlink_folder(git.cwd, link.path)]
-    excluded = [*folders, *(await _released(git, kept_out, env) if kept_out else ())]
+    excluded = [*folders, *(await _unstage_kept_out(git, kept_out, env) if kept_out else ())]
     if excluded:
-        paths = _joined([":/", *(f":(top,exclude,literal){path}" for path in excluded)])
+        paths = _nul_terminated([":/", *(f":(top,exclude,literal){path}" for path in excluded)])
         by_list = ("--pathspec-from-file=-", "--pathspec-file-nul")
         await git("add", "--all", *options, *by_list, stdin=paths, env=env, ok=ok)
     else:
         await git("add", "--all", *options, "--", ":/", env=env, ok=ok)
     if moved:
-        entries = _joined([f"{GITLINK_MODE} {link.commit}\t{link.path}" for link in moved])
+        entries = _nul_terminated([f"{GITLINK_MODE} {link.commit}\t{link.path}" for link in moved])
         await git("update-index", "-z", "--index-info", stdin=entries, env=env)
     if kept_out and (copies := await _moved_copies(git, kept_out, env)):
-        await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined(copies), env=env)
+        await git("update-index", "--force-remove", "-z", "--stdin", stdin=_nul_terminated(copies), env=env)
 
 
-async def _released(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
+async def _unstage_kept_out(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
     """Take the paths out of the index, and return those that git does not ignore: `add --all` would add them.
 
     The others must not be named to it: git refuses a path that it ignores, even as an exclusion.
     """
-    await git("update-index", "--force-remove", "-z", "--stdin", stdin=_joined([*kept_out.files]), env=env)
+    await git("update-index", "--force-remove", "-z", "--stdin", stdin=_nul_terminated([*kept_out.files]), env=env)
     others = await git("ls-files", "-z", "--others", "--exclude-standard", env=env)
     return tuple(path for path in others.records if path in kept_out.files)
 
@@ -183,7 +183,7 @@ async def _moved_copies(git: Git, kept_out: KeptOut, env: Mapping[str, str] | No
         sources.setdefault(_file_name(path), []).append(source)
     args = ("diff-index", "--cached", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
     records = (await git(*args, kept_out.base, env=env)).records
-    added = [_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True)]
+    added = [_parse_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True)]
     similar = [each for each in added if each.mode.startswith(_FILE_MODE) and _file_name(each.path) in sources]
     if not similar:
         return ()
@@ -285,12 +285,12 @@ async def contained(git: Git, wanted: Collection[Commit], tip: Commit) -> frozen
 
 async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
     """Return the paths that differ between two commits, in git's order; both names of a renamed file."""
-    return tuple((await _differences(git, old, new)).records[1::2])
+    return tuple((await _raw_diff(git, old, new)).records[1::2])
 
 
 async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
     """Return how each path differs between two commits, in git's order."""
-    return _path_changes(await _differences(git, old, new))
+    return _path_changes(await _raw_diff(git, old, new))
 
 
 async def modified_files(git: Git, old: Commit, new: Commit) -> tuple[FormerFile, ...]:
@@ -320,7 +320,7 @@ async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathCha
 
 async def patch_fingerprint(git: Git, old: Commit, new: Commit) -> bytes:
     """Return a fingerprint of the change: equal for two changes with the same blobs before and after."""
-    return (await _differences(git, old, new)).out
+    return (await _raw_diff(git, old, new)).out
 
 
 async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
@@ -379,12 +379,12 @@ async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
     return sum(int(number) for pair in counts for number in pair if number.isdecimal())
 
 
-def _change(status: str, path: str) -> PathChange:
+def _parse_change(status: str, path: str) -> PathChange:
     _, mode, old, new, kind = status.split()
     return convert({"path": path, "kind": kind, "mode": mode, "object_id": new, "former_id": old}, PathChange)
 
 
-def _joined(records: Sequence[str]) -> bytes:
+def _nul_terminated(records: Sequence[str]) -> bytes:
     return b"".join(os.fsencode(record) + b"\0" for record in records)
 
 
@@ -434,14 +434,14 @@ async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
 
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
     """Return the listing of the commit's tree; runs git only if none of a commit is known from which it differs."""
-    found = git.answers.listing(commit) or _derived(git, commit)
+    found = git.answers.listing(commit) or _derive_listing(git, commit)
     if found is None:
         found = TreeListing.of_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
     git.answers.keep_listing(commit, found)
     return found
 
 
-def _derived(git: Git, commit: Commit) -> TreeListing | None:
+def _derive_listing(git: Git, commit: Commit) -> TreeListing | None:
     """Return the listing that follows from that of another commit and the known difference; None without both."""
     for other in git.answers.listed():
         known, listing = git.answers.find((*DIFFERENCES, other, commit)), git.answers.listing(other)
@@ -509,11 +509,11 @@ async def _commit_staged(
     return CommitInfo(commit, tree, parents)
 
 
-async def _differences(git: Git, old: Commit, new: Commit) -> GitResult:
+async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:
     """Return the full raw diff: one cached result serves the paths, the kinds of change, fingerprint and listings."""
     return await git.read_cached(*DIFFERENCES, commits=(old, new))
 
 
 def _path_changes(differences: GitResult) -> tuple[PathChange, ...]:
     records = differences.records
-    return tuple(_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))
+    return tuple(_parse_change(status, path) for status, path in zip(records[::2], records[1::2], strict=True))

@@ -15,16 +15,16 @@ def find_common_dir(start: Path) -> Path:
     Raises NotInRepository outside of a repository, another RepositoryError if it has no checkout. A repository that git
     would refuse to open is found too: readers only need the path.
     """
-    _, git_dir = _find(start)
+    _, git_dir = _find_checkout(start)
     return common_dir(git_dir) if (git_dir / "commondir").is_file() else git_dir
 
 
 def find_top(start: Path) -> Path:
     """Return the top folder of the checkout around `start`; raises as `find_common_dir` does."""
-    return _find(start)[0]
+    return _find_checkout(start)[0]
 
 
-def _find(start: Path) -> tuple[Path, Path]:
+def _find_checkout(start: Path) -> tuple[Path, Path]:
     start = start.resolve()
     for folder in (start, *start.parents):
         git_dir = _git_dir(folder / ".git")

@@ -17,7 +17,7 @@ def pattern_lines(content: bytes) -> tuple[str, ...]:
     """
     text = content.decode("utf-8-sig", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     lines = (line.rstrip("\r") for line in text.split("\n"))
-    return tuple(_trimmed(line) for line in lines if line.strip() and not line.startswith("#"))
+    return tuple(_trim_line(line) for line in lines if line.strip() and not line.startswith("#"))
 
 
 async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[str] = ()) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
     return tuple(sorted(path.removeprefix("./") for path in answer.records))
 
 
-def _trimmed(line: str) -> str:
+def _trim_line(line: str) -> str:
     """Return the line without trailing spaces; a backslash keeps one, as in `.gitignore`."""
     short = line.rstrip(" ")
     return f"{short} " if short.endswith("\\") and len(short) < len(line) else short

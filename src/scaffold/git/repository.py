@@ -73,7 +73,7 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
     if inside == "false":
         raise await _without_files(git)
     if answer.exit_code:
-        raise _unreadable(start, answer)
+        raise _unreadable_error(start, answer)
     if len(paths) != 2:  # a path contains a newline: ask for one path at a time
         paths = [(await git("rev-parse", *REV_PARSE_OPTIONS[:1], option)).line for option in REV_PARSE_OPTIONS[1:]]
     root, common_dir = map(Path, paths)
@@ -108,10 +108,10 @@ async def signatures(repo: Repository) -> tuple[Signature, Signature]:
 
     Raises RepositoryError if user.name or user.email is not set.
     """
-    return await _signature(repo, "GIT_AUTHOR"), await _signature(repo, "GIT_COMMITTER")
+    return await _read_signature(repo, "GIT_AUTHOR"), await _read_signature(repo, "GIT_COMMITTER")
 
 
-async def _signature(repo: Repository, role: str) -> Signature:
+async def _read_signature(repo: Repository, role: str) -> Signature:
     given = {name: value for name, value in repo.git.environ.items() if name in {f"{role}_NAME", f"{role}_EMAIL"}}
     # Otherwise git invents an address from the login and host name.
     answer = await repo.git("-c", "user.useConfigOnly=true", "var", f"{role}_IDENT", env=given, ok=frozenset({0, 128}))
@@ -154,7 +154,7 @@ async def _check_version(git: Git, environ: Mapping[str, str]) -> None:
         raise RepositoryError(f"{output} is too old", f"install git {oldest} or newer")
 
 
-def _unreadable(start: Path, answer: GitResult) -> RepositoryError:
+def _unreadable_error(start: Path, answer: GitResult) -> RepositoryError:
     if b"dubious ownership" in answer.err:
         return RepositoryError(
             f"git does not trust the repository at {start}: it belongs to another user",

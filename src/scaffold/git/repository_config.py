@@ -40,11 +40,11 @@ class RepositoryConfig:
         """
         cached = self._cache.get(root)
         if cached is None or not cached.current:
-            cached = self._cache[root] = await _read(root, self._environ)
+            cached = self._cache[root] = await _read_names(root, self._environ)
         return cached.names
 
 
-async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:
+async def _read_names(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     if not _in_repository(root):
         return _CachedNames(frozenset(), {}, lasting=False)
     git = Git(root, environ=environ)
@@ -58,24 +58,24 @@ async def _read(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     shared = await git("rev-parse", "--git-common-dir", "--git-dir")
     folders = [root / os.fsdecode(line) for line in shared.out.splitlines()]
     hooks = folders[0] / "hooks"
-    modules = tuple(_modules(folders[0] / "modules"))
-    inner = [name for folder in modules if (folder / "config").is_file() for name in await _names(git, folder)]
-    links = await _gitlinks(git)
+    modules = tuple(_submodule_dirs(folders[0] / "modules"))
+    inner = [name for folder in modules if (folder / "config").is_file() for name in await _config_names(git, folder)]
+    links = await _gitlink_paths(git)
     embedded = [EMBEDDED + path for path in links if _is_embedded(root / path, folders[0] / "modules")]
-    names = frozenset([name for name, _ in own] + inner + embedded + [f"hook.{name}" for name in _hooks(hooks)])
+    names = frozenset([name for name, _ in own] + inner + embedded + [f"hook.{name}" for name in _hook_names(hooks)])
     configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
     # Missing files are watched as well: their stamp changes when they appear.
     watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
     watched |= {folders[-1] / "index", *(root / path / ".git" for path in links)}
-    return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes(names))
+    return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes_files(names))
 
 
-async def _names(git: Git, folder: Path) -> list[str]:
+async def _config_names(git: Git, folder: Path) -> list[str]:
     listed = await git("config", "--file", str(folder / "config"), "--includes", "--list", "--name-only", "-z")
     return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
 
 
-async def _gitlinks(git: Git) -> list[str]:
+async def _gitlink_paths(git: Git) -> list[str]:
     """Return the paths, relative to git's folder, that the index links to commits of other repositories."""
     listed = await git("ls-files", "--stage", "-z", "--", ":/")
     return [os.fsdecode(entry.partition(b"\t")[2]) for entry in listed.out.split(b"\0") if entry.startswith(_GITLINK)]
@@ -98,7 +98,7 @@ def _in_repository(root: Path) -> bool:
     return bare or any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
 
 
-def _modules(folder: Path) -> Iterator[Path]:
+def _submodule_dirs(folder: Path) -> Iterator[Path]:
     """Yield the git directories of submodules at any depth, and the folders between (a name may contain `/`)."""
     pending, seen = [folder], 0
     while pending and seen < MAX_MODULES:
@@ -111,11 +111,11 @@ def _modules(folder: Path) -> Iterator[Path]:
         pending += [inner] if is_module else (each for each in current.iterdir() if each.is_dir())
 
 
-def _hooks(folder: Path) -> Iterator[str]:
+def _hook_names(folder: Path) -> Iterator[str]:
     files = folder.iterdir() if folder.is_dir() else ()
     return (file.name for file in files if not file.name.endswith(".sample"))
 
 
-def _includes(names: Iterable[str]) -> bool:
+def _includes_files(names: Iterable[str]) -> bool:
     """Return whether the config includes other files, whose changes the stamps would miss."""
     return any(name.casefold().startswith(_INCLUDES) for name in names)

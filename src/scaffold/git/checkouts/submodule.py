@@ -70,7 +70,7 @@ async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSu
     are emptied.
     """
     links = await gitlinks(git)
-    names = await _names(git, f"--file={GITMODULES}") if links and _has_gitmodules(git.cwd) else {}
+    names = await _submodule_names(git, f"--file={GITMODULES}") if links and _has_gitmodules(git.cwd) else {}
     missing: list[MissingSubmodule] = []
     for link in links:
         path = f"{within}{link.path}"
@@ -144,7 +144,7 @@ async def missing_gitlinks(git: Git, at: Commit, links: Sequence[Gitlink]) -> tu
 async def submodule_repositories(git: Git, at: Commit) -> dict[str, Git]:
     """Return {path: git} of the repositories of submodules that exist here, by the .gitmodules of the commit `at`."""
     common, names = await _submodules_at(git, at)
-    modules = {path: common / "modules" / name for path, name in names.items() if _safe(name)}
+    modules = {path: common / "modules" / name for path, name in names.items() if _is_safe_name(name)}
     return {path: Git(module, environ=git.environ) for path, module in modules.items() if (module / "HEAD").is_file()}
 
 
@@ -190,7 +190,7 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
 
 async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | None) -> str | None:
     """Return why the commit of a submodule cannot be checked out; None if it can."""
-    if name is None or not _safe(name):
+    if name is None or not _is_safe_name(name):
         return f"{GITMODULES} has no valid entry for it"
     module = common / "modules" / name
     if not (module / "HEAD").is_file():
@@ -224,21 +224,21 @@ def _parse_gitlink(entry: str) -> Gitlink:
 async def _submodules_at(git: Git, at: Commit) -> tuple[Path, dict[str, str]]:
     """Return the common git directory, and {path: name} of the submodules of a commit."""
     common = (await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line
-    return Path(common), await _names(git, f"--blob={at}:{GITMODULES}")
+    return Path(common), await _submodule_names(git, f"--blob={at}:{GITMODULES}")
 
 
 def _has_gitmodules(checkout: Path) -> bool:
     return (checkout / GITMODULES).is_file() and not (checkout / GITMODULES).is_symlink()
 
 
-async def _names(git: Git, source: str) -> dict[str, str]:
+async def _submodule_names(git: Git, source: str) -> dict[str, str]:
     """Return {path: name} of the submodules, by the .gitmodules that the option `source` names."""
     answer = await git("config", source, "-z", "--get-regexp", r"^submodule\..*\.path$", ok=_LISTED)
     pairs = (record.partition("\n") for record in answer.records)
     return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
 
 
-def _safe(name: str) -> bool:
+def _is_safe_name(name: str) -> bool:
     """Return whether the name, used as a path, stays inside `modules`."""
     parts = PurePosixPath(name).parts
     return bool(parts) and ".." not in parts and not name.startswith("/")

@@ -34,14 +34,14 @@ async def unstage_untouched(
 
     `changed` are the files in which the index differs from the commit that was checked out.
     """
-    untouched = await asyncio.to_thread(_untouched, git.cwd, changed)
+    untouched = await asyncio.to_thread(_find_untouched, git.cwd, changed)
     if untouched:
         entries = [f"{each.mode} {each.former_id}\t{each.path}\0" for each in untouched]
         await git("update-index", "-z", "--index-info", stdin=os.fsencode("".join(entries)), env=env)
     return tuple(each.path for each in untouched)
 
 
-def _untouched(folder: Path, changed: Collection[FormerFile]) -> tuple[FormerFile, ...]:
+def _find_untouched(folder: Path, changed: Collection[FormerFile]) -> tuple[FormerFile, ...]:
     return tuple(each for each in changed if _has_former_content(folder / each.path, each.former_id))
 
 

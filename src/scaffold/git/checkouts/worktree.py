@@ -68,14 +68,14 @@ async def add(repo: Repository, path: Path, commit: Commit) -> Git:
 
 async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -> Git:
     """Do the same as `add`, but leave the folders of submodules empty."""
-    async with _lock(repo):
-        await _clear(repo, path)
+    async with _worktree_lock(repo):
+        await _delete_worktree(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            git = await _register(repo, path, commit)
+            git = await _register_worktree(repo, path, commit)
         except GitError:
-            await _clear(repo, path)
-            git = await _register(repo, path, commit)
+            await _delete_worktree(repo, path)
+            git = await _register_worktree(repo, path, commit)
     await git("reset", "--hard", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
     return git
 
@@ -92,20 +92,20 @@ async def remove(repo: Repository, path: Path) -> None:
     Its work must have landed or be pinned. Raises GitError if `path` exists and is not a worktree of this repository.
     """
     if is_occupied(repo, path):
-        async with _lock(repo):
-            await _clear(repo, path)
+        async with _worktree_lock(repo):
+            await _delete_worktree(repo, path)
 
 
 def is_occupied(repo: Repository, path: Path) -> bool:
     """Return whether `path` exists, or a worktree is registered at or below it, if only in part."""
     known = registrations_under(repo.common_dir, path)
-    return os.path.lexists(path) or any(known) or bool(_unfinished(repo, path))
+    return os.path.lexists(path) or any(known) or bool(_unfinished_at(repo, path))
 
 
 async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
     """Return all worktrees, the main one first."""
     answer = await repo.git("worktree", "list", "--porcelain", "-z")
-    return tuple(_parse(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
+    return tuple(_parse_worktree(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
 
 
 async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
@@ -175,7 +175,7 @@ def _has_empty_folder(top: Path) -> bool:
 
 async def remove_locks(git: Git) -> None:
     """Remove the locks that a killed git left in one of our worktrees; no process may be using it."""
-    _drop(git, LOCKS)
+    _delete_entries(git, LOCKS)
 
 
 def _forget_work(git: Git, commit: Commit) -> None:
@@ -184,10 +184,10 @@ def _forget_work(git: Git, commit: Commit) -> None:
     Commands of agents and checks find the repository by `.git`, so it is restored, too.
     """
     restore_pointer(git.registration, git.cwd)
-    _drop(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
+    _delete_entries(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
     # A SHA-256 repository has longer ids, and its index longer entries.
     if not shows_all_changes(git.registration / "index", hash_bytes=len(commit) // 2):
-        _drop(git, ("index",))
+        _delete_entries(git, ("index",))
 
 
 async def _check_out(git: Git, commit: Commit) -> None:
@@ -195,7 +195,7 @@ async def _check_out(git: Git, commit: Commit) -> None:
     await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
 
 
-def _drop(git: Git, names: tuple[str, ...]) -> None:
+def _delete_entries(git: Git, names: tuple[str, ...]) -> None:
     for name in names:
         delete_path(git.registration / name)
 
@@ -218,11 +218,11 @@ def _head_has(head: Path, content: str) -> bool:
         return False  # its worktree was removed meanwhile
 
 
-def _lock(repo: Repository) -> FileLock:
+def _worktree_lock(repo: Repository) -> FileLock:
     return FileLock(repo.common_dir / "scaffold" / "worktree.lock", timeout_s=LOCK_TIMEOUT_S)
 
 
-async def _register(repo: Repository, path: Path, commit: Commit) -> Git:
+async def _register_worktree(repo: Repository, path: Path, commit: Commit) -> Git:
     """Create an empty worktree, delete the sparse-checkout config that git copies into it, and return git there."""
     await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
     git = repo.git.at(path, git_dir=find_registration(repo.common_dir, path))
@@ -231,7 +231,7 @@ async def _register(repo: Repository, path: Path, commit: Commit) -> Git:
     return git
 
 
-async def _clear(repo: Repository, path: Path) -> None:
+async def _delete_worktree(repo: Repository, path: Path) -> None:
     """Delete the files at `path` and its worktree registration, as far as they exist."""
     target = gitdir_target(path)
     # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
@@ -244,7 +244,7 @@ async def _clear(repo: Repository, path: Path) -> None:
     await asyncio.to_thread(delete_path, path)
     forget_submodules(repo.common_dir, path)
     # Not by git, which cannot go on after it was killed in the middle: it would not list the rest.
-    for each in (*registered, *_unfinished(repo, path)):
+    for each in (*registered, *_unfinished_at(repo, path)):
         await asyncio.to_thread(delete_registration, each)
 
 
@@ -253,7 +253,7 @@ def _is_at(registration: Path, path: Path) -> bool:
     return checkout is not None and checkout.resolve() == path.resolve()
 
 
-def _unfinished(repo: Repository, path: Path) -> list[Path]:
+def _unfinished_at(repo: Repository, path: Path) -> list[Path]:
     """Return what was left when git was killed while it added or removed the worktree at `path`.
 
     Git names a registration after the folder, with a number if that name is taken.
@@ -283,7 +283,7 @@ def _is_replaceable(repo: Repository, path: Path) -> bool:
     return not any(path.iterdir())
 
 
-def _parse(block: str) -> Worktree:
+def _parse_worktree(block: str) -> Worktree:
     fields = dict(line.partition(" ")[::2] for line in block.split("\0"))
     head = fields.get("HEAD", "")
     return Worktree(

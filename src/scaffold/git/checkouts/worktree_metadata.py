@@ -114,16 +114,16 @@ def branches_of_operations(git_dir: Path) -> frozenset[str]:
 
     `git_dir` is the worktree's own. Git keeps a branch in these files while HEAD is detached.
     """
-    lines = [line for name in OPERATION_FILES for line in _lines(git_dir / name)]
+    lines = [line for name in OPERATION_FILES for line in _read_lines(git_dir / name)]
     # A rebase with --update-refs lists each branch that it will move, followed by two commits.
-    lines += _lines(git_dir / "rebase-merge" / "update-refs")[::3]
+    lines += _read_lines(git_dir / "rebase-merge" / "update-refs")[::3]
     # A bisect notes the short name of the branch, or a commit.
-    bisected = _lines(git_dir / "BISECT_START")
+    bisected = _read_lines(git_dir / "BISECT_START")
     branches = [line.removeprefix(HEADS) for line in lines if line.startswith(HEADS)]
     return frozenset(branches + [line.removeprefix(HEADS) for line in bisected])
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
     try:
         return os.fsdecode(file.read_bytes()).splitlines()
     except OSError:
@@ -270,15 +270,15 @@ def current_branch(folder: Path) -> str | None:
         git = each / ".git"
         try:
             if git.is_dir():
-                return _branch(git)
+                return _read_branch(git)
             if git.is_file():
-                return _branch(each / _read_head(git).removeprefix("gitdir:").strip())
+                return _read_branch(each / _read_head(git).removeprefix("gitdir:").strip())
         except OSError:
             return None
     return None
 
 
-def _branch(git: Path) -> str | None:
+def _read_branch(git: Path) -> str | None:
     found = _BRANCH.fullmatch(_read_head(git / "HEAD"))
     return found[1] if found and found[1] != _REFTABLE_HEAD else None
 

@@ -65,12 +65,12 @@ class WorktreePool:
         final, taken = self._folder / name, self._folder / name_while_prepared(name)
         for path in (final, taken):
             await remove(self._repo, path)
-        recycled = await self._recycle(taken, commit)
+        recycled = await self._recycle_spare(taken, commit)
         registration = recycled or (await add_without_submodules(self._repo, taken, commit)).registration
         if not recycled:
             # Git prunes registrations whose checkout is missing, and between two names this one is.
             (registration / LOCK_FILE).write_text(LOCK_REASON)
-        _move(registration, taken, final)
+        _move_worktree(registration, taken, final)
         git = self._repo.git.at(final, git_dir=registration)
         return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=not recycled)
 
@@ -80,7 +80,7 @@ class WorktreePool:
         A worktree that is missing, or is no unmodified one of this repository, is replaced by a fresh one.
         """
         path = self._folder / name
-        registration = self._sound(path, path)
+        registration = self._sound_registration(path, path)
         if registration is not None:
             git = self._repo.git.at(path, git_dir=registration)
             try:
@@ -95,21 +95,21 @@ class WorktreePool:
     async def give_back(self, name: str) -> None:
         """Return the worktree `name` to the pool; its work must have landed or be pinned. A modified one is removed."""
         path, spare = self._folder / name, self._folder / f"{SPARE_PREFIX}{name}"
-        registration = self._sound(path, path)
+        registration = self._sound_registration(path, path)
         if registration is None:
             await remove(self._repo, path)
             return
         try:
             await drop_submodules(self._repo.git.at(path, git_dir=registration))
-            _move(registration, path, spare)
+            _move_worktree(registration, path, spare)
         except (GitError, OSError):
             await remove(self._repo, path)
 
-    async def _recycle(self, taken: Path, commit: Commit) -> Path | None:
+    async def _recycle_spare(self, taken: Path, commit: Commit) -> Path | None:
         """Clean a spare worktree, make it `taken` and return its registration; None if there is no usable one."""
-        while (spare := self._claim(taken)) is not None:
+        while (spare := self._claim_spare(taken)) is not None:
             # Checked after the rename: before it, another process could have claimed the same spare.
-            registration = self._sound(taken, spare)
+            registration = self._sound_registration(taken, spare)
             if registration is not None:
                 set_checkout(registration, taken)
                 forget_log(registration)
@@ -122,7 +122,7 @@ class WorktreePool:
                 await remove(self._repo, path)
         return None
 
-    def _claim(self, taken: Path) -> Path | None:
+    def _claim_spare(self, taken: Path) -> Path | None:
         """Rename a spare worktree to `taken` and return its old path; None if there is none."""
         for spare in sorted(self._folder.glob(f"{SPARE_PREFIX}*")):
             try:
@@ -132,7 +132,7 @@ class WorktreePool:
             return spare
         return None
 
-    def _sound(self, path: Path, registered_at: Path) -> Path | None:
+    def _sound_registration(self, path: Path, registered_at: Path) -> Path | None:
         """Return the registration of the worktree at `path`; None unless it is an unmodified one of the repository."""
         registration = find_registration(self._repo.common_dir, registered_at)
         if registration is None or gitdir_target(path) != registration.resolve():
@@ -144,7 +144,7 @@ class WorktreePool:
         return registration if ours and is_unmodified(registration, LOCK_FILE) else None
 
 
-def _move(registration: Path, source: Path, target: Path) -> None:
+def _move_worktree(registration: Path, source: Path, target: Path) -> None:
     """Rename a worktree. The rename comes last: it hands the worktree to its new owner."""
     set_checkout(registration, target)
     source.rename(target)

@@ -44,21 +44,21 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     """Return the error for a git command that ended with an unexpected result."""
     stderr = finished.stderr.decode(errors="replace").strip()
     if lock := _LOCKED.search(finished.stderr):
-        return _lock_failure(lock["file"], f"`{_command(args)}` in {cwd}")
+        return _lock_failure(lock["file"], f"`{_command_text(args)}` in {cwd}")
     if filtered := _FILTERED.search(stderr):
         return _filter_failure(_PREFIX.sub("", filtered["path"]), filtered["name"], cwd)
     if _ABSENT.search(stderr):
         return GitError(
-            f"`{_command(args)}` needs objects that are missing in {cwd}: it is a partial clone",
+            f"`{_command_text(args)}` needs objects that are missing in {cwd}: it is a partial clone",
             "fetch them first: `git config --unset-all remote.origin.partialclonefilter`, "
             "then `git fetch --refetch origin`",
         )
     if full := _FULL.search(stderr):
-        return GitError(f"`{_command(args)}` in {cwd}: {full[0].lower()}", "free some space, then retry")
+        return GitError(f"`{_command_text(args)}` in {cwd}: {full[0].lower()}", "free some space, then retry")
     lines = stderr.splitlines()
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     reason = " | ".join(reasons[-5:]) or "no error output"
-    return GitError(f"`{_command(args)}` in {cwd} {_ending(finished)}: {reason}", DEFAULT_FIX)
+    return GitError(f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}", DEFAULT_FIX)
 
 
 def _lock_failure(file: bytes | None, command: str) -> GitError:
@@ -67,12 +67,12 @@ def _lock_failure(file: bytes | None, command: str) -> GitError:
         return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
     path = Path(os.fsdecode(file))
     return GitError(
-        f"{command}: the lock {path} exists{_age(path)}",
+        f"{command}: the lock {path} exists{_lock_age(path)}",
         f"if no git command is running in that repository, `rm '{path}'`; then retry",
     )
 
 
-def _age(path: Path) -> str:
+def _lock_age(path: Path) -> str:
     try:
         made = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except OSError:
@@ -88,11 +88,11 @@ def _filter_failure(path: str, name: str, cwd: Path) -> GitError:
     return GitError(f"{path} in {cwd} needs the filter `{name}`, which failed or is not trusted", fix)
 
 
-def _command(args: tuple[str, ...]) -> str:
+def _command_text(args: tuple[str, ...]) -> str:
     return " ".join(("git", *args))[:200]
 
 
-def _ending(finished: CommandResult) -> str:
+def _describe_ending(finished: CommandResult) -> str:
     if finished.timed_out:
         return f"timed out after {finished.duration_s:.0f} s"
     if finished.signal is not None:

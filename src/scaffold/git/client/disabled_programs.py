@@ -66,7 +66,7 @@ def disable_programs(listing: bytes, cwd: Path, path: str, *, git_dir: Path | No
         *_worktree_config(cwd, git_dir),
     }
     lasting = not any(name.startswith(STATE_CONDITIONS) for name in names)
-    return DisabledPrograms(tuple(_overrides(names, path)), {file: file_stamp(file) for file in files}, lasting)
+    return DisabledPrograms(tuple(_override_settings(names, path)), {file: file_stamp(file) for file in files}, lasting)
 
 
 def file_stamp(path: Path) -> FileStamp:
@@ -84,12 +84,12 @@ def is_unchanged(stamps: Mapping[Path, FileStamp]) -> bool:
     return all(file_stamp(path) == before for path, before in stamps.items())
 
 
-def _overrides(names: set[str], path: str) -> Iterator[Setting]:
+def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
     lfs = None if any(name.startswith(LFS_PROGRAMS) for name in names) else shutil.which("git-lfs", path=path)
-    for section, name in sorted({_subsection(each) for each in names}):
+    for section, name in sorted({_split_subsection(each) for each in names}):
         # `which` returns a relative path for a relative folder on PATH, which may be the checkout.
         if section == "filter" and name == "lfs" and lfs and Path(lfs).is_absolute():
-            yield from _trusted(lfs)
+            yield from _lfs_filter_settings(lfs)
         # An empty command makes git pass the contents on unchanged, unless the filter is `required`.
         elif section == "filter":
             yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
@@ -99,7 +99,7 @@ def _overrides(names: set[str], path: str) -> Iterator[Setting]:
             yield f"hook.{name}.enabled", "false"
 
 
-def _trusted(lfs: str) -> Iterator[Setting]:
+def _lfs_filter_settings(lfs: str) -> Iterator[Setting]:
     """Yield our own git-lfs filter commands: the configured `lfs` filter may be another program."""
     program = shlex.quote(lfs)
     yield "filter.lfs.process", f"{program} filter-process"
@@ -108,7 +108,7 @@ def _trusted(lfs: str) -> Iterator[Setting]:
     yield "filter.lfs.required", "true"
 
 
-def _subsection(name: str) -> tuple[str, str]:
+def _split_subsection(name: str) -> tuple[str, str]:
     """Return `("filter", "a.b")` for `filter.a.b.clean`; the second part is empty without a subsection."""
     section, _, rest = name.partition(".")
     return section, rest.rpartition(".")[0]

@@ -28,24 +28,24 @@ class CollectionWatch:
         self._git_dir: Path | None = None
         with contextlib.suppress(RepositoryError, OSError):
             self._git_dir = find_common_dir(folder)
-        self._settled = self._mark()
+        self._settled = self._packed_refs_mark()
 
     def has_run(self) -> bool:
         """Return whether a collection runs, or has run since the watch began or was last settled."""
-        return self._running() is not None or self._mark() != self._settled
+        return self._running_pid() is not None or self._packed_refs_mark() != self._settled
 
     async def end(self) -> Mark:
         """Wait for the end of a collection that runs now; return what `settle` takes. A later one sees all refs."""
-        end, first = asyncio.get_running_loop().time() + MAX_WAIT_S, self._running()
-        while first is not None and self._running() == first and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
+        end, first = asyncio.get_running_loop().time() + MAX_WAIT_S, self._running_pid()
+        while first is not None and self._running_pid() == first and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
             await asyncio.sleep(POLL_S)
-        return self._mark()
+        return self._packed_refs_mark()
 
     def settle(self, mark: Mark) -> None:
         """Notice only collections after that mark: everything was there then."""
         self._settled = mark
 
-    def _mark(self) -> Mark:
+    def _packed_refs_mark(self) -> Mark:
         if self._git_dir is None:
             return None
         try:
@@ -54,7 +54,7 @@ class CollectionWatch:
             return None
         return status.st_ino, status.st_mtime_ns
 
-    def _running(self) -> int | None:
+    def _running_pid(self) -> int | None:
         """Return the pid of the collection that runs; None if none does."""
         if self._git_dir is None:
             return None

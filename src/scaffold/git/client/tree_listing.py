@@ -50,10 +50,10 @@ class TreeListing:
             del entries[path]
         kept = [path for path in self.paths if path not in gone] if gone else self.paths
         new = sorted((path for path in changes if path in entries and path not in self._entries), key=os.fsencode)
-        return TreeListing(_merged(kept, new), entries)
+        return TreeListing(_merge_sorted(kept, new), entries)
 
 
-def _merged(paths: Sequence[str], new: Sequence[str]) -> Sequence[str]:
+def _merge_sorted(paths: Sequence[str], new: Sequence[str]) -> Sequence[str]:
     """Return both in git's order; each is in that order."""
     merged, at = list[str](), 0
     for path in new:

@@ -30,7 +30,7 @@ class _FilesAndLinks(Struct, frozen=True):
 
 async def linked_files(git: Git, commit: Commit) -> Mapping[str, str]:
     """Return {link: file} for the commit's links to its own regular files with another suffix than the link."""
-    return (await _read(git, commit)).linked
+    return (await _read_files_and_links(git, commit)).linked
 
 
 async def follow_links(git: Git, old: Commit, new: Commit, changes: Sequence[PathChange]) -> tuple[PathChange, ...]:
@@ -38,23 +38,23 @@ async def follow_links(git: Git, old: Commit, new: Commit, changes: Sequence[Pat
 
     A file that changed under such a link counts twice, by its own name and by the link's.
     """
-    after = await _read(git, new)
+    after = await _read_files_and_links(git, new)
     if not after.linked and all(change.kind != "T" for change in changes):
         return tuple(changes)
-    before = await _read(git, old)
+    before = await _read_files_and_links(git, old)
     links = {*before.linked, *after.linked}
-    followed = [_change(path, before.content(path), after.content(path)) for path in sorted(links)]
+    followed = [_content_change(path, before.content(path), after.content(path)) for path in sorted(links)]
     own = (change for change in changes if change.path not in links)
     return (*own, *(each for each in followed if each.object_id != each.former_id))
 
 
-def _change(path: str, old: str, new: str) -> PathChange:
+def _content_change(path: str, old: str, new: str) -> PathChange:
     if old and new:
         return PathChange(path, "M", object_id=new, former_id=old)
     return PathChange(path, "A", object_id=new) if new else PathChange(path, "D", mode="000000", former_id=old)
 
 
-async def _read(git: Git, commit: Commit) -> _FilesAndLinks:
+async def _read_files_and_links(git: Git, commit: Commit) -> _FilesAndLinks:
     files = await commits.listed_files(git, commit)
     links = await commits.listed_links(git, commit)
     targets = await commits.batch_contents(git, [*links.values()])

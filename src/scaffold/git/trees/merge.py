@@ -83,8 +83,8 @@ async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conf
         return Merged(tree)
     # With -z an empty record ends the versions in conflict; git's messages follow it.
     staged = list(itertools.takewhile(bool, rest))
-    said = tuple(_messages(iter(rest[len(staged) + 1 :])))
-    files = tuple(_conflicted(staged, said))
+    said = tuple(_read_messages(iter(rest[len(staged) + 1 :])))
+    files = tuple(_conflicted_paths(staged, said))
     in_conflict = {each.path for each in files}
     auto = dict.fromkeys(path for each in said if each.kind == AUTO_MERGED for path in each.paths)
     return Conflicted(
@@ -117,7 +117,7 @@ async def on_base(git: Git, commit: Commit, base: Commit) -> Commit:
     return await commit_tree(git, tree, parents=[base], message=message, author=HELPER, committer=HELPER)
 
 
-def _conflicted(staged: Sequence[str], said: Sequence[_Message]) -> Iterator[ConflictedPath]:
+def _conflicted_paths(staged: Sequence[str], said: Sequence[_Message]) -> Iterator[ConflictedPath]:
     versions: dict[str, dict[Stage, StagedFile]] = {}
     for record in staged:
         details, _, path = record.partition("\t")
@@ -132,7 +132,7 @@ def _conflicted(staged: Sequence[str], said: Sequence[_Message]) -> Iterator[Con
         yield ConflictedPath(path, versions[path], tuple(kinds))
 
 
-def _messages(records: Iterator[str]) -> Iterator[_Message]:
+def _read_messages(records: Iterator[str]) -> Iterator[_Message]:
     """Read `number of paths, paths..., type, message` until the records end."""
     for count in records:
         *paths, kind, text = itertools.islice(records, int(count) + 2)

@@ -48,12 +48,12 @@ async def scratch_repository(source: Repository) -> AsyncIterator[ScratchReposit
     """Yield a new repository that reads the objects of `source`, and remove it; after a kill, a later run does."""
     folder = new_temporary_folder("scratch", None)
     try:
-        yield await _opened(source, folder)
+        yield await _create_repository(source, folder)
     finally:
         await asyncio.to_thread(delete_path, folder)
 
 
-async def _opened(source: Repository, folder: Path) -> ScratchRepository:
+async def _create_repository(source: Repository, folder: Path) -> ScratchRepository:
     # Git keeps what it knows of commits by their ids; it must not look for these in the user's repository.
     bare = Git(folder, environ=source.git.environ)
     form = (await source.git("rev-parse", "--show-object-format")).line

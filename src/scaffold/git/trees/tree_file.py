@@ -22,7 +22,7 @@ class TreeFile(Struct, frozen=True):
 async def read_file(git: Git, tree: str, path: str) -> TreeFile | None:
     """Return the file at `path` in a tree, or in that of a commit; None if there is no regular file."""
     folder, _, name = path.rpartition("/")
-    for record in await _records(git, tree, folder):
+    for record in await _list_folder(git, tree, folder):
         details, _, found = record.partition("\t")
         mode, _, object_id = details.split()
         if found == name and mode in REGULAR_MODES:
@@ -41,7 +41,7 @@ async def tree_with(git: Git, tree: TreeId, path: str, *, mode: str, object_id: 
     entry = f"{mode} blob {object_id}"
     while True:
         folder, _, name = path.rpartition("/")
-        records = [each for each in await _records(git, tree, folder) if each.partition("\t")[2] != name]
+        records = [each for each in await _list_folder(git, tree, folder) if each.partition("\t")[2] != name]
         listed = b"".join(os.fsencode(each) + b"\0" for each in (*records, f"{entry}\t{name}"))
         made = TreeId((await git("mktree", "-z", "--missing", stdin=listed)).line)
         if not folder:
@@ -49,7 +49,7 @@ async def tree_with(git: Git, tree: TreeId, path: str, *, mode: str, object_id: 
         entry, path = f"{TREE_MODE} tree {made}", folder
 
 
-async def _records(git: Git, tree: str, folder: str) -> list[str]:
+async def _list_folder(git: Git, tree: str, folder: str) -> list[str]:
     """Return the entries of a folder, or of the whole tree, as `MODE TYPE ID<tab>NAME`; none if it is no folder."""
     named = f"{tree}:{folder}" if folder else tree
     return (await git.read_cached("ls-tree", "-z", commits=[named], ok=frozenset({0, 128}))).records
