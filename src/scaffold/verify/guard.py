@@ -104,9 +104,9 @@ async def check_changed_paths(
     )
     found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
-    hiding = [*await _export_settings(request, tree, changes), *await _exclusions(request, tree, changes)]
+    hiding = [*await _export_settings(request, tree, changes), *await _find_exclusions(request, tree, changes)]
     found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
-    found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _encodings(tree, changes)))
+    found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _find_encodings(tree, changes)))
     found.append(_blocking_result("own path", _OWN_PATH_PROBLEM, _own_path(tree, changes)))
     found.append(_undeclared_warning(changes, request))
     return tuple(each for each in found if each is not None)
@@ -155,7 +155,7 @@ async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[
     return found
 
 
-async def _exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
     """Return the undeclared files of a packager, or of ignored files, that newly leave out code of the change."""
     code = [each.path for each in changes if each.kind != "D" and each.path.endswith(CODE_SUFFIXES)]
     code = [path for path in code if not is_test(path)]
@@ -174,7 +174,7 @@ async def _exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathC
     return found + [(source, f"names {path}, which is changed code") for path, source in named.items()]
 
 
-async def _encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
+async def _find_encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
     """Return the Python files whose encoding, which they did not have before, gives ASCII another meaning."""
     sources = [each for each in changes if each.kind != "D" and each.path.endswith((".py", ".pyi"))]
     after = await commits.batch_contents(tree.git, [each.object_id for each in sources])
@@ -241,7 +241,7 @@ async def _check_input_results(
         each
         for change in changes
         async for each in _check_input_reasons(change, tree, base_layout)
-        if _undeclared(each, request)
+        if _is_undeclared(each, request)
     ]
     deciding += (await weakened_gates(request, tree, changes)).undeclared
     shadowing = [
@@ -257,7 +257,7 @@ async def _check_input_results(
     ]
 
 
-def _undeclared(reason: Reason, request: ProofRequest) -> bool:
+def _is_undeclared(reason: Reason, request: ProofRequest) -> bool:
     """Return True if the action did not declare the path; one that runs automatically must be declared by name."""
     path, _ = reason
     return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, request.files)
@@ -309,7 +309,7 @@ def _undeclared_warning(changes: Iterable[PathChange], request: ProofRequest) ->
     ]
     if not others:
         return None
-    shown = _list(others)
+    shown = _bullet_list(others)
     return CheckResult(name="files", verdict="warn", detail=utf8_safe(f"Changed but not declared:\n{shown}"))
 
 
@@ -322,9 +322,9 @@ def _blocking_result(name: str, problem: str, reasons: Iterable[Reason]) -> Chec
     lines = [f"{path} {why}" for path, why in reasons]
     if not lines:
         return None
-    return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{problem}\n{_list(lines)}"))
+    return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{problem}\n{_bullet_list(lines)}"))
 
 
-def _list(lines: Sequence[str]) -> str:
+def _bullet_list(lines: Sequence[str]) -> str:
     more = [f"- and {len(lines) - MAX_LISTED} more"] if len(lines) > MAX_LISTED else []
     return "\n".join([*(f"- {line}" for line in lines[:MAX_LISTED]), *more])

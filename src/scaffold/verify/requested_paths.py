@@ -74,26 +74,26 @@ class _Classifier:
         plain = normalized(entry)
         inside = sorted(path for path in self._layout.paths if path != plain and covers(entry, path))
         if inside or entry.endswith("/") or not _GLOB_CHARACTERS.isdisjoint(entry):
-            return await self._folder(entry, inside)
-        why = self._forbidden(plain)
+            return await self._classify_folder(entry, inside)
+        why = self._forbidden_reason(plain)
         if why:
             return RequestedEntry(entry=plain, kind="forbidden", why=why)
-        reason = await self._judging(plain)
+        reason = await self._judging_reason(plain)
         if self._is_declared(plain, judges=reason is not None):
             return RequestedEntry(entry=plain, kind="declared")
         if reason is None:
             return RequestedEntry(entry=plain, kind="free")
         return RequestedEntry(entry=plain, kind="judges", judging={plain: reason})
 
-    async def _folder(self, entry: str, inside: Sequence[str]) -> RequestedEntry:
+    async def _classify_folder(self, entry: str, inside: Sequence[str]) -> RequestedEntry:
         """Return what a folder or glob is; it judges if everything does that exists in it now."""
         if normalized(entry) in map(normalized, (*self._request.files, *self._request.granted)):
             return RequestedEntry(entry=entry, kind="declared")
-        reasons = {path: self._forbidden(path) or await self._judging(path) for path in inside}
+        reasons = {path: self._forbidden_reason(path) or await self._judging_reason(path) for path in inside}
         judging = {
             path: reason
             for path, reason in reasons.items()
-            if reason and (self._forbidden(path) or not self._is_declared(path, judges=True))
+            if reason and (self._forbidden_reason(path) or not self._is_declared(path, judges=True))
         }
         # An entry such as `**` declares no file that judges, so nothing can be approved by it.
         judges = bool(judging) and len(judging) == len(inside) and is_specific(entry)
@@ -105,17 +105,17 @@ class _Classifier:
         by_name = autorun_reason(path) or path not in self._layout.paths
         return (is_declared_by_name if by_name else is_declared_specifically)(path, self._request.files)
 
-    def _forbidden(self, path: str) -> str:
+    def _forbidden_reason(self, path: str) -> str:
         """Return why no approval could let a change of the path land; empty if one could."""
         if check_read_only_paths([path]):
             return "is obeyed by git, Scaffold or other agents, so no task may change it"
         contract = self._request.contract
         if contract and any(matches(glob, path) for glob in contract.must_not_change):
             return "must stay as it is: the task is done only if it does"
-        certain = (each.why for each in self._shadows(path) if each.certain)
+        certain = (each.why for each in self._find_shadows(path) if each.certain)
         return next(certain, "")
 
-    async def _judging(self, path: str) -> str | None:
+    async def _judging_reason(self, path: str) -> str | None:
         """Return why a change of the path has to be declared in full; None if it does not."""
         known = path in self._layout.paths
         change = PathChange(path, "M" if known else "A")
@@ -134,8 +134,8 @@ class _Classifier:
         if why is None and (follower := imported_before(change, self._layout)):
             text = await commits.file_contents(self._git, self._base, path) if known else b""
             why = f"runs before {follower}" if is_inert(text or b"") else None
-        return why or next((each.why for each in self._shadows(path)), None)
+        return why or next((each.why for each in self._find_shadows(path)), None)
 
-    def _shadows(self, path: str) -> Iterator[Shadow]:
+    def _find_shadows(self, path: str) -> Iterator[Shadow]:
         before = self._layout.paths
         yield from () if path in before else find_shadows([path], before, [*before, path], self._request.installed)

@@ -56,7 +56,7 @@ async def weakened_gates(request: ProofRequest, tree: Tree, changes: Sequence[Pa
 
     def found(*as_before: str) -> Mapping[str, str]:
         files = work.with_versions_of(base, as_before)
-        return dict(_weaker(_gates(request, base), _gates(request, files), base, files))
+        return dict(_find_weaker(_detected_gates(request, base), _detected_gates(request, files), base, files))
 
     everything = found()
     free = [path for path in read if not is_declared_specifically(path, request.files)]
@@ -68,14 +68,14 @@ async def weakened_gates(request: ProofRequest, tree: Tree, changes: Sequence[Pa
     return WeakenedGates(tuple(sorted(undeclared)), tuple(everything[name] for name in everything if name in declared))
 
 
-def _gates(request: ProofRequest, files: ProjectFiles) -> Mapping[str, Gate]:
+def _detected_gates(request: ProofRequest, files: ProjectFiles) -> Mapping[str, Gate]:
     """Return the detected gates by name, without the kinds that the settings decide."""
     off = {*request.gates_off, *(gate.kind for gate in request.gates_given)}
     found = apply_gate_settings(detect_gates(files), (), tuple(off))
     return {gate.name: gate for gate in found.gates}
 
 
-def _weaker(
+def _find_weaker(
     before: Mapping[str, Gate], after: Mapping[str, Gate], former: ProjectFiles, files: ProjectFiles
 ) -> Iterator[tuple[str, str]]:
     """Yield the name of each gate that is weaker after the work, and how; `files` are those after it."""
@@ -98,30 +98,31 @@ def is_as_strict(before: Gate, after: Gate, former: ProjectFiles, files: Project
     """
     if before.command == after.command:
         return True
-    old, new = _words(before.command), _words(after.command)
+    old, new = _command_words(before.command), _command_words(after.command)
     known = {*TOOLS, *TEST_PROGRAMS}
     if old[0] not in known or new[0] not in known:
         return False
     if (old[0], new[0]) == ("unittest", "pytest"):
         # pytest runs these tests, too.
-        return _options(new, files) == Counter({("-q", ""): 1}) and not _paths(new, files)
-    was, now = _options(old, former), _options(new, files)
+        return _count_options(new, files) == Counter({("-q", ""): 1}) and not _command_paths(new, files)
+    was, now = _count_options(old, former), _count_options(new, files)
     # Without a module or test that was named, a tool finds more.
     left_out = [name for name, _ in was - now if name.startswith("-") or name == "discover"]
     wider = all(name in WIDENING for name, _ in now - was) and all(name in NARROWING for name in left_out)
     return (
         old[0] == new[0]
         and wider
-        and _covered(before, _paths(old, former), files) <= _covered(before, _paths(new, files), files)
+        and _covered_files(before, _command_paths(old, former), files)
+        <= _covered_files(before, _command_paths(new, files), files)
     )
 
 
-def _words(command: str) -> list[str]:
+def _command_words(command: str) -> list[str]:
     words = shlex.split(command)
     return words[2:] if words[1:2] == ["-m"] and PYTHON_PROGRAM.fullmatch(words[0]) else words
 
 
-def _options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[str, str]]:
+def _count_options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[str, str]]:
     """Return the options with their values, as often as they are given; words that are no paths count, too."""
     found, rest = Counter[tuple[str, str]](), list(words[1:])
     while rest:
@@ -134,14 +135,14 @@ def _options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[str, st
     return found
 
 
-def _paths(words: Sequence[str], files: ProjectFiles) -> list[str]:
+def _command_paths(words: Sequence[str], files: ProjectFiles) -> list[str]:
     """Return the paths in a command; none if it is about all files."""
     named = [word for word in words[1:] if not word.startswith("-") and is_named(word, files)]
     paths = [word.partition("::")[0].removeprefix("./").rstrip("/") for word in named]
     return [] if "." in paths else paths
 
 
-def _covered(gate: Gate, paths: Sequence[str], files: ProjectFiles) -> frozenset[str]:
+def _covered_files(gate: Gate, paths: Sequence[str], files: ProjectFiles) -> frozenset[str]:
     """Return the modules, or the test files, that a command with these paths is about."""
     about = [path for path in files.paths if path.endswith(MODULE_SUFFIXES)]
     about = list(filter(is_test_file, about)) if gate.kind == "test" else about

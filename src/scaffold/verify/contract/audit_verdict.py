@@ -30,10 +30,10 @@ def parse_audit(text: str) -> Audit | str:
         audit = msgspec.json.decode(block.encode(), type=Audit)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         return f"The JSON block at the end of your message is not an audit ({error}). It must be: {AUDIT_FORMAT}."
-    return replace(audit, requirements=tuple(map(_tidied, audit.requirements)))
+    return replace(audit, requirements=tuple(map(_tidy_requirement, audit.requirements)))
 
 
-def _tidied(said: AuditedRequirement) -> AuditedRequirement:
+def _tidy_requirement(said: AuditedRequirement) -> AuditedRequirement:
     return replace(said, citations=tuple(map(tidy_citation, said.citations[:MAX_CITATIONS])))
 
 

@@ -52,12 +52,12 @@ class CheckResultCache(Struct, frozen=True):
         """
         gate = self.recall_gate(check, tree)
         passed = gate if gate is not None and not _is_red(gate) else None
-        return self.store.baselines.find(_gate(check), tree, self._key(check)) or passed
+        return self.store.baselines.find(_gate_of_check(check), tree, self._cache_key(check)) or passed
 
     def recall_gate(self, check: Check, tree: TreeId) -> GateRun | None:
         """Return the known run of the gate that the check is, too, in a clean checkout of a tree; None if unknown."""
         before = self._gate_before(check)
-        return _as_check(self.store.baselines.find(before.gate, tree, self._environment)) if before else None
+        return _as_check(self.store.baselines.find(before.gate, tree, self._environment_id)) if before else None
 
     def recall_at_base(self, check: Check, base: TreeId) -> GateRun | None:
         """Return the known run of the check on the base's tree; None if it has to run there.
@@ -79,9 +79,9 @@ class CheckResultCache(Struct, frozen=True):
     ) -> GateRun:
         """Store the result of a check on the base's tree, with the tests that failed in it, and return it."""
         run = GateRun(
-            gate=_gate(check),
+            gate=_gate_of_check(check),
             commit=base,
-            environment=self._key(check),
+            environment=self._cache_key(check),
             exit_code=result.exit_code,
             outcomes={
                 **dict.fromkeys(red_tests[:MAX_RED_TESTS], "failed"),
@@ -96,12 +96,12 @@ class CheckResultCache(Struct, frozen=True):
         return run
 
     @property
-    def _environment(self) -> str:
+    def _environment_id(self) -> str:
         return self.baseline.environment.fingerprint if self.baseline else ""
 
-    def _key(self, check: Check) -> str:
+    def _cache_key(self, check: Check) -> str:
         """Return a hash of environment and expectation, so that a gate with the same command never matches."""
-        return hashlib.sha256(encode(["observed contract", self._environment, check.expect])).hexdigest()
+        return hashlib.sha256(encode(["observed contract", self._environment_id, check.expect])).hexdigest()
 
 
 async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -> BaseCheckResults:
@@ -125,7 +125,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
     return BaseCheckResults(
         failed_on_base=(*red, *await _red_constraints(contract, tree)),
         red_tests={run.gate.command: names for run in runs if (names := _recorded_red_tests(run))},
-        durations=_durations(runs),
+        durations=_durations_by_command(runs),
     )
 
 
@@ -159,7 +159,7 @@ def recall_results(contract: Contract, base: TreeId, cache: CheckResultCache) ->
     """Return the stored results of the contract's commands on the base's tree; nothing is run."""
     runs = [run for check in contract.commands if (run := cache.recall_at_base(check, base)) is not None]
     return BaseCheckResults(
-        failed_on_base=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations(runs)
+        failed_on_base=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations_by_command(runs)
     )
 
 
@@ -168,10 +168,12 @@ def with_timeouts(contract: Contract, base: BaseCheckResults) -> Contract:
 
     Where that is less than the default timeout, the check keeps the default.
     """
-    return structs.replace(contract, commands=tuple(_timed(check, base.durations) for check in contract.commands))
+    return structs.replace(
+        contract, commands=tuple(_with_timeout(check, base.durations) for check in contract.commands)
+    )
 
 
-def _timed(check: Check, durations: Mapping[str, float]) -> Check:
+def _with_timeout(check: Check, durations: Mapping[str, float]) -> Check:
     timeout_s = TIMEOUT_FACTOR * durations.get(check.command, 0.0)
     if check.timeout_s is not None or timeout_s <= DEFAULT_TIMEOUT_S:
         return check
@@ -184,7 +186,7 @@ async def _red_constraints(contract: Contract, tree: Tree) -> tuple[str, ...]:
     return tuple(result.name for result in check_constraints(contract, paths, ()) if result.verdict != "pass")
 
 
-def _gate(check: Check) -> Gate:
+def _gate_of_check(check: Check) -> Gate:
     return Gate(kind="test", command=check.command)
 
 
@@ -208,5 +210,5 @@ def _is_red(run: GateRun) -> bool:
     return run.outcomes.get(EXIT_OUTCOME) != "passed"
 
 
-def _durations(runs: list[GateRun]) -> dict[str, float]:
+def _durations_by_command(runs: list[GateRun]) -> dict[str, float]:
     return {run.gate.command: run.duration_s for run in runs}

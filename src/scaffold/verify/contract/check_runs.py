@@ -186,20 +186,22 @@ def check_constraints(contract: Contract, paths: Sequence[str], changed: Sequenc
     """Yield the result of each file constraint, given all `paths` of a commit and those `changed` since its base."""
     for glob in contract.must_exist:
         found = [path for path in paths if matches(glob, path)]
-        yield _constraint(
+        yield _constraint_result(
             f"must_exist: {glob}", ok=bool(found), detail=join_limited(found, MAX_PATHS) or "no such path in the commit"
         )
     for glob in contract.must_not_exist:
         found = [path for path in paths if matches(glob, path)]
-        yield _constraint(f"must_not_exist: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "none")
+        yield _constraint_result(
+            f"must_not_exist: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "none"
+        )
     for glob in contract.must_not_change:
         found = [path for path in changed if matches(glob, path)]
-        yield _constraint(
+        yield _constraint_result(
             f"must_not_change: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "untouched"
         )
 
 
-def _constraint(name: str, *, ok: bool, detail: str) -> CheckResult:
+def _constraint_result(name: str, *, ok: bool, detail: str) -> CheckResult:
     return CheckResult(name=name, verdict="pass" if ok else "fail", detail=utf8_safe(detail))
 
 
@@ -214,7 +216,7 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
     """Return the result of one command; the tracked files must be as committed. A killed command is run again once."""
     # Only if a runner is named: other checks may write test files on purpose, for example a formatter.
     tests = await snapshot_files(tree.git, tree.commit, check.command) if runs_tests(check.command) else None
-    finished = await _finished(check, tree)
+    finished = await _run_observed(check, tree)
     verdict, why = check_verdict(check, finished)
     if verdict == "pass" and tests is not None and (written := await tests.touched()):
         verdict, why = "error", tamper_message(written)
@@ -234,25 +236,25 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
     )
 
 
-async def _finished(check: Check, tree: Tree) -> CommandResult:
+async def _run_observed(check: Check, tree: Tree) -> CommandResult:
     """Run the command, observed if asked for, and once more without that if something else may have ended it."""
     if tree.observer is None:
-        finished = await _run(check, tree)
+        finished = await _run_command(check, tree)
     else:
         parent = tree.sandbox.confinement.temporary if tree.sandbox else None
         async with tree.observer.watch(check.command, tree.git.cwd, tree.environ, parent) as variables:
-            finished = await _run(check, structs.replace(tree, environ={**tree.environ, **variables}))
+            finished = await _run_command(check, structs.replace(tree, environ={**tree.environ, **variables}))
     # A signal says nothing about the work, and neither does a program that stumbled over our observation.
     disturbed = tree.observer is not None and MARKER in finished.stdout + finished.stderr
     if was_killed(finished) or (disturbed and not _meets_expectation(check, finished)[0]):
         if tree.observer is not None:
             tree.observer.observations.pop(check.command, None)
         await restore_tracked_files(tree)
-        return await _run(check, tree)
+        return await _run_command(check, tree)
     return finished
 
 
-async def _run(check: Check, tree: Tree) -> CommandResult:
+async def _run_command(check: Check, tree: Tree) -> CommandResult:
     timeout_s = check.timeout_s or DEFAULT_TIMEOUT_S
     command = ShellCommand(text=check.command, cwd=tree.git.cwd, environ=tree.environ, timeout_s=timeout_s)
     async with tree.during(Activity(label="check", command=check.command)):

@@ -22,18 +22,20 @@ def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes
 
     A function that moved is not changed. Sources that cannot be parsed stay as they are.
     """
-    known = {_identity(name, node) for source in before for name, node in _functions(source)}
+    known = {_function_identity(name, node) for source in before for name, node in _find_functions(source)}
     sources: dict[str, bytes] = {}
     names: set[str] = set()
     for path, source in after.items():
-        changed = [(name, node) for name, node in _functions(source) if _identity(name, node) not in known]
+        changed = [
+            (name, node) for name, node in _find_functions(source) if _function_identity(name, node) not in known
+        ]
         if changed:
-            sources[path] = _emptied(source, [node for _, node in changed])
+            sources[path] = _empty_functions(source, [node for _, node in changed])
             names.update(name for name, _ in changed)
     return Emptied(sources, tuple(sorted(names)))
 
 
-def _functions(source: bytes) -> Iterator[tuple[str, Function]]:
+def _find_functions(source: bytes) -> Iterator[tuple[str, Function]]:
     """Yield the functions and methods of a source that are in no other function, with their names."""
     try:
         module = ast.parse(source)
@@ -49,11 +51,11 @@ def _functions(source: bytes) -> Iterator[tuple[str, Function]]:
                 left.append((f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix, child))
 
 
-def _identity(name: str, node: Function) -> tuple[str, str]:
+def _function_identity(name: str, node: Function) -> tuple[str, str]:
     return name, ast.dump(node)
 
 
-def _emptied(source: bytes, functions: Collection[Function]) -> bytes:
+def _empty_functions(source: bytes, functions: Collection[Function]) -> bytes:
     """Return the source with the bodies of the functions replaced; a generator stays one."""
     lines = source.splitlines(keepends=True)
     # From the end, so that the positions of the others stay right.
@@ -64,11 +66,11 @@ def _emptied(source: bytes, functions: Collection[Function]) -> bytes:
         end = last.end_lineno or last.lineno
         # Columns count bytes.
         lead, rest = lines[begin - 1][: first.col_offset], lines[end - 1][last.end_col_offset or 0 :]
-        lines[begin - 1 : end] = [lead + (b"return; yield" if _yields(node) else b"return None") + rest]
+        lines[begin - 1 : end] = [lead + (b"return; yield" if _is_generator(node) else b"return None") + rest]
     return b"".join(lines)
 
 
-def _yields(node: Function) -> bool:
+def _is_generator(node: Function) -> bool:
     """Return True for a generator: a function with a `yield` of its own, not of an inner function."""
     left: list[ast.AST] = list(node.body)
     while left:

@@ -53,7 +53,7 @@ def executed_lines(
     lines = {path: {number for group in groups for number in group.lines} for path, groups in code.marked().items()}
     lines |= {path: _javascript_lines(path, source.changed, seen) for path, source in code.javascript.items()}
     total = sum(map(len, lines.values()))
-    ran = sum(len(_union(each.executed.get(path) for each in seen) & wanted) for path, wanted in lines.items())
+    ran = sum(len(_union_of(each.executed.get(path) for each in seen) & wanted) for path, wanted in lines.items())
     if not total or not (ran or (code.readable and _nothing_unseen(required, observations))):
         return None
     return ExecutedLines(total=total, executed=ran)
@@ -72,8 +72,8 @@ def _nothing_unseen(required: Collection[str], observations: Mapping[str, Observ
 
 def _javascript_lines(path: str, changed: Collection[int], seen: Collection[Observation]) -> set[int]:
     """Return the changed lines that show whether the changed behaviour ran: those in functions, if there are any."""
-    return set(_union(each.in_functions.get(path) for each in seen)) or set(changed)
+    return set(_union_of(each.in_functions.get(path) for each in seen)) or set(changed)
 
 
-def _union(sets: Iterable[frozenset[int] | None]) -> frozenset[int]:
+def _union_of(sets: Iterable[frozenset[int] | None]) -> frozenset[int]:
     return frozenset[int]().union(*(each for each in sets if each))

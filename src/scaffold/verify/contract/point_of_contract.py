@@ -80,7 +80,7 @@ async def check_point(
         if not seen.tests and not seen.began:
             open_.update(dict.fromkeys(names, "was not seen"))
             continue
-        replaced = changed.intersection(map(_file, names))
+        replaced = changed.intersection(map(_file_of_test, names))
         again = await _with_base_tests(check, sorted(replaced), tree) if replaced else None
         red_exit = check.expect == ExitCode(0) and check.command in failed_on_base
         now = OutcomesNow(seen, again, replaced, told_by_exit=red_exit and check.command in direct)
@@ -89,8 +89,8 @@ async def check_point(
         if support:
             without = await _without_support(check, names, support, tree)
             open_.update(_needing_support(names, seen, without, [change.path for change in support]))
-    doubts = (_doubt(open_),) if open_ else ()
-    return PointOfContract(_result(wrong) if wrong else None, doubts)
+    doubts = (_unseen_doubt(open_),) if open_ else ()
+    return PointOfContract(_failed_result(wrong) if wrong else None, doubts)
 
 
 def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
@@ -100,7 +100,7 @@ def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
     """
     own = now.own.tests
     for test in red:
-        file = _file(test)
+        file = _file_of_test(test)
         if hidden := _HIDDEN.get(own.get(test, "passed")) or _HIDDEN.get(own.get(file, "passed")):
             yield test, hidden
         elif own.get(test) == "failed":
@@ -121,9 +121,9 @@ def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterato
     for test in red:
         if red_exit and not now.told_by_exit and now.own.tests.get(test) == "failed":
             yield test, FAILS_UNNOTICED
-        elif test == _file(test):
+        elif test == _file_of_test(test):
             # It is unknown whether they would have been skipped before the work.
-            for each, outcome in _of_file(test, _decisive(test, now).tests).items():
+            for each, outcome in _of_file(test, _decisive_observation(test, now).tests).items():
                 if outcome in _HIDDEN:
                     yield each, _HIDDEN[outcome]
 
@@ -133,17 +133,17 @@ def _needing_support(
 ) -> Iterator[tuple[str, str]]:
     """Yield each test that passes, but not `without` the work's helpers, data and conftest.py for tests."""
     for test in red:
-        failed = without is not None and "failed" in {without.tests.get(test), without.tests.get(_file(test))}
+        failed = without is not None and "failed" in {without.tests.get(test), without.tests.get(_file_of_test(test))}
         if failed and seen.tests.get(test) == "passed":
             yield test, f"passes only with {join_limited(support, MAX_FILES)}"
 
 
 def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
     gone = CUT_OFF if now.own.unfinished or test in now.own.not_run else "is gone"
-    if now.before is None or _file(test) not in now.replaced:
+    if now.before is None or _file_of_test(test) not in now.replaced:
         return None if test in now.own.tests else gone
     # A file that cannot be loaded as it was has none of its tests.
-    before = now.before.tests.get(test) or now.before.tests.get(_file(test))
+    before = now.before.tests.get(test) or now.before.tests.get(_file_of_test(test))
     if before == "failed":
         return "fails as it was before the work"
     if before is None and (now.before.unfinished or test in now.before.not_run):
@@ -153,7 +153,7 @@ def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
 
 def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the tests of a file whose tests are not known from the base."""
-    decisive = _decisive(file, now)
+    decisive = _decisive_observation(file, now)
     tests = _of_file(file, decisive.tests)
     if not any(outcome == "passed" for outcome in tests.values()):
         replaced = decisive is not now.own
@@ -163,11 +163,11 @@ def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
             yield test, "fails as it was before the work"
         elif outcome == "passed" and (hidden := _HIDDEN.get(now.own.tests.get(test, "passed"))):
             yield test, hidden
-    cut_off = [test for test in sorted(decisive.not_run) if _file(test) == file]
+    cut_off = [test for test in sorted(decisive.not_run) if _file_of_test(test) == file]
     yield from ((test, CUT_OFF) for test in cut_off or ([file] if decisive.unfinished else ()))
 
 
-def _decisive(file: str, now: OutcomesNow) -> Observation:
+def _decisive_observation(file: str, now: OutcomesNow) -> Observation:
     """Return what was seen with the base's version of a file."""
     return now.before if file in now.replaced and now.before is not None else now.own
 
@@ -189,7 +189,7 @@ async def _without_support(
     check: Check, red: Sequence[str], support: Sequence[PathChange], work: Tree
 ) -> Observation | None:
     """Return what is seen of the check on the work with the files that are for tests, and no tests, as on the base."""
-    observer = CheckObserver(only=sorted(set(map(_file, red))))
+    observer = CheckObserver(only=sorted(set(map(_file_of_test, red))))
     old = [f":(top,literal){change.path}" for change in support if change.kind != "A"]
     new = [f":(top,literal){change.path}" for change in support if change.kind == "A"]
     try:
@@ -204,7 +204,7 @@ async def _without_support(
     return observer.observations.get(check.command)
 
 
-def _file(test: str) -> str:
+def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
 
 
@@ -212,13 +212,13 @@ def _of_file(file: str, outcomes: Mapping[str, ObservedOutcome]) -> dict[str, Ob
     return {test: outcome for test, outcome in outcomes.items() if test.startswith(f"{file}::")}
 
 
-def _doubt(found: Mapping[str, str]) -> Doubt:
+def _unseen_doubt(found: Mapping[str, str]) -> Doubt:
     named = join_limited([f"{test} {why}" for test, why in found.items()], MAX_IN_DOUBT)
     return Doubt("tests_not_passed", utf8_safe(f"not seen to pass after failing before the work: {named}"))
 
 
-def _result(found: Mapping[str, str]) -> CheckResult:
-    files = sorted({_file(test) for test in found})
+def _failed_result(found: Mapping[str, str]) -> CheckResult:
+    files = sorted({_file_of_test(test) for test in found})
     shown = [f"- {test} {why}" for test, why in list(found.items())[:MAX_TESTS]]
     more = [f"- … and {len(found) - MAX_TESTS} more"] if len(found) > MAX_TESTS else []
     why = "These tests failed before the work, so they show whether it is done; they have to pass as they were then:"

@@ -134,10 +134,10 @@ def _review_problem(review: Review) -> str | None:
 def _citation_lines(citations: Sequence[Citation]) -> Iterator[str]:
     for citation in citations:
         note = f": {citation.note.strip()}" if citation.note.strip() else ""
-        yield utf8_safe(f"- {_position(citation)}{note}")
+        yield utf8_safe(f"- {_format_position(citation)}{note}")
 
 
-def _position(citation: Citation) -> str:
+def _format_position(citation: Citation) -> str:
     return f"{citation.file}:{citation.line}{' (before the change)' if citation.before else ''}"
 
 
@@ -150,7 +150,7 @@ def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], th
     for citation in citations:
         problem = citation_problem(citation, then if citation.before else now)
         if problem is not None:
-            yield f"{_position(citation)}: {problem}."
+            yield f"{_format_position(citation)}: {problem}."
 
 
 def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None:

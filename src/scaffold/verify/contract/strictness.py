@@ -20,30 +20,32 @@ def strengthen(draft: Contract, answer: Contract) -> Contract:
 
     An optional check of the draft becomes required if `answer` requires it.
     """
-    required = {_comparable(check) for check in answer.commands if check.required}
-    kept = tuple(_tightened(check, required) for check in draft.commands)
-    known = {_comparable(check) for check in kept}
+    required = {_comparison_key(check) for check in answer.commands if check.required}
+    kept = tuple(_with_required(check, required) for check in draft.commands)
+    known = {_comparison_key(check) for check in kept}
     # Reversed twice: of two equal checks the first one counts, and the order stays.
-    added = {_comparable(check): check for check in reversed(answer.commands) if _comparable(check) not in known}
+    added = {
+        _comparison_key(check): check for check in reversed(answer.commands) if _comparison_key(check) not in known
+    }
     return structs.replace(
         draft,
         commands=(*kept, *reversed(added.values())),
-        must_exist=_joined(draft.must_exist, answer.must_exist),
-        must_not_exist=_joined(draft.must_not_exist, answer.must_not_exist),
-        must_not_change=_joined(draft.must_not_change, answer.must_not_change),
+        must_exist=_join_unique(draft.must_exist, answer.must_exist),
+        must_not_exist=_join_unique(draft.must_not_exist, answer.must_not_exist),
+        must_not_change=_join_unique(draft.must_not_change, answer.must_not_change),
     )
 
 
 def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
     by_key: dict[tuple[str, Expectation], list[Check]] = {}
     for check in final.commands:
-        by_key.setdefault(_comparable(check), []).append(check)
+        by_key.setdefault(_comparison_key(check), []).append(check)
     expected = {check.command: check.expect for check in final.commands}
     for check in draft.commands:
-        same = by_key.get(_comparable(check), [])
+        same = by_key.get(_comparison_key(check), [])
         if not same and check.command in expected:
-            now = _words(expected[check.command])
-            yield f"`{check.command}` expected {_words(check.expect)} and now expects {now}"
+            now = _describe_expectation(expected[check.command])
+            yield f"`{check.command}` expected {_describe_expectation(check.expect)} and now expects {now}"
         elif not same:
             yield f"`{check.command}` was removed"
         elif check.required and not any(each.required for each in same):
@@ -59,15 +61,15 @@ def _of_globs(draft: Contract, final: Contract) -> Iterator[str]:
         yield from (f"{kind}: `{glob}` was removed" for glob in getattr(draft, kind) if glob not in remaining)
 
 
-def _comparable(check: Check) -> tuple[str, Expectation]:
+def _comparison_key(check: Check) -> tuple[str, Expectation]:
     return check.command, check.expect
 
 
-def _tightened(check: Check, required: set[tuple[str, Expectation]]) -> Check:
-    return structs.replace(check, required=check.required or _comparable(check) in required)
+def _with_required(check: Check, required: set[tuple[str, Expectation]]) -> Check:
+    return structs.replace(check, required=check.required or _comparison_key(check) in required)
 
 
-def _joined(first: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+def _join_unique(first: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *more)))
 
 
@@ -75,5 +77,5 @@ def _timeout_s(check: Check) -> float:
     return DEFAULT_TIMEOUT_S if check.timeout_s is None else check.timeout_s
 
 
-def _words(expect: Expectation) -> str:
+def _describe_expectation(expect: Expectation) -> str:
     return f"exit code {expect.code}" if isinstance(expect, ExitCode) else f"`{expect.text}` in its output"

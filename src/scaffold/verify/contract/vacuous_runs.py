@@ -33,13 +33,13 @@ def ran_nothing(command: str, finished: CommandResult) -> bool:
     return any(runner.search(command) and idle(finished) for runner, idle in _IDLE)
 
 
-def _pytest(finished: CommandResult) -> bool:
+def _pytest_ran_nothing(finished: CommandResult) -> bool:
     idle = finished.exit_code == 0 and _PYTEST_IDLE.search(finished.stdout) is not None
     # The exit code alone is not enough: a run in which all tests were skipped ends with 0.
     return idle or finished.exit_code == PYTEST_COLLECTED_NOTHING
 
 
-def _unittest(finished: CommandResult) -> bool:
+def _unittest_ran_nothing(finished: CommandResult) -> bool:
     # unittest prints its summary on standard error.
     ran = _UNITTEST_RAN.search(finished.stderr)
     if ran is None:
@@ -48,40 +48,40 @@ def _unittest(finished: CommandResult) -> bool:
     return int(ran[1]) <= skipped
 
 
-def _go(finished: CommandResult) -> bool:
+def _go_ran_nothing(finished: CommandResult) -> bool:
     packages = _GO_PACKAGE.findall(finished.stdout)
     return bool(packages) and finished.exit_code == 0 and all(map(_GO_IDLE.search, packages))
 
 
-def _cargo(finished: CommandResult) -> bool:
+def _cargo_ran_nothing(finished: CommandResult) -> bool:
     results = _CARGO_RESULT.findall(finished.stdout)
     return bool(results) and all(map(_CARGO_IDLE.search, results))
 
 
-def _jest(finished: CommandResult) -> bool:
+def _jest_ran_nothing(finished: CommandResult) -> bool:
     printed = finished.stdout + b"\n" + finished.stderr
     # jest prints its summary on standard error, vitest on standard output.
     results = _JEST_RESULT.findall(printed)
     return _JEST_NOTHING.search(printed) is not None or (bool(results) and not any(map(_JEST_RAN.search, results)))
 
 
-def _mocha(finished: CommandResult) -> bool:
+def _mocha_ran_nothing(finished: CommandResult) -> bool:
     ran = _MOCHA_RAN.findall(finished.stdout)
     return bool(ran) and not any(map(int, ran))
 
 
-def _node(finished: CommandResult) -> bool:
+def _node_ran_nothing(finished: CommandResult) -> bool:
     ran = _NODE_PASSED.findall(finished.stdout)
     return bool(ran) and sum(map(int, ran)) <= len(_NODE_FILE.findall(finished.stdout))
 
 
 _SCRIPTS = r"|\b(?:npm|pnpm|yarn|bun)\b"
 _IDLE: Sequence[tuple[re.Pattern[str], Callable[[CommandResult], bool]]] = (
-    (re.compile("pytest"), _pytest),
-    (re.compile("unittest"), _unittest),
-    (re.compile(r"\bgo\s+test\b"), _go),
-    (re.compile(r"\bcargo\s+(?:\S+\s+)?test\b"), _cargo),
-    (re.compile(rf"\b(?:jest|vitest)\b{_SCRIPTS}"), _jest),
-    (re.compile(rf"\bmocha\b{_SCRIPTS}"), _mocha),
-    (re.compile(rf"\bnode\b.*--test\b{_SCRIPTS}"), _node),
+    (re.compile("pytest"), _pytest_ran_nothing),
+    (re.compile("unittest"), _unittest_ran_nothing),
+    (re.compile(r"\bgo\s+test\b"), _go_ran_nothing),
+    (re.compile(r"\bcargo\s+(?:\S+\s+)?test\b"), _cargo_ran_nothing),
+    (re.compile(rf"\b(?:jest|vitest)\b{_SCRIPTS}"), _jest_ran_nothing),
+    (re.compile(rf"\bmocha\b{_SCRIPTS}"), _mocha_ran_nothing),
+    (re.compile(rf"\bnode\b.*--test\b{_SCRIPTS}"), _node_ran_nothing),
 )

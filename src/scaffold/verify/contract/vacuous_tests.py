@@ -41,7 +41,7 @@ async def doubts_about_new_tests(
         return ()
     tree = await clean_tree(passed.commit)
     try:
-        emptied = await _emptied(code, tree)
+        emptied = await _empty_changed_code(code, tree)
         if not emptied.sources or not await _all_pass(contract.commands, showing, emptied, tree):
             return ()
     finally:
@@ -51,7 +51,7 @@ async def doubts_about_new_tests(
     return (Doubt("vacuous_tests", utf8_safe(f"the checks also pass if {named} {verb} nothing")),)
 
 
-async def _emptied(code: Sequence[PathChange], tree: Tree) -> Emptied:
+async def _empty_changed_code(code: Sequence[PathChange], tree: Tree) -> Emptied:
     followed = await follow_links(tree.git, tree.base, tree.commit, code)
     files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
     new = [each for each in files if each.kind != "D"]

@@ -29,7 +29,7 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
     dropped = OTHER_INSTALLATIONS if environment.path else ()
     kept = {name: value for name, value in environ.items() if name not in dropped}
     first = program_folders(environment, top)
-    own = {name: _filled(value, top) for name, value in environment.variables.items()}
+    own = {name: _fill_placeholder(value, top) for name, value in environment.variables.items()}
     if PYTHON_PATH in own and kept.get(PYTHON_PATH):
         own[PYTHON_PATH] += os.pathsep + kept[PYTHON_PATH]
     # The checkout's own programs come first; without them, checks would test with the tools of the user's shell.
@@ -38,7 +38,7 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
 
 def program_folders(environment: CheckEnvironment, top: Path) -> tuple[str, ...]:
     """Return the folders with the programs of the environment itself, first on PATH in the checkout at `top`."""
-    return tuple(_filled(folder, top) for folder in environment.path)
+    return tuple(_fill_placeholder(folder, top) for folder in environment.path)
 
 
 def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpec | None) -> SandboxSpec | None:
@@ -64,5 +64,5 @@ def _may_be_shown(folder: Path) -> bool:
     return target == folder or (secret_entry(str(target)) is None and (target / ENVIRONMENT_MARK).is_file())
 
 
-def _filled(text: str, top: Path) -> str:
+def _fill_placeholder(text: str, top: Path) -> str:
     return text.replace(TOP_PLACEHOLDER, str(top))

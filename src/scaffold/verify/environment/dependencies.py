@@ -87,13 +87,15 @@ def selects_dependencies(path: str) -> bool:
 
 def toolchain_lines(path: str) -> tuple[str, ...]:
     """Return a line for each interpreter and installer on `path`; the line changes with an upgrade."""
-    return tuple(f"{name} {_identity(found)}" for name in TOOLCHAIN_PROGRAMS if (found := _found(name, path)))
+    return tuple(
+        f"{name} {_program_identity(found)}" for name in TOOLCHAIN_PROGRAMS if (found := _find_program(name, path))
+    )
 
 
 def installed_lines(folder: Path) -> tuple[str, ...]:
     """Return lines that change whenever the dependencies installed in `folder` change."""
-    records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := _text(folder / name))]
-    packages = sorted(f"{path.name} {path.lstat().st_mtime_ns}" for path in _packages(folder))
+    records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := _read_text(folder / name))]
+    packages = sorted(f"{path.name} {path.lstat().st_mtime_ns}" for path in _installed_packages(folder))
     return (str(folder), *records, *packages)
 
 
@@ -107,25 +109,25 @@ def _matches_any(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _found(name: str, path: str) -> Path | None:
+def _find_program(name: str, path: str) -> Path | None:
     candidates = (Path(folder, name) for folder in path.split(os.pathsep) if folder)
     return next((each for each in candidates if os.access(each, os.X_OK) and each.is_file()), None)
 
 
-def _identity(program: Path) -> str:
+def _program_identity(program: Path) -> str:
     real = program.resolve()
     found = real.stat()
     return f"{real} {found.st_size} {found.st_mtime_ns}"
 
 
-def _packages(folder: Path) -> list[Path]:
+def _installed_packages(folder: Path) -> list[Path]:
     """Return the installed packages in a Python or Node folder, including scoped Node packages, without caches."""
     # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
     found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
     return [path for path in found if not path.name.startswith((".", "__pycache__"))]
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8", errors="replace")
     except OSError:

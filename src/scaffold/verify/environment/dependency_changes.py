@@ -46,7 +46,7 @@ async def dependency_change(git: Git, changed: Iterable[str], before: Commit, no
     """Return how the declared dependencies changed with the `changed` paths; None if they did not."""
     if not any(map(selects_dependencies, changed)):
         return None
-    old, new = await _declared(git, before), await _declared(git, now)
+    old, new = await _declared_dependencies(git, before), await _declared_dependencies(git, now)
     folders = frozenset(folder for folder in {**old, **new} if old.get(folder) != new.get(folder))
     if not folders:
         return None
@@ -63,13 +63,13 @@ def names_of(added: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found[0] for entry in added if (found := _NAME.match(entry))))
 
 
-async def _declared(git: Git, commit: Commit) -> Mapping[str, frozenset[str]]:
+async def _declared_dependencies(git: Git, commit: Commit) -> Mapping[str, frozenset[str]]:
     files = await files_at_commit(git, commit)
     found: dict[str, set[str]] = {}
     for path in sorted(files.paths):
         if path.rpartition("/")[2] in READ:
             folder = NODE_MODULES if path.endswith("package.json") else VENV
-            found.setdefault(folder, set()).update(_entries(files, path))
+            found.setdefault(folder, set()).update(_manifest_entries(files, path))
     for record in await dependency_hashes(git, commit):
         details, _, path = record.partition("\t")
         name = path.rpartition("/")[2]
@@ -89,36 +89,36 @@ def _folder_of(name: str) -> str:
     return VENV
 
 
-def _entries(files: ProjectFiles, path: str) -> Iterator[str]:
+def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
     """Yield the entries of a manifest that select what is installed; those of a tool's own settings do not."""
     if path.endswith("package.json"):
         manifest = files.json(path)
-        yield from _flat({key: manifest.get(key) for key in NODE_KEYS})
+        yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})
     elif path.endswith("setup.cfg"):
         options = ini_section(files.text(path), "options") or {}
         yield from (line for key in SETUP_KEYS for line in options.get(key, "").split("\n") if line)
         for name in ("options.extras_require", "options.entry_points"):
-            yield from _flat(dict(ini_section(files.text(path), name) or {}))
+            yield from _flatten(dict(ini_section(files.text(path), name) or {}))
     else:
         manifest = files.toml(path)
         project = as_table(manifest.get("project"))
-        yield from _flat({key: project.get(key) for key in PROJECT_KEYS})
-        yield from _flat(manifest.get("dependency-groups"))
-        yield from _flat(as_table(manifest.get("build-system")).get("requires"))
+        yield from _flatten({key: project.get(key) for key in PROJECT_KEYS})
+        yield from _flatten(manifest.get("dependency-groups"))
+        yield from _flatten(as_table(manifest.get("build-system")).get("requires"))
         tools = as_table(manifest.get("tool"))
         poetry = as_table(tools.get("poetry"))
-        yield from _flat({key: poetry.get(key) for key in ("dependencies", "dev-dependencies", "group", "scripts")})
-        yield from _flat(as_table(tools.get("uv")).get("sources"))
-        yield from _flat(as_table(tools.get("pdm")).get("dev-dependencies"))
+        yield from _flatten({key: poetry.get(key) for key in ("dependencies", "dev-dependencies", "group", "scripts")})
+        yield from _flatten(as_table(tools.get("uv")).get("sources"))
+        yield from _flatten(as_table(tools.get("pdm")).get("dev-dependencies"))
 
 
-def _flat(value: Any, name: str = "") -> Iterator[str]:
+def _flatten(value: Any, name: str = "") -> Iterator[str]:
     """Yield one text for each value in a table or list; entries of tables begin with their key."""
     if isinstance(value, dict):
         for key, each in value.items():
-            yield from _flat(each, str(key))
+            yield from _flatten(each, str(key))
     elif isinstance(value, list):
         yield from as_texts(value)
-        yield from (text for each in value if isinstance(each, dict) for text in _flat(each, name))
+        yield from (text for each in value if isinstance(each, dict) for text in _flatten(each, name))
     elif value is not None:
         yield f"{name} {value}".strip()

@@ -60,7 +60,7 @@ def version_files(project: ProjectFiles) -> frozenset[str]:
     found = set[str]()
     for folder in (folder for folder in folders if folder.count("/") <= 1):
         home = "" if folder == "." else folder
-        for name in _declared(project.at(home)):
+        for name in _declared_version_files(project.at(home)):
             path = PurePosixPath(home, name)
             if path.suffix == ".py" and not path.is_absolute() and ".." not in path.parts:
                 found.add(str(path))
@@ -107,7 +107,7 @@ async def ignored_module(git: Git, output: str) -> str | None:
 async def build_inputs(git: Git, commit: Commit) -> str:
     """Return a hash of all files of a commit that built files may be made from."""
     listed = await git("ls-tree", "-r", "-z", commit)
-    packages = _packages(record.partition("\t")[2] for record in listed.records)
+    packages = _package_folders(record.partition("\t")[2] for record in listed.records)
     return hash_lines(record for record in listed.records if may_be_input(record.partition("\t")[2], packages))
 
 
@@ -125,20 +125,20 @@ def may_be_input(path: str, packages: Collection[str]) -> bool:
     return False
 
 
-def _packages(paths: Iterable[str]) -> frozenset[str]:
+def _package_folders(paths: Iterable[str]) -> frozenset[str]:
     return frozenset(str(PurePosixPath(path).parent) for path in paths if path.endswith("/__init__.py"))
 
 
 def _inside_packages(paths: Iterable[str], tracked: Collection[str], versions: Collection[str]) -> GeneratedFiles:
     homes = {str(PurePosixPath(path).parent) for path in tracked if path.endswith(".py")}
-    found = sorted(path for path in paths if _belongs(PurePosixPath(path), homes, tracked))
+    found = sorted(path for path in paths if _belongs_to_package(PurePosixPath(path), homes, tracked))
     return GeneratedFiles(
         versions=tuple(path for path in found if path in versions),
         built=tuple(path for path in found if path not in versions),
     )
 
 
-def _belongs(path: PurePosixPath, homes: Collection[str], tracked: Collection[str]) -> bool:
+def _belongs_to_package(path: PurePosixPath, homes: Collection[str], tracked: Collection[str]) -> bool:
     """Return True if a file is part of a package, not a cache, and hides no module of the repository."""
     folders = path.parts[:-1]
     if path.suffix in {".pyc", ".pyo"} or not CACHES.isdisjoint(path.parts):
@@ -154,7 +154,7 @@ def _belongs(path: PurePosixPath, homes: Collection[str], tracked: Collection[st
     return any(str(parent) in homes for parent in path.parents[:-1])
 
 
-def _declared(project: ProjectFiles) -> Iterator[str]:
+def _declared_version_files(project: ProjectFiles) -> Iterator[str]:
     tools = as_table(project.toml("pyproject.toml").get("tool"))
     for table, keys in VERSION_SETTINGS:
         settings: Mapping[str, Any] = tools

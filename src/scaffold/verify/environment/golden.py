@@ -94,12 +94,14 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
         async with AsyncExitStack() as stack:
             async with builder.during(WAIT):
                 await stack.enter_async_context(FileLock(_lock_of(folder), timeout_s=LOCK_TIMEOUT_S))
-            made = load_record(folder) or await _build(structs.replace(builder, folder=folder), commands, inputs)
+            made = load_record(folder) or await _build_environment(
+                structs.replace(builder, folder=folder), commands, inputs
+            )
         if isinstance(made, NotReady):
             return made
         # Files built from other sources would be wrong here; without any, one environment serves all.
         if made.inputs == inputs or not made.generated.built:
-            return _environment(folder, made, commands)
+            return _golden_environment(folder, made, commands)
     raise AssertionError(inputs)
 
 
@@ -114,7 +116,7 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 await copy_tree(root / target, kept)
             made = write_record(folder, GoldenRecord(str(root), targets))
-    return _environment(folder, made, ())
+    return _golden_environment(folder, made, ())
 
 
 def load_record(folder: Path) -> GoldenRecord | None:
@@ -182,14 +184,14 @@ class EnvironmentUse:
         paths = map(Path, (*copied, *environment.shown))
         for name in {path.relative_to(environments).parts[0] for path in paths if path.is_relative_to(environments)}:
             with contextlib.suppress(OSError):
-                self._note(environments / name / RECORD)
+                self._mark_in_use(environments / name / RECORD)
 
     def close(self) -> None:
         """Give the environments back; safe to repeat."""
         while self._held:
             self._held.popitem()[1].close()
 
-    def _note(self, record: Path) -> None:
+    def _mark_in_use(self, record: Path) -> None:
         os.utime(record)
         if record not in self._held:
             opened = record.open("rb")
@@ -221,7 +223,7 @@ def _lock_of(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.lock")
 
 
-async def _build(builder: GoldenBuilder, commands: tuple[str, ...], inputs: str) -> GoldenRecord | NotReady:
+async def _build_environment(builder: GoldenBuilder, commands: tuple[str, ...], inputs: str) -> GoldenRecord | NotReady:
     """Run the commands in a temporary checkout and keep what they installed there."""
     # A folder without a record is what an interrupted build left behind.
     delete_path(builder.folder)
@@ -264,7 +266,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
                     containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
                 )
             if finished.exit_code != 0:
-                return _failed(command, finished, builder.clean)
+                return _setup_failure(command, finished, builder.clean)
     return None
 
 
@@ -293,11 +295,11 @@ def _installer_environment(folder: Path) -> CheckEnvironment:
         fingerprint="",
         path=(f"{TOP_PLACEHOLDER}/{VENV}/bin", f"{TOP_PLACEHOLDER}/{NODE_MODULES}/.bin"),
         # Go makes its module cache read-only, so that it could not be deleted.
-        variables={**INSTALLER_VARIABLES, **store, **_caches(folder), "GOFLAGS": "-modcacherw"},
+        variables={**INSTALLER_VARIABLES, **store, **_cache_folders(folder), "GOFLAGS": "-modcacherw"},
     )
 
 
-def _environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> CheckEnvironment:
+def _golden_environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> CheckEnvironment:
     copies = tuple(
         CopiedFolder(source=str(folder / "files" / target), target=target, made_for=made.made_for)
         for target in made.targets
@@ -307,8 +309,8 @@ def _environment(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) ->
         path=tuple(installed_programs(made.targets)),
         variables=_check_variables(folder, made, commands),
         copies=copies,
-        files=_copied(folder, made.generated.versions),
-        built=_copied(folder, made.generated.built),
+        files=_copied_files(folder, made.generated.versions),
+        built=_copied_files(folder, made.generated.built),
         shown=(str(folder),),
     )
 
@@ -323,13 +325,13 @@ def installed_programs(targets: tuple[str, ...]) -> Iterator[str]:
             yield f"{TOP_PLACEHOLDER}/{target}/.bin"
 
 
-def _copied(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...]:
+def _copied_files(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...]:
     return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
 
 
 def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> dict[str, str]:
     """Return variables that make tools use the installed packages and not try to download others."""
-    caches = {name: path for name, path in _caches(folder).items() if Path(path).is_dir()}
+    caches = {name: path for name, path in _cache_folders(folder).items() if Path(path).is_dir()}
     return {
         **caches,
         # Without a network a missing package should be an error at once, not a timeout.
@@ -348,12 +350,12 @@ def _uses_uv(commands: tuple[str, ...]) -> bool:
     return any(command_program(command) == "uv" for command in commands)
 
 
-def _caches(folder: Path) -> dict[str, str]:
+def _cache_folders(folder: Path) -> dict[str, str]:
     """Return the cache folders of Go and Cargo; checks read them in place, without a copy."""
     return {"GOMODCACHE": str(folder / "go"), "CARGO_HOME": str(folder / "cargo")}
 
 
-def _failed(command: str, finished: CommandResult, clean: Callable[[str], str]) -> NotReady:
+def _setup_failure(command: str, finished: CommandResult, clean: Callable[[str], str]) -> NotReady:
     if finished.timed_out:
         how = f"timed out after {SETUP_TIMEOUT_S:g} s"
     elif finished.exit_code is None:

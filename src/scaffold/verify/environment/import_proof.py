@@ -102,7 +102,7 @@ async def _foreign_modules(
     """Return the modules that some Python on PATH would not load from the checkout, sorted by name."""
     found: dict[str, ForeignModule] = {}
     for program in interpreters(tree.environ) if modules else ():
-        places = await _probe(program, tree, tuple(modules))
+        places = await _probe_imports(program, tree, tuple(modules))
         if isinstance(places, NotReady):
             return places
         for name, origins in places.items():
@@ -112,7 +112,7 @@ async def _foreign_modules(
     return sorted(found.values(), key=lambda module: module.name)
 
 
-async def _probe(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]] | NotReady:
+async def _probe_imports(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]] | NotReady:
     finished = await run_command(
         [program, "-c", PROBE_SCRIPT],
         cwd=tree.git.cwd,
@@ -199,19 +199,19 @@ def _not_ready(foreign: list[ForeignModule]) -> NotReady:
 
 def python_modules(paths: Collection[str]) -> Mapping[str, str]:
     """Return the source folder of each importable name, `""` for the top; namespace packages by their contents."""
-    homes = {"", *(_parent(path) for path in paths if PurePosixPath(path).name in PROJECT_FILES)}
-    roots = sorted({*homes, *(_joined(home, SRC_FOLDER) for home in homes)}, key=len, reverse=True)
+    homes = {"", *(_parent_folder(path) for path in paths if PurePosixPath(path).name in PROJECT_FILES)}
+    roots = sorted({*homes, *(_join_path(home, SRC_FOLDER) for home in homes)}, key=len, reverse=True)
     found: dict[str, str] = {}
     for path in sorted(paths):
         root = next((root for root in roots if not root or path.startswith(f"{root}/")), None)
         if root is not None and path.endswith(".py"):
             inner = path.removeprefix(f"{root}/" if root else "")
-            for name in _names(inner, paths, root, spaces=PurePosixPath(root).name == SRC_FOLDER):
+            for name in _import_names(inner, paths, root, spaces=PurePosixPath(root).name == SRC_FOLDER):
                 found.setdefault(name, root)
     return found
 
 
-def _names(inner: str, paths: Collection[str], root: str, *, spaces: bool) -> Iterator[str]:
+def _import_names(inner: str, paths: Collection[str], root: str, *, spaces: bool) -> Iterator[str]:
     """Yield the import name that the file `inner` of a root provides, if any; `spaces` allows namespace packages."""
     parts = PurePosixPath(inner).parts
     if not all(part.isidentifier() for part in (*parts[:-1], parts[-1].removesuffix(".py"))):
@@ -230,13 +230,13 @@ def _names(inner: str, paths: Collection[str], root: str, *, spaces: bool) -> It
 
 def _within_package(names: list[str], paths: Collection[str], root: str) -> bool:
     """Return True if an enclosing folder is a package, whose name then covers everything in it."""
-    around = (_joined(root, "/".join(names[:length])) for length in range(1, len(names) + 1))
+    around = (_join_path(root, "/".join(names[:length])) for length in range(1, len(names) + 1))
     return any(f"{folder}/__init__.py" in paths for folder in around)
 
 
-def _parent(path: str) -> str:
+def _parent_folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _joined(folder: str, name: str) -> str:
+def _join_path(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name

@@ -66,7 +66,7 @@ async def snapshot_files(
     cache: Path, root: Path, names: Sequence[str], *, prefix: str = SNAPSHOT
 ) -> tuple[CopiedFile, ...] | NotReady:
     """Keep a copy of the files with the prepared environments, under a name that depends on their contents."""
-    if problem := _unprintable(names) or await asyncio.to_thread(_too_much, root, names):
+    if problem := _unprintable_problem(names) or await asyncio.to_thread(_too_much, root, names):
         return problem
     environments = cache / ENVIRONMENTS
     new = environments / f"files-{hash_lines([str(root)])}"
@@ -115,7 +115,7 @@ def _is_file(top: Path, name: str) -> bool:
         return False
 
 
-def _unprintable(names: Sequence[str]) -> NotReady | None:
+def _unprintable_problem(names: Sequence[str]) -> NotReady | None:
     """Return what is wrong with a name that cannot be stored; None if all can be."""
     odd = next((name for name in names if utf8_safe(name) != name), None)
     if odd is None:

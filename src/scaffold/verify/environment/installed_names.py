@@ -58,13 +58,13 @@ async def with_installed_names(environment: CheckEnvironment, tree: Tree) -> Che
     found: set[str] = set()
     paths = await commits.listed_paths(tree.git, tree.commit)
     for program in interpreters(tree.environ) if any(path.endswith(".py") for path in paths) else ():
-        found.update(await _installed(program, tree))
+        found.update(await _list_installed(program, tree))
     # Some distributions install their own tests and documents by mistake, which no program imports.
     kept = (name for name in found if name.partition(".")[0] not in NOT_IMPORTABLE)
     return structs.replace(environment, installed=tuple(sorted(kept)))
 
 
-async def _installed(program: str, tree: Tree) -> tuple[str, ...]:
+async def _list_installed(program: str, tree: Tree) -> tuple[str, ...]:
     finished = await run_command(
         [program, "-c", SCRIPT],
         cwd=tree.git.cwd,

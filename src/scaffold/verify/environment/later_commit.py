@@ -40,9 +40,11 @@ async def _with_fitting_files(
     built = environment.built
     if built and await build_inputs(git, made_at) != await build_inputs(git, commit):
         built = ()
-    renames, left = await commits.renames(git, made_at, commit), frozenset(map(_folder, now))
-    folders = {_folder(old): _folder(new) for old, new in renames.items() if _folder(old) not in left}
-    return structs.replace(environment, files=_moved(environment.files, folders), built=_moved(built, folders))
+    renames, left = await commits.renames(git, made_at, commit), frozenset(map(_folder_of, now))
+    folders = {_folder_of(old): _folder_of(new) for old, new in renames.items() if _folder_of(old) not in left}
+    return structs.replace(
+        environment, files=_move_files(environment.files, folders), built=_move_files(built, folders)
+    )
 
 
 def _with_moved_sources(
@@ -62,7 +64,7 @@ def _with_moved_sources(
     )
 
 
-def _moved(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
+def _move_files(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
     """Return the files at their places after all sources of some folders were moved to others."""
     return tuple(structs.replace(file, target=_in_folder(file.target, folders)) for file in files)
 
@@ -72,5 +74,5 @@ def _in_folder(path: str, folders: Mapping[str, str]) -> str:
     return "/".join(filter(None, (folders.get(folder, folder), name)))
 
 
-def _folder(path: str) -> str:
+def _folder_of(path: str) -> str:
     return path.rpartition("/")[0]

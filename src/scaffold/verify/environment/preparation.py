@@ -129,7 +129,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     parts = [_user_venv(root)] if plan.borrow else []
     if plan.copy:
         own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
-        parts.append(await snapshot_installed(_folder(request, own), root, plan.copy))
+        parts.append(await snapshot_installed(_environment_folder(request, own), root, plan.copy))
     if plan.run:
         installed = await golden_environment(
             _golden_builder(request, hash_lines((KEPT_FILES, *machine, *locks, *plan.run)), versions), plan.run
@@ -143,7 +143,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     files = await snapshot_files(request.cache, root, included.names) if included.names else ()
     if isinstance(files, NotReady):
         return files
-    environment = _merged(parts, request.services)
+    environment = _merge_environments(parts, request.services)
     named = {file.target for file in files}
     versions_left = tuple(file for file in environment.files if file.target not in named)
     built = tuple(file for file in environment.built if file.target not in named)
@@ -184,7 +184,7 @@ def _user_venv(root: Path) -> CheckEnvironment:
     return CheckEnvironment(fingerprint="", path=(str(root / VENV / "bin"),), shown=(str(root / VENV),))
 
 
-def _merged(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEnvironment:
+def _merge_environments(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEnvironment:
     """Return one environment of all parts; programs of later parts take precedence."""
     return CheckEnvironment(
         fingerprint="",
@@ -201,7 +201,7 @@ def _merged(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEn
 def _golden_builder(request: EnvironmentRequest, key: str, versions: frozenset[str]) -> GoldenBuilder:
     return GoldenBuilder(
         repository=request.repository,
-        folder=_folder(request, key),
+        folder=_environment_folder(request, key),
         base=request.base,
         environ=request.environ,
         open_sandbox=request.open_sandbox,
@@ -212,5 +212,5 @@ def _golden_builder(request: EnvironmentRequest, key: str, versions: frozenset[s
     )
 
 
-def _folder(request: EnvironmentRequest, key: str) -> Path:
+def _environment_folder(request: EnvironmentRequest, key: str) -> Path:
     return request.cache / ENVIRONMENTS / key

@@ -30,11 +30,11 @@ async def provision_checkout(environment: CheckEnvironment | None, top: Path) ->
     """
     for copied in environment.copies if environment else ():
         if _has_room(top, copied.target):
-            await _copy(copied, top)
+            await _copy_folder(copied, top)
             await asyncio.to_thread(_record_copy_state, copied, top)
     for file in (*environment.files, *environment.built) if environment else ():
         if _make_room(top, file.target):
-            await _put(file, top, partial(copy_tree, Path(file.source)))
+            await _put_copy(file, top, partial(copy_tree, Path(file.source)))
 
 
 @asynccontextmanager
@@ -140,11 +140,11 @@ def _file_state(path: str, found: os.stat_result) -> str:
     return f"{path}\0{found.st_ino}\0{found.st_ctime_ns}\0{found.st_size}\n"
 
 
-async def _copy(copied: CopiedFolder, top: Path) -> None:
-    await _put(copied, top, partial(_stage, copied, top))
+async def _copy_folder(copied: CopiedFolder, top: Path) -> None:
+    await _put_copy(copied, top, partial(_stage_copy, copied, top))
 
 
-async def _put(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
+async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
     """Put a copy into the checkout, complete or not at all; `stage` makes it at the path it is given."""
     staged = _copy_record_path(copied, top, "new")
     staged.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ async def _put(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Pa
         await asyncio.to_thread(delete_path, staged)
 
 
-async def _stage(copied: CopiedFolder, top: Path, staged: Path) -> None:
+async def _stage_copy(copied: CopiedFolder, top: Path, staged: Path) -> None:
     """Make the copy with its links and paths adjusted to the checkout."""
     redirect = partial(relocated_link, copied.made_for, str(top), copied.target, copied.source)
     await copy_tree(Path(copied.source), staged, led=redirect)

@@ -61,15 +61,15 @@ def relocated_content(content: bytes, old: bytes, new: bytes) -> bytes:
     cannot contain spaces.
     """
     script = _SHEBANG.match(content) if not (by_shell := _EXEC.match(content)) else by_shell
-    moved = _replaced(_quoted(content, old, new), old, new)
+    moved = _replace_paths(_quote_path(content, old, new), old, new)
     if script is None or not _lies_in(script["program"], old):
         return moved
-    program = _replaced(script["program"], old, new)
+    program = _replace_paths(script["program"], old, new)
     first = b"#!/bin/sh\n'''exec' \"" + program + b'"' + script["options"] + b" \"$0\" \"$@\"\n' '''\n"
-    return first + _replaced(content[script.end() :], old, new)
+    return first + _replace_paths(content[script.end() :], old, new)
 
 
-def _quoted(content: bytes, old: bytes, new: bytes) -> bytes:
+def _quote_path(content: bytes, old: bytes, new: bytes) -> bytes:
     """Quote the path `old` in an activation script if the shell needs quotes for `new`."""
     if shlex.quote(os.fsdecode(new)) == os.fsdecode(new):
         return content
@@ -82,7 +82,7 @@ def _lies_in(path: bytes, folder: bytes) -> bool:
     return path == folder or path.startswith(folder + b"/")
 
 
-def _replaced(content: bytes, old: bytes, new: bytes) -> bytes:
+def _replace_paths(content: bytes, old: bytes, new: bytes) -> bytes:
     """Replace whole paths only: `/a/b` does not match in `/a/bc`."""
     # A function, because a backslash in the new path would be an escape in a replacement text.
     return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)

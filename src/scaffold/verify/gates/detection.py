@@ -104,15 +104,17 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
 
 def _detect_projects(files: ProjectFiles) -> DetectedGates:
     """Return the gates of the projects in a repository with these files."""
-    kinds = _kinds(files)
+    kinds = _project_kinds(files)
     if kinds:
         own = own_commands(files)
         ordered = _most_tested_first(kinds, own)
-        return _merged(kinds[0], [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered])
+        return _merge_detections(
+            kinds[0], [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
+        )
     modules = go_workspace_modules(files)
     folders = modules or [each for each in files.folders_of(*MANIFESTS) if each.count("/") < MAX_DEPTH]
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
-    below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _kinds(files.at(folder)))]
+    below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _project_kinds(files.at(folder)))]
     projects = [(kind, PROJECT_READERS[kind](files.at(folder)), folder) for kind, folder in below]
     # Folders without any check, such as data with a manifest, say nothing about the repository.
     checked = [each for each in projects if each[1].gates]
@@ -120,7 +122,7 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
     tasks = read_task_file(files)
     tasks = structs.replace(tasks, gates=tuple(gate for gate in tasks.gates if gate.kind not in names))
     counted = checked or ([] if tasks.gates else projects)
-    found = _merged("unknown", [*((project, folder) for _, project, folder in counted), (tasks, "")])
+    found = _merge_detections("unknown", [*((project, folder) for _, project, folder in counted), (tasks, "")])
     known = {kind for kind, _, _ in counted}
     return structs.replace(found, kind=known.pop()) if len(known) == 1 else found
 
@@ -131,7 +133,7 @@ def _most_tested_first(kinds: Sequence[ProjectKind], own: Sequence[OwnCommand]) 
     return sorted(kinds, key=lambda kind: -times[kind])
 
 
-def _kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
+def _project_kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
     """Return the kinds of project in a folder, the main one first."""
     found = tuple(kind for manifest, kind in KIND_BY_FILE if files.has(manifest))
     python = any(path.endswith(".py") and "/" not in path for path in files.paths) or any(
@@ -140,7 +142,7 @@ def _kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
     return (*found, "python") if python and "python" not in found else found
 
 
-def _merged(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> DetectedGates:
+def _merge_detections(kind: ProjectKind, projects: Sequence[tuple[Project, str]]) -> DetectedGates:
     """Return the combined detection of several (project, folder) pairs; the first gate of a name counts."""
     gates: dict[str, Gate] = {}
     tools: dict[str, str] = {}
@@ -208,7 +210,7 @@ def drop_unavailable_gates(
         if gate.kind != "test"
         and gate.name not in detection.given
         and gate.name in detection.tools
-        and (where := _lacking(detection.tools[gate.name], (top / gate.folder, top), environ, own)) is not None
+        and (where := _missing_place(detection.tools[gate.name], (top / gate.folder, top), environ, own)) is not None
     }
     notes = tuple(
         f"{tool} is not installed{where}, so {name} is not checked" for name, (tool, where) in missing.items()
@@ -223,7 +225,7 @@ def missing_tool(gate: Gate, detection: DetectedGates, top: Path, path: str) -> 
     Nothing is run: a module counts as installed if its program is there, or if it is beside the interpreter's others.
     """
     program, _, module = detection.tools.get(gate.name, "").partition(f" {MODULE} ")
-    if not program or _lacking(program, (top / gate.folder, top), {"PATH": path}, ()) is not None:
+    if not program or _missing_place(program, (top / gate.folder, top), {"PATH": path}, ()) is not None:
         return program or None
     if not module or shutil.which(module, path=path):
         return None
@@ -232,7 +234,7 @@ def missing_tool(gate: Gate, detection: DetectedGates, top: Path, path: str) -> 
     return None if any(packages) else module
 
 
-def _lacking(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str], own: Sequence[str]) -> str | None:
+def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str], own: Sequence[str]) -> str | None:
     """Return where a program is missing, as words after "is not installed"; None if it is there."""
     if "/" in tool:
         return None if any(os.access(folder / tool, os.X_OK) for folder in folders) else ""

@@ -55,10 +55,10 @@ def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFi
     own = [command for command in commands if program_key(command.words) in CHECKERS]
     if not own:
         return project
-    fitted = [_fitted(gate, own, files) for gate in project.gates]
-    fitted += _added(project, own, files)
+    fitted = [_fit_gate(gate, own, files) for gate in project.gates]
+    fitted += _added_gates(project, own, files)
     followed = {each.gate.name: each.own for each in fitted if each.own is not None}
-    tools = {each.gate.name: _program(each.gate) for each in fitted if each.own and each.gate.kind != "test"}
+    tools = {each.gate.name: _gate_program(each.gate) for each in fitted if each.own and each.gate.kind != "test"}
     return structs.replace(
         project,
         gates=tuple(each.gate for each in fitted),
@@ -68,32 +68,32 @@ def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFi
     )
 
 
-def _fitted(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
+def _fit_gate(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
     """Return one detected gate with the project's own command; one that the project never runs only warns."""
     if gate.kind == "test":
         return _fitted_tests(gate, own, files)
-    key = _key(gate)
+    key = _gate_program_key(gate)
     if gate.runner != "findings" or gate.command.split()[0] in {"npm", "pnpm", "yarn", "bun"}:
         return Fitted(gate)  # a script of the project's own, or a build, which tests need anyway
-    running = [command for command in own if program_key(command.words) == key and _judges(command)]
+    running = [command for command in own if program_key(command.words) == key and _can_fail(command)]
     if key not in TOOLS and running:
         return Fitted(gate, running[0])
-    others = [each for each in own if TOOLS.get(program_key(each.words)) == gate.kind and _judges(each)]
+    others = [each for each in own if TOOLS.get(program_key(each.words)) == gate.kind and _can_fail(each)]
     if not running and not others:
         return Fitted(structs.replace(gate, advisory=True))
-    return _best(gate.kind, running or others, files) or Fitted(gate, running[0] if running else None)
+    return _best_command(gate.kind, running or others, files) or Fitted(gate, running[0] if running else None)
 
 
-def _added(project: Project, own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
+def _added_gates(project: Project, own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
     """Yield gates for linters and type checkers that the project runs without any configuration of them."""
     known = {gate.kind for gate in project.gates}
     for kind in ("lint", "typecheck"):
-        running = [each for each in own if TOOLS.get(program_key(each.words)) == kind and _judges(each)]
-        if kind not in known and running and (found := _best(kind, running, files)):
+        running = [each for each in own if TOOLS.get(program_key(each.words)) == kind and _can_fail(each)]
+        if kind not in known and running and (found := _best_command(kind, running, files)):
             yield found
 
 
-def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
+def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
     """Return the gate of the plain command that covers the most modules; without one, of a tool without arguments."""
     order = list(TOOLS)
     ranked = sorted(running, key=lambda each: order.index(program_key(each.words)))
@@ -104,9 +104,9 @@ def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) ->
         and program_key(each.words) == program_key(ranked[0].words)
         and (words := _without_output_options(each.words, files))
     ]
-    covered = max(plain, key=lambda each: _covered(each[0], files), default=None)
+    covered = max(plain, key=lambda each: _count_covered(each[0], files), default=None)
     # Commands for some tests alone, beside one that is not plain, are not the project's whole check.
-    if covered and (_covered(covered[0], files) or all(each.exact for each in running)):
+    if covered and (_count_covered(covered[0], files) or all(each.exact for each in running)):
         return Fitted(Gate(kind=kind, command=shlex.join(covered[0]), runner="findings"), covered[1])
     for command in ranked:
         if default := DEFAULTS.get(program_key(command.words)):
@@ -114,7 +114,7 @@ def _best(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) ->
     return None
 
 
-def _covered(words: Sequence[str], files: ProjectFiles) -> int:
+def _count_covered(words: Sequence[str], files: ProjectFiles) -> int:
     """Return how many modules the paths in a command contain; all if it names none."""
     modules = [path for path in files.paths if path.endswith((".py", ".pyi")) and not is_test(path)]
     paths = [word.removeprefix("./").rstrip("/") for word in words[1:] if not word.startswith("-")]
@@ -124,7 +124,7 @@ def _covered(words: Sequence[str], files: ProjectFiles) -> int:
     return sum(any(each == path or each.startswith(f"{path}/") for path in named) for each in modules)
 
 
-def _judges(command: OwnCommand) -> bool:
+def _can_fail(command: OwnCommand) -> bool:
     return NEVER_FAILING.isdisjoint(command.words)
 
 
@@ -152,10 +152,10 @@ def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) ->
     pytest = [each for each in own if program_key(each.words) in {"pytest", "py.test"}]
     unittest = [each for each in own if program_key(each.words) == "unittest"]
     if pytest and gate.runner == "pytest":
-        chosen = {tuple(_selection(each.words, files)) for each in pytest if each.exact}
+        chosen = {tuple(_selecting_arguments(each.words, files)) for each in pytest if each.exact}
         selection = next(iter(chosen)) if len(chosen) == 1 and all(each.exact for each in pytest) else ()
         command = shlex.join(("python3", "-m", "pytest", "-q", *selection))
-        alike = [each for each in pytest if tuple(_selection(each.words, files)) == selection] or pytest
+        alike = [each for each in pytest if tuple(_selecting_arguments(each.words, files)) == selection] or pytest
         plainest = min(alike, key=lambda each: (each.source != alike[0].source, len(each.words)))
         return Fitted(structs.replace(gate, command=command), plainest)
     plain = next((each for each in unittest if each.exact), None)
@@ -166,7 +166,7 @@ def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) ->
     return Fitted(gate)
 
 
-def _selection(words: Sequence[str], files: ProjectFiles) -> Iterator[str]:
+def _selecting_arguments(words: Sequence[str], files: ProjectFiles) -> Iterator[str]:
     """Yield the arguments that select tests; nothing about output, coverage and speed."""
     rest = list(words[1:])
     while rest:
@@ -190,11 +190,11 @@ def is_named(word: str, files: ProjectFiles) -> bool:
     return any(sign in path for sign in "*?[") and any(matches(path, each) for each in files.paths)
 
 
-def _key(gate: Gate) -> str:
+def _gate_program_key(gate: Gate) -> str:
     """Return the key of the program that a detected gate runs."""
     words = [word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}]
     return program_key(words)
 
 
-def _program(gate: Gate) -> str:
+def _gate_program(gate: Gate) -> str:
     return shlex.split(gate.command)[0]

@@ -59,7 +59,7 @@ def read_hooks(tool: HookTool, exit_code: int | None, printed: str, top: Path) -
         reports = [HookReport(each.name, "passed") if each in failed else each for each in reports]
     elif not failed:
         reports.append(HookReport(tool.name, "failed", text))
-    return _result(reports, top)
+    return _merge_reports(reports, top)
 
 
 def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:
@@ -78,7 +78,7 @@ def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:
     return unusable_result("vacuous", NOTHING_TO_JUDGE, merged.outcomes)
 
 
-def _result(reports: list[HookReport], top: Path) -> RunnerResult:
+def _merge_reports(reports: list[HookReport], top: Path) -> RunnerResult:
     found, plain, messages = dict[str, RunnerResult](), list[tuple[str, TestOutcome]](), dict[str, tuple[str, ...]]()
     for each in reports:
         name = printable_test_name(each.name)
@@ -108,7 +108,7 @@ def _pre_commit(text: str) -> Iterator[HookReport]:
 PRE_COMMIT_OUTCOMES: Mapping[str, TestOutcome] = {"Passed": "passed", "Failed": "failed", "Skipped": "skipped"}
 
 
-def _lefthook(text: str) -> Iterator[HookReport]:
+def _read_lefthook(text: str) -> Iterator[HookReport]:
     summary = _LEFTHOOK_SUMMARY.search(text)
     if summary is None:
         # An older version, or one told to print less: its exit code is all there is.
@@ -127,13 +127,13 @@ def _lefthook(text: str) -> Iterator[HookReport]:
             yield HookReport(hook["name"], "passed" if passed else "failed", said)
 
 
-def _husky(_: str) -> Iterator[HookReport]:
+def _read_husky(_: str) -> Iterator[HookReport]:
     """Yield that the script ran: what it looked at, only its exit code can tell."""
     yield HookReport(HUSKY.name, "passed")
 
 
 READERS: Mapping[str, Callable[[str], Iterator[HookReport]]] = {
     PRE_COMMIT.name: _pre_commit,
-    LEFTHOOK.name: _lefthook,
-    HUSKY.name: _husky,
+    LEFTHOOK.name: _read_lefthook,
+    HUSKY.name: _read_husky,
 }

@@ -107,13 +107,13 @@ async def observe_gate(
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
-        async with tree.during(_work(gate, is_whole=env.whole and stand_ins is None)):
-            finished, seen = await _finished(gate, command, tree)
-        result = _result(adapter, env, order, finished)
+        async with tree.during(_gate_activity(gate, is_whole=env.whole and stand_ins is None)):
+            finished, seen = await _run_command(gate, command, tree)
+        result = _runner_result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
-    printed = tree.clean(_printed(result, finished))
+    printed = tree.clean(_printed_output(result, finished))
     run = GateRun(
         gate=gate,
         commit=tree.commit,
@@ -124,9 +124,9 @@ async def observe_gate(
         counts=result.counts,
         messages=result.messages,
         lines=result.lines,
-        refused=_refused(result, tree, env),
+        refused=_refused_tests(result, tree, env),
         replaced=result.replaced,
-        detail=_detail(result, printed),
+        detail=_result_detail(result, printed),
         log=kept_log(gate.name, gate.command, tree, printed) if _is_worth_keeping(gate, result, env) else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
@@ -134,12 +134,12 @@ async def observe_gate(
     return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
 
 
-def _work(gate: Gate, *, is_whole: bool) -> Activity:
+def _gate_activity(gate: Gate, *, is_whole: bool) -> Activity:
     label = gate.name if is_whole else f"a part of {gate.name}"
     return Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
 
 
-async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
+async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
     """Run the command; of a test gate that is judged by its exit code, also return what was seen of its tests."""
     if gate.runner == "exit" and gate.kind == "test" and FOLDER_VARIABLE not in command.environ:
         observer, parent = CheckObserver(), tree.sandbox.confinement.temporary if tree.sandbox else None
@@ -153,7 +153,7 @@ async def _finished(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[Comm
     return await run_with_services(command, tree.services, tree.sandbox, top=tree.git.cwd), None
 
 
-def _refused(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
+def _refused_tests(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
     """Return the failed tests whose cause is what the sandbox forbids."""
     if tree.sandbox is None:
         return {}
@@ -175,7 +175,9 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandIns
         delete_folder_if_possible(folder)
 
 
-def _result(adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult) -> RunnerResult:
+def _runner_result(
+    adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult
+) -> RunnerResult:
     """Return the result of the run, or its problem."""
     ended = RunnerExit(
         env=env, command=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
@@ -204,17 +206,19 @@ def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
         return result
     selected = frozenset(env.only)
     outcomes: dict[str, TestOutcome] = {
-        name: outcome for name, outcome in result.outcomes.items() if name in selected or _file(name) in selected
+        name: outcome
+        for name, outcome in result.outcomes.items()
+        if name in selected or _file_of_test(name) in selected
     }
     return structs.replace(result, outcomes=outcomes) if outcomes else result
 
 
-def _file(name: str) -> str:
+def _file_of_test(name: str) -> str:
     """Return the file that a test's name begins with."""
     return name.partition("::")[0].partition(TITLE_SEPARATOR)[0]
 
 
-def _detail(result: RunnerResult, printed: str) -> str:
+def _result_detail(result: RunnerResult, printed: str) -> str:
     if result.problem is None:
         return result_detail(result.why, printed)
     last = [line[:LINE_CHARS] for line in printed.splitlines()[-PROBLEM_LINES:]]
@@ -233,7 +237,7 @@ def _is_worth_keeping(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
     return _cannot_judge(gate, result, env) or not {"failed", "error"}.isdisjoint(result.outcomes.values())
 
 
-def _printed(result: RunnerResult, finished: CommandResult) -> str:
+def _printed_output(result: RunnerResult, finished: CommandResult) -> str:
     if result.shown_output is not None:
         return f"{result.shown_output}{finished.stderr.decode(errors='replace')}".strip()
     return (finished.stdout + finished.stderr).decode(errors="replace").strip()

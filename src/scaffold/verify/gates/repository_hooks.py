@@ -137,7 +137,7 @@ class _Hooks:
             await asyncio.to_thread(delete_folder_if_possible, top)
 
     async def _run_in(self, top: Path, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
-        decided = await self._stage(top, given, staged)
+        decided = await self._stage_tree(top, given, staged)
         await self._place.prepare(top)
         environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
         environ |= _pre_commit_home(environ)
@@ -145,10 +145,10 @@ class _Hooks:
         async with self._tree.during(Activity(label="hooks", command=self._tool.command)):
             finished = await run_with_services(command, self._tree.services, self._tree.sandbox, top=top)
         printed = self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-        left = await self._left(top, staged, decided)
-        return _ToolRun(self._tool, finished, printed, _result(self._tool, finished, printed, top), left)
+        left = await self._tree_left(top, staged, decided)
+        return _ToolRun(self._tool, finished, printed, _hook_result(self._tool, finished, printed, top), left)
 
-    async def _stage(self, top: Path, given: HookInput, staged: TreeId) -> Sequence[str]:
+    async def _stage_tree(self, top: Path, given: HookInput, staged: TreeId) -> Sequence[str]:
         """Make a repository at `top` with the tree checked out and in the index; return the files that define hooks."""
         # Not git of the worktree, which knows its own git directory only.
         outer = Git(self._folder.parent, environ=self._tree.git.environ)
@@ -158,7 +158,7 @@ class _Hooks:
         info = top / ".git" / "objects" / "info"
         write_atomic(info / "alternates", os.fsencode(self._place.common_dir / "objects") + b"\n")
         git = outer.at(top)
-        await git("update-ref", "--no-deref", "HEAD", await _head(git, given))
+        await git("update-ref", "--no-deref", "HEAD", await _head_commit(git, given))
         await git("read-tree", staged)
         # Before the files of the change: none of its links is followed, and what git has replaces them.
         for name in self._tool.ignored:
@@ -181,7 +181,7 @@ class _Hooks:
         await git("update-index", "-z", "--index-info", stdin=b"".join(os.fsencode(line) + b"\0" for line in lines))
         return sorted({*gone, *(entry.partition("\t")[2] for entry in wanted)})
 
-    async def _left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
+    async def _tree_left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
         """Return the tree of the files at `top`, without new ones. The repository there is not entered any more."""
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="index-") as own:
             env = {
@@ -196,7 +196,7 @@ class _Hooks:
             return TreeId((await git("write-tree", env=env)).line)
 
 
-async def _head(git: Git, given: HookInput) -> Commit:
+async def _head_commit(git: Git, given: HookInput) -> Commit:
     """Return the commit that hooks compare the staged files with: that of the input, without some of its paths."""
     if given.without == ():
         return given.head
@@ -224,7 +224,7 @@ def _require_trusted(top: Path, decided: Sequence[str], trusted: Mapping[str, st
             )
 
 
-def _result(tool: HookTool, finished: CommandResult, printed: str, top: Path) -> RunnerResult:
+def _hook_result(tool: HookTool, finished: CommandResult, printed: str, top: Path) -> RunnerResult:
     if finished.timed_out:
         return unusable_result("timeout", "It timed out.")
     if finished.exit_code is None:

@@ -67,7 +67,7 @@ async def changed_code(git: Git, base: Commit, head: Commit) -> ChangedCode:
     if sum(map(len, judged.values())) > MAX_LINES:
         return ChangedCode(readable=False)
     linked = await _changed_links(git, base, head)
-    return await asyncio.to_thread(_read, git.cwd, judged, linked)
+    return await asyncio.to_thread(_read_changed_code, git.cwd, judged, linked)
 
 
 async def _changed_links(git: Git, base: Commit, head: Commit) -> dict[str, str]:
@@ -80,7 +80,7 @@ async def _changed_links(git: Git, base: Commit, head: Commit) -> dict[str, str]
     return {path: linked[path] for path in code if path in linked}
 
 
-def _read(top: Path, added: Mapping[str, tuple[int, ...]], linked: Mapping[str, str]) -> ChangedCode:
+def _read_changed_code(top: Path, added: Mapping[str, tuple[int, ...]], linked: Mapping[str, str]) -> ChangedCode:
     python, javascript = dict[str, PythonFile](), dict[str, SourceLines]()
     for path in {**added, **linked}:
         file = linked.get(path, path)

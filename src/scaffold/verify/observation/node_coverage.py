@@ -81,13 +81,15 @@ def read_reports(folder: Path) -> tuple[Report, ...] | None:
         report
         for path, size in zip(paths, sizes, strict=True)
         if size <= MAX_REPORT_BYTES and path.is_file() and not path.is_symlink()
-        for report in _decoded(path)
+        for report in _decode_report(path)
     )
 
 
 def loaded_files(reports: Sequence[Report]) -> frozenset[str]:
     """Return the absolute paths of the scripts that ran as they are in a file."""
-    return frozenset(path for report in reports for script in report.result if (path := _path(script)) is not None)
+    return frozenset(
+        path for report in reports for script in report.result if (path := _script_path(script)) is not None
+    )
 
 
 def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) -> dict[str, NodeLines]:
@@ -95,13 +97,13 @@ def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) ->
     found = {path: NodeLines() for path in sources}
     for report in reports:
         for script in report.result:
-            path = _path(script)
+            path = _script_path(script)
             if path in found:
-                found[path] = _joined(found[path], _seen(script, sources[path]))
+                found[path] = _join_lines(found[path], _seen_lines(script, sources[path]))
     return found
 
 
-def _joined(before: NodeLines, now: NodeLines) -> NodeLines:
+def _join_lines(before: NodeLines, now: NodeLines) -> NodeLines:
     return NodeLines(
         executed=before.executed | now.executed,
         in_functions=before.in_functions | now.in_functions,
@@ -110,19 +112,19 @@ def _joined(before: NodeLines, now: NodeLines) -> NodeLines:
     )
 
 
-def _decoded(path: Path) -> Iterator[Report]:
+def _decode_report(path: Path) -> Iterator[Report]:
     try:
         yield msgspec.json.decode(path.read_bytes(), type=Report)
     except (OSError, msgspec.DecodeError):
         return
 
 
-def _path(script: Script) -> str | None:
+def _script_path(script: Script) -> str | None:
     """Return the file of a script; None if it has none, as Node's own."""
     return unquote(urlsplit(script.url).path) if script.url.startswith("file:///") else None
 
 
-def _seen(script: Script, source: SourceLines) -> NodeLines:
+def _seen_lines(script: Script, source: SourceLines) -> NodeLines:
     """Return which changed lines of a script ran, if its text is that of the file."""
     length = len(source.text.encode("utf-16-le", "surrogatepass")) // 2
     whole = script.functions[0].ranges[:1] if script.functions else ()
@@ -134,18 +136,18 @@ def _seen(script: Script, source: SourceLines) -> NodeLines:
     inner = [function for function in script.functions[1:] if function.ranges]
     return NodeLines(
         loaded=True,
-        executed=frozenset(number for number, offset in at.items() if _count(script, offset)),
+        executed=frozenset(number for number, offset in at.items() if _run_count(script, offset)),
         in_functions=frozenset(
-            number for number, offset in at.items() if any(_within(each.ranges[0], offset) for each in inner)
+            number for number, offset in at.items() if any(_is_within(each.ranges[0], offset) for each in inner)
         ),
     )
 
 
-def _within(part: CoveredRange, offset: int) -> bool:
+def _is_within(part: CoveredRange, offset: int) -> bool:
     return part.start_offset < offset < part.end_offset
 
 
-def _count(script: Script, offset: int) -> int:
+def _run_count(script: Script, offset: int) -> int:
     """Return how often the code at an offset ran: the count of the smallest part that contains it."""
     parts = (part for function in script.functions for part in function.ranges)
     around = [part for part in parts if part.start_offset <= offset < part.end_offset]
@@ -156,10 +158,10 @@ def _line_starts(text: str) -> list[int]:
     """Return the offset of the first character of code in each line, in UTF-16 units."""
     starts, at = list[int](), 0
     for line in text.split("\n"):
-        starts.append(at + _units(line[: len(line) - len(line.lstrip())]))
-        at += _units(line) + 1
+        starts.append(at + _utf16_length(line[: len(line) - len(line.lstrip())]))
+        at += _utf16_length(line) + 1
     return starts
 
 
-def _units(text: str) -> int:
+def _utf16_length(text: str) -> int:
     return len(text) + sum(each > "\uffff" for each in text)

@@ -76,12 +76,12 @@ class CheckObserver:
         top = top.resolve()  # noqa: ASYNC240
         try:
             self._write_order(folder, top)
-            yield self._variables(folder, environ)
-            self.observations[command] = await asyncio.to_thread(self._read, folder, top)
+            yield self._observer_variables(folder, environ)
+            self.observations[command] = await asyncio.to_thread(self._read_observation, folder, top)
         finally:
             delete_folder_if_possible(folder)
 
-    def _variables(self, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    def _observer_variables(self, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
         paths = os.pathsep.join(filter(None, (str(INJECTED_FOLDER), environ.get("PYTHONPATH"))))
         # A project that collects this coverage itself goes on doing so.
         watches_node = self.code.javascript and node_coverage.VARIABLE not in environ
@@ -102,7 +102,7 @@ class CheckObserver:
         # A mapping of nothing is an error.
         (folder / MARKS).write_bytes(bytes(max(first, 1)))
 
-    def _read(self, folder: Path, top: Path) -> Observation:
+    def _read_observation(self, folder: Path, top: Path) -> Observation:
         notes = _read_notes(folder / injected.NOTES)
         complete = notes.complete
         executed = self._executed_python(folder / MARKS)

@@ -41,7 +41,7 @@ def executable_lines(source: bytes, changed: Collection[int]) -> ExecutableLines
     counted = frozenset(n for n in changed if 0 < n <= len(text) and text[n - 1].strip()[:1] not in {b"", b"#"})
     inside, outside = list[MarkedLines](), list[MarkedLines]()
     for statements, in_function in _statement_lists(tree):
-        (inside if in_function else outside).extend(_groups(statements, counted, in_function=in_function))
+        (inside if in_function else outside).extend(_marked_groups(statements, counted, in_function=in_function))
     return ExecutableLines(_by_line(inside), _by_line(outside))
 
 
@@ -58,11 +58,13 @@ def _statement_lists(node: ast.AST, *, in_function: bool = False) -> Iterator[tu
                 yield from _statement_lists(each, in_function=in_function or is_function)
 
 
-def _groups(statements: Sequence[ast.stmt], changed: Collection[int], *, in_function: bool) -> Iterator[MarkedLines]:
+def _marked_groups(
+    statements: Sequence[ast.stmt], changed: Collection[int], *, in_function: bool
+) -> Iterator[MarkedLines]:
     """Yield the changed statements of a list; those that run together share a mark, which costs time in a loop."""
     number, lines = 0, list[int]()
     for statement in statements:
-        if _runs(statement, in_function) and (found := [n for n in _own_lines(statement) if n in changed]):
+        if _has_effect(statement, in_function) and (found := [n for n in _own_lines(statement) if n in changed]):
             number = number if lines else statement.lineno
             lines += found
         # Unless it can be left halfway, what follows a statement runs whenever that does.
@@ -80,7 +82,7 @@ def _can_be_left(statement: ast.stmt) -> bool:
     return any(isinstance(node, _LEAVES) for node in ast.walk(statement))
 
 
-def _runs(statement: ast.stmt, in_function: bool) -> bool:
+def _has_effect(statement: ast.stmt, in_function: bool) -> bool:
     """Return True if executing the statement does something that a caller could notice."""
     match statement:
         case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():

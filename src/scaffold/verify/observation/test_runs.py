@@ -51,21 +51,21 @@ class _Process(Struct, frozen=True):
 
 def read_test_runs(folder: Path, top: Path) -> TestRuns:
     """Return what the runners wrote into `folder`, with files relative to `top`."""
-    processes = list(_processes(folder))
+    processes = list(_read_processes(folder))
     runners = frozenset(each.pid for each in processes if any(each.began()))
     # A test that starts a runner, such as one of a plugin, expects of it what it likes.
     own = [each for each in processes if not any(above & runners for _, above, _ in each.began())]
-    outcomes = dict(_outcomes(own, top))
+    outcomes = dict(_worst_outcomes(own, top))
     collected = {_test_name(rest, top) for each in own for word, rest in each.lines if word == "collected"}
     return TestRuns(
         outcomes=outcomes,
         not_run=frozenset(test for test in collected if test is not None and test not in outcomes),
-        began=any(_runs(each, top) for each in own),
-        unfinished=any(_runs(each, top) - _ended(each) for each in own),
+        began=any(_runs_in_checkout(each, top) for each in own),
+        unfinished=any(_runs_in_checkout(each, top) - _ended_runs(each) for each in own),
     )
 
 
-def _processes(folder: Path) -> Iterator[_Process]:
+def _read_processes(folder: Path) -> Iterator[_Process]:
     for path in sorted(folder.glob(f"{PREFIX}*"))[:MAX_PROCESSES]:
         data = read_untrusted(path, MAX_BYTES)
         lines = [] if isinstance(data, str) else data.decode(errors="replace").splitlines()
@@ -73,16 +73,16 @@ def _processes(folder: Path) -> Iterator[_Process]:
         yield _Process(path.name.removeprefix(PREFIX), [(word, rest) for word, _, rest in parts])
 
 
-def _runs(process: _Process, top: Path) -> frozenset[str]:
+def _runs_in_checkout(process: _Process, top: Path) -> frozenset[str]:
     """Return the numbers of the runs in the checkout."""
     return frozenset(number for number, _, root in process.began() if _test_name(root, top) is not None)
 
 
-def _ended(process: _Process) -> frozenset[str]:
+def _ended_runs(process: _Process) -> frozenset[str]:
     return frozenset(rest for word, rest in process.lines if word == "ended")
 
 
-def _outcomes(processes: Sequence[_Process], top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
+def _worst_outcomes(processes: Sequence[_Process], top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
     """Yield the worst outcome of each test whose file is in the checkout."""
     worst = dict[str, int]()
     for process in processes:

@@ -26,8 +26,8 @@ def changed_export_settings(before: bytes | None, after: bytes | None, top: byte
     `top` is the file at the top after the change, whose macros count in all folders. A missing version is None.
     """
     old, new = (text.decode(errors="replace") if text else "" for text in (before, after))
-    deciding = _deciding([old, new, top.decode(errors="replace") if top else ""])
-    were, are = list(_settings(old, deciding)), list(_settings(new, deciding))
+    deciding = _deciding_attributes([old, new, top.decode(errors="replace") if top else ""])
+    were, are = list(_deciding_settings(old, deciding)), list(_deciding_settings(new, deciding))
     # The last line that matches counts, so another order is another meaning.
     if were == are:
         return ()
@@ -35,24 +35,26 @@ def changed_export_settings(before: bytes | None, after: bytes | None, top: byte
     return tuple(dict.fromkeys(" ".join(each) for each in differing or are))
 
 
-def _deciding(texts: Collection[str]) -> frozenset[str]:
+def _deciding_attributes(texts: Collection[str]) -> frozenset[str]:
     """Return the deciding attributes and the macros that set one of them, directly or by another macro."""
-    macros = [words for text in texts for words in _lines(text) if words[0].startswith(MACRO)]
+    macros = [words for text in texts for words in _attribute_lines(text) if words[0].startswith(MACRO)]
     found = set(DECIDING)
     while (
-        more := {words[0].removeprefix(MACRO) for words in macros if not found.isdisjoint(map(_name, words[1:]))}
+        more := {
+            words[0].removeprefix(MACRO) for words in macros if not found.isdisjoint(map(_attribute_name, words[1:]))
+        }
         - found
     ):
         found |= more
     return frozenset(found)
 
 
-def _settings(text: str, deciding: Collection[str]) -> Iterator[Setting]:
-    for pattern, *attributes in _lines(text):
-        yield from ((pattern, each) for each in attributes if _name(each) in deciding)
+def _deciding_settings(text: str, deciding: Collection[str]) -> Iterator[Setting]:
+    for pattern, *attributes in _attribute_lines(text):
+        yield from ((pattern, each) for each in attributes if _attribute_name(each) in deciding)
 
 
-def _lines(text: str) -> Iterator[list[str]]:
+def _attribute_lines(text: str) -> Iterator[list[str]]:
     """Yield the words of each line with attributes, a quoted pattern as one."""
     for line in text.split("\n"):
         stripped = line.strip()
@@ -72,6 +74,6 @@ def _quote_end(line: str) -> int:
     return at + 1
 
 
-def _name(attribute: str) -> str:
+def _attribute_name(attribute: str) -> str:
     """Return the name of an attribute as it is set (`a`, `a=value`), unset (`-a`) or left unspecified (`!a`)."""
     return attribute.lstrip("-!").partition("=")[0]

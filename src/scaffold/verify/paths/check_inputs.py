@@ -106,8 +106,8 @@ class BaseLayout:
         self.sourced = sourced
         self.loaded = loaded
         # A command that changes its folder may mean any path that ends like one of its words.
-        loose = frozenset(_words(filter(_ELSEWHERE.search, commands)))
-        self._words = _Words(_words(commands), loose)
+        loose = frozenset(_command_words(filter(_ELSEWHERE.search, commands)))
+        self._words = _Words(_command_words(commands), loose)
         self._modules = {
             path for command in commands for name in _MODULE.findall(command) for path in _module_paths(name)
         }
@@ -154,7 +154,7 @@ class BaseLayout:
         parts = path.split("/")
         named = ["/".join(parts[:length]) for length in range(1, len(parts) + 1) if parts[length - 1] in self.targets]
         # make does not run the rule of a target that exists as a file and is up to date.
-        return any(self._has_makefile(each) and not self._exists(each) for each in named)
+        return any(self._has_makefile(each) and not self._is_in_tree(each) for each in named)
 
     def shadowed_module(self, path: str) -> str | None:
         """Return the existing module that a command would no longer run if `path` is added; None if there is none."""
@@ -164,14 +164,14 @@ class BaseLayout:
         return next((each for each in sorted(self.paths) if each.endswith(endings)), None)
 
     def _has_makefile(self, path: str) -> bool:
-        return any(_beside(path, name) in self.folded for name in TASK_RUNNER_FILES["make"])
+        return any(_path_beside(path, name) in self.folded for name in TASK_RUNNER_FILES["make"])
 
     @cached_property
     def folded(self) -> frozenset[str]:
         """All paths, casefolded."""
         return frozenset(path.casefold() for path in self.paths)
 
-    def _exists(self, path: str) -> bool:
+    def _is_in_tree(self, path: str) -> bool:
         return any(each == path or each.startswith(f"{path}/") for each in self.paths)
 
     def is_module(self, path: str) -> bool:
@@ -366,14 +366,14 @@ def checker_reason(change: PathChange, layout: BaseLayout) -> str | None:
         return "is included by `make`, which checks the work"
     for program, names in TASK_RUNNER_FILES.items():
         if name in names and layout.runs(program):
-            others = {_beside(change.path, other) for other in names} - {change.path.casefold()}
+            others = {_path_beside(change.path, other) for other in names} - {change.path.casefold()}
             # A new Makefile is harmless unless make now reads it instead of an existing one, such as GNUmakefile.
             if change.kind != "A" or others & layout.folded:
                 return f"configures `{program}`, which checks the work"
     return "is used to check the work" if change.kind != "A" and layout.is_checker(change.path) else None
 
 
-def _words(commands: Iterable[str]) -> Iterator[str]:
+def _command_words(commands: Iterable[str]) -> Iterator[str]:
     return (posixpath.normpath(word) for command in commands for word in _WORD.findall(command))
 
 
@@ -383,6 +383,6 @@ def _module_paths(module: str) -> tuple[str, str]:
     return f"{path}.py", f"{path}/__main__.py"
 
 
-def _beside(path: str, name: str) -> str:
+def _path_beside(path: str, name: str) -> str:
     folder = path.casefold().rpartition("/")[0]
     return f"{folder}/{name}" if folder else name

@@ -24,14 +24,14 @@ def new_exclusions(before: str, after: str, folder: str, paths: Collection[str])
     inside = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
     known = set(map(str.strip, before.splitlines()))
     for line in dict.fromkeys(map(str.strip, after.splitlines())):
-        if line not in known and any(_excludes(line.split(), path) for path in inside):
+        if line not in known and any(_line_excludes(line.split(), path) for path in inside):
             yield line
 
 
-def _excludes(words: list[str], path: str) -> bool:
+def _line_excludes(words: list[str], path: str) -> bool:
     match words:
         case ["exclude", *patterns]:
-            return any(_matches(path, pattern) for pattern in patterns)
+            return any(_matches_parts(path, pattern) for pattern in patterns)
         case ["global-exclude", *patterns]:
             return any(fnmatchcase(path.rpartition("/")[2], pattern) for pattern in patterns)
         case ["recursive-exclude", folder, *patterns]:
@@ -45,10 +45,10 @@ def _excludes(words: list[str], path: str) -> bool:
 def _is_below(path: str, pattern: str) -> bool:
     depth = pattern.rstrip("/").count("/") + 1
     parts = path.split("/")
-    return len(parts) > depth and _matches("/".join(parts[:depth]), pattern.rstrip("/"))
+    return len(parts) > depth and _matches_parts("/".join(parts[:depth]), pattern.rstrip("/"))
 
 
-def _matches(path: str, pattern: str) -> bool:
+def _matches_parts(path: str, pattern: str) -> bool:
     """Return True if each part of a path matches that of a pattern: `*` stands for no slash."""
     parts, patterns = path.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))

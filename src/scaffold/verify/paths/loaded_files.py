@@ -95,8 +95,8 @@ def files_named_by(folder: str, command: str, paths: Collection[str]) -> NamedFi
     for piece in _PIECE.split(command.replace("\\\n", " ").replace(ROOT, "")):
         # In `NODE_OPTIONS=--require ./x` the option follows the name of the variable.
         words = [_VARIABLE.sub("", word) for word in _WORD.findall(piece)]
-        loaded.update(_loaded(folder, words, paths))
-        tests.update(_tests(folder, words, paths))
+        loaded.update(_loaded_by_options(folder, words, paths))
+        tests.update(_named_tests(folder, words, paths))
     # Of a manifest, as in `--config pyproject.toml`, only the parts that decide checks count.
     return NamedFiles(
         loaded=frozenset(each for each in loaded if not is_manifest(each)),
@@ -141,15 +141,15 @@ def files_configured_by(path: str, text: str, paths: Collection[str]) -> frozens
     if path.rpartition("/")[2] == "package.json":
         text = _tool_settings(text)
     settings = _MOCHA_SETTINGS if path.rpartition("/")[2].startswith(".mocharc") else _SETTINGS
-    values = [value for found in settings.findall(text) for value in _values(found)]
-    loaded = {found for value in values if (found := _resolved(folder, value, paths))}
+    values = [value for found in settings.findall(text) for value in _setting_values(found)]
+    loaded = {found for value in values if (found := _resolve_file(folder, value, paths))}
     for options in _ADDED_OPTIONS.findall(text):
         loaded |= files_named_by(folder, f"pytest {' '.join(options.split())}", paths).loaded
     return frozenset(loaded)
 
 
 def _reached_scripts(text: str, words: Collection[str]) -> Iterator[str]:
-    scripts = _table(_table(_parsed(text)).get("scripts"))
+    scripts = _as_mapping(_as_mapping(_parse_json(text)).get("scripts"))
     asked, reached = set(words), set[str]()
     while more := {name for name in scripts if _is_asked(name, asked)} - reached:
         reached |= more
@@ -163,35 +163,35 @@ def _is_asked(script: str, words: Collection[str]) -> bool:
     return any(fnmatchcase(name, word) for name in names for word in words if word.strip("*"))
 
 
-def _loaded(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterator[str]:
+def _loaded_by_options(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterator[str]:
     programs: set[str] = set()
     for at, word in enumerate(words):
         option, _, value = word.partition("=")
         value = value or (words[at + 1] if at + 1 < len(words) else "")
         short = word[:2]
         if option in LOADING_OPTIONS:
-            yield from filter(None, [_resolved(folder, each, paths) for each in value.split(",")])
+            yield from filter(None, [_resolve_file(folder, each, paths) for each in value.split(",")])
         elif short in SHORT_OPTIONS and not programs.isdisjoint(SHORT_OPTIONS[short]):
             value = word[2:].removeprefix("=") or value
-            yield from _modules(value, paths) if _names_plugin(short, programs) else ()
+            yield from _module_files(value, paths) if _names_plugin(short, programs) else ()
             yield from filter(
-                None, [_resolved(folder, value, paths, suffixes=FILE_ONLY if short == "-p" else _SUFFIXES)]
+                None, [_resolve_file(folder, value, paths, suffixes=FILE_ONLY if short == "-p" else _SUFFIXES)]
             )
-        programs.add(_program(word))
+        programs.add(_program_name(word))
 
 
 def _names_plugin(option: str, programs: Collection[str]) -> bool:
     return option == "-p" and not PLUGIN_PROGRAMS.isdisjoint(programs)
 
 
-def _modules(name: str, paths: Collection[str]) -> Iterator[str]:
+def _module_files(name: str, paths: Collection[str]) -> Iterator[str]:
     """Yield the files of a Python module, whatever the import root."""
     inner = name.replace(".", "/")
     endings = (f"{inner}.py", f"{inner}/__init__.py")
     yield from (path for path in paths for end in endings if path == end or path.endswith(f"/{end}"))
 
 
-def _tests(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterator[str]:
+def _named_tests(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterator[str]:
     start = next((at for at in range(len(words)) if _starts_runner(words, at)), None)
     own = next((at for at in range(len(words)) if _starts_own_runner(folder, words, at, paths)), None)
     first = own if start is None else start
@@ -206,12 +206,12 @@ def _tests(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterato
             # A script of the project may also be given the program.
             yield from (path for path in found if start is not None or SOURCE_FOLDERS.isdisjoint(path.split("/")))
         elif start is not None:
-            yield from filter(None, [_resolved(folder, word, paths, suffixes=FILE_ONLY)])
+            yield from filter(None, [_resolve_file(folder, word, paths, suffixes=FILE_ONLY)])
 
 
 def _starts_runner(words: Sequence[str], at: int) -> bool:
     """Return True if a word starts a known test runner."""
-    word, before = words[at], {_program(each) for each in words[:at]}
+    word, before = words[at], {_program_name(each) for each in words[:at]}
     if word == "--test":
         return "node" in before
     if word == "test":
@@ -219,23 +219,23 @@ def _starts_runner(words: Sequence[str], at: int) -> bool:
     named = at == 0 or not words[at - 1].startswith("-") or words[at - 1] == "-m"
     # `lib/tap.js` may be the program; the runner itself is installed.
     plain = "/" not in word or "node_modules/" in word
-    return named and plain and _program(word) in SCRIPT_RUNNERS
+    return named and plain and _program_name(word) in SCRIPT_RUNNERS
 
 
 def _starts_own_runner(folder: str, words: Sequence[str], at: int, paths: Collection[str]) -> bool:
     """Return True if a word is a script of the repository that Node runs and whose name says that it tests."""
-    if at == 0 or _program(words[0]) != "node":
+    if at == 0 or _program_name(words[0]) != "node":
         return False
-    script = _resolved(folder, words[at], paths, suffixes=FILE_ONLY)
-    return script is not None and (is_test(script) or _NAMED_SCRIPT_RUNNER.search(_program(script)) is not None)
+    script = _resolve_file(folder, words[at], paths, suffixes=FILE_ONLY)
+    return script is not None and (is_test(script) or _NAMED_SCRIPT_RUNNER.search(_program_name(script)) is not None)
 
 
-def _program(word: str) -> str:
+def _program_name(word: str) -> str:
     """Return the name of the program that a word may be: `mocha` for `./node_modules/mocha/bin/_mocha.js`."""
     return re.sub(r"\.[cm]?js$", "", word.rpartition("/")[2]).removeprefix("_")
 
 
-def _resolved(folder: str, word: str, paths: Collection[str], *, suffixes: Sequence[str] = _SUFFIXES) -> str | None:
+def _resolve_file(folder: str, word: str, paths: Collection[str], *, suffixes: Sequence[str] = _SUFFIXES) -> str | None:
     """Return the file that a word names, relative to a folder or else to the top; None if there is none."""
     inner = word.removeprefix(ROOT)
     # A folder of the command, as in `tsc -p .` and `node -r .`, holds the program.
@@ -245,22 +245,22 @@ def _resolved(folder: str, word: str, paths: Collection[str], *, suffixes: Seque
     return next((f"{name}{end}" for name in names for end in suffixes if f"{name}{end}" in paths), None)
 
 
-def _values(found: str) -> Iterator[str]:
+def _setting_values(found: str) -> Iterator[str]:
     """Yield the values of a setting: its quoted texts, or without any its words."""
     yield from _VALUE.findall(found) or (word for word in _WORD.findall(found) if word != "-")
 
 
 def _tool_settings(text: str) -> str:
-    data = _table(_parsed(text))
+    data = _as_mapping(_parse_json(text))
     return json.dumps({key: data[key] for key in JS_TOOLS if key in data})
 
 
-def _parsed(text: str) -> object:
+def _parse_json(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _table(value: object) -> Mapping[str, object]:
+def _as_mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}

@@ -86,14 +86,14 @@ def changed_check_settings(
     """
     name = path.rpartition("/")[2].casefold()
     name = "requirements" if is_requirement_file(path) else name
-    old, new = _parts(name, before, asked), _parts(name, after, asked)
-    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _harmless(part, old, new)]
+    old, new = _manifest_parts(name, before, asked), _manifest_parts(name, after, asked)
+    differing = [part for part in {**old, **new} if old.get(part) != new.get(part) and not _is_harmless(part, old, new)]
     if untested:
         return tuple(part for part in differing if part in old or part.rpartition(" ")[2] in PYTEST_CHECK_KEYS)
     return tuple(differing)
 
 
-def _harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
+def _is_harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     """Return True for a part that decides nothing that was there before.
 
     That is the name of a new package, a new script that is no hook, a new name for a module, fewer local dependencies.
@@ -102,14 +102,14 @@ def _harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -
     if key == NAME_KEY:
         return part not in old or part not in new
     if part == LOCAL_PART:
-        return _entries(new) <= _entries(old)
+        return _local_entries(new) <= _local_entries(old)
     if key == IMPORTS_KEY:
         return part not in old and not any(_is_covered(part, each) for each in old)
     # npm runs `pretest` with `test`, so a new hook does change what an existing command runs.
     return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
 
 
-def _entries(parts: Mapping[str, object]) -> frozenset[str]:
+def _local_entries(parts: Mapping[str, object]) -> frozenset[str]:
     found = parts.get(LOCAL_PART, ())
     return frozenset(found) if isinstance(found, tuple) else frozenset()
 
@@ -120,72 +120,72 @@ def _is_covered(part: str, pattern: str) -> bool:
     return bool(star) and part.startswith(begin) and part.endswith(end)
 
 
-def _parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
+def _manifest_parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
     """Return the parts of a manifest that decide checks, by display name; all of it if it cannot be parsed."""
     if text is None:
         return {}
     try:
         decoded = text.decode("utf-8-sig")
-        return dict(_package(decoded, asked) if name == "package.json" else _READERS[name](decoded))
+        return dict(_package_parts(decoded, asked) if name == "package.json" else _READERS[name](decoded))
     # Parsers differ in what they accept: what ours cannot read, the runner's may.
     except (ValueError, configparser.Error, RecursionError):
         return {"the whole file, which cannot be parsed": hashlib.sha256(text).hexdigest()}
 
 
-def _pyproject(text: str) -> ManifestParts:
+def _pyproject_parts(text: str) -> ManifestParts:
     data = tomllib.loads(text)
     for key, value in data.items():
         if key not in {"project", "dependency-groups", "tool"}:
             yield f"[{key}]", value
-    yield from _plugins("project", "entry-points", _table(data.get("project")))
-    project, tools = _table(data.get("project")), _table(data.get("tool"))
-    listed = (_table(tools.get(tool)).get(key) for tool in HARMLESS_TOOLS for key in TOOL_DEPENDENCIES)
+    yield from _plugin_parts("project", "entry-points", _as_dict(data.get("project")))
+    project, tools = _as_dict(data.get("project")), _as_dict(data.get("tool"))
+    listed = (_as_dict(tools.get(tool)).get(key) for tool in HARMLESS_TOOLS for key in TOOL_DEPENDENCIES)
     declared = (project.get("dependencies"), project.get("optional-dependencies"), data.get("dependency-groups"))
-    yield from _local([*declared, *listed])
+    yield from _local_parts([*declared, *listed])
     for tool, table in tools.items():
         if tool == "pytest":
-            yield from _pytest("[tool.pytest]", _table(table) | _table(_table(table).get("ini_options")))
+            yield from _pytest_parts("[tool.pytest]", _as_dict(table) | _as_dict(_as_dict(table).get("ini_options")))
         # An unknown tool may be one that checks: asking for a declaration is better than knowing every tool.
         elif tool not in HARMLESS_TOOLS:
             yield f"[tool.{tool}]", table
         else:
-            yield from ((f"[tool.{tool}.{key}]", table[key]) for key in SUBSTITUTION_KEYS if key in _table(table))
-            yield from _plugins(f"tool.{tool}", "plugins", _table(table))
+            yield from ((f"[tool.{tool}.{key}]", table[key]) for key in SUBSTITUTION_KEYS if key in _as_dict(table))
+            yield from _plugin_parts(f"tool.{tool}", "plugins", _as_dict(table))
 
 
-def _local(values: object) -> ManifestParts:
+def _local_parts(values: object) -> ManifestParts:
     """Yield the dependencies that are taken from the repository itself, if there are any."""
     local = tuple(sorted(local_entries(values)))
     if local:
         yield LOCAL_PART, local
 
 
-def _requirements(text: str) -> ManifestParts:
+def _requirements_parts(text: str) -> ManifestParts:
     yield LOCAL_PART, local_lines(text)
 
 
-def _plugins(where: str, key: str, table: Mapping[str, Any]) -> ManifestParts:
-    plugins = _table(table.get(key)).get("pytest11")
+def _plugin_parts(where: str, key: str, table: Mapping[str, Any]) -> ManifestParts:
+    plugins = _as_dict(table.get(key)).get("pytest11")
     if plugins is not None:
         yield f"[{where}.{key}.pytest11]", plugins
 
 
-def _pytest(where: str, table: Mapping[str, object]) -> ManifestParts:
+def _pytest_parts(where: str, table: Mapping[str, object]) -> ManifestParts:
     # pytest reads one configuration only: one without any setting may go before the one with all of them.
     yield where, True
     yield from ((f"{where} {key}", value) for key, value in table.items() if key != "ini_options")
 
 
-def _ini(text: str) -> ManifestParts:
+def _ini_parts(text: str) -> ManifestParts:
     parser = configparser.RawConfigParser(strict=False)
     parser.read_string(text)
     required = parser.get("options", "install_requires", fallback="").splitlines()
     extras = parser.items("options.extras_require") if parser.has_section("options.extras_require") else ()
-    yield from _local([*required, *(line for _, value in extras for line in value.splitlines())])
+    yield from _local_parts([*required, *(line for _, value in extras for line in value.splitlines())])
     for section in parser.sections():
         values = dict(parser.items(section))
         if section in {"pytest", "tool:pytest"}:
-            yield from _pytest(f"[{section}]", values)
+            yield from _pytest_parts(f"[{section}]", values)
         elif section == "options.entry_points":
             yield f"[{section}] pytest11", values.get("pytest11")
         elif section != "metadata" and section.partition(".")[0] != "options":
@@ -194,24 +194,24 @@ def _ini(text: str) -> ManifestParts:
 
 def _pytest_ini(text: str) -> ManifestParts:
     # Such a file counts for pytest even if it is empty.
-    yield from _pytest("[pytest]", {})
-    yield from _ini(text)
+    yield from _pytest_parts("[pytest]", {})
+    yield from _ini_parts(text)
 
 
-def _setup(text: str) -> ManifestParts:
+def _setup_parts(text: str) -> ManifestParts:
     """Yield the whole of setup.py if it mentions pytest plugins; code cannot be compared any further."""
     if _PLUGIN.search(text):
         yield "pytest11", text
 
 
-def _package(text: str, called: Collection[str]) -> ManifestParts:
-    data = _table(json.loads(text))
+def _package_parts(text: str, called: Collection[str]) -> ManifestParts:
+    data = _as_dict(json.loads(text))
     yield NAME_KEY, data.get("name")
     yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
-    yield from _local([data.get(key) for key in NODE_DEPENDENCIES])
+    yield from _local_parts([data.get(key) for key in NODE_DEPENDENCIES])
     # As text, because Node takes the first condition that holds.
-    yield from ((f"{IMPORTS_KEY} {name}", json.dumps(to)) for name, to in _table(data.get("imports")).items())
-    scripts = _table(data.get("scripts"))
+    yield from ((f"{IMPORTS_KEY} {name}", json.dumps(to)) for name, to in _as_dict(data.get("imports")).items())
+    scripts = _as_dict(data.get("scripts"))
     asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
     for name, command in scripts.items():
         hook = _HOOK.fullmatch(name)
@@ -221,45 +221,45 @@ def _package(text: str, called: Collection[str]) -> ManifestParts:
             yield f"{SCRIPTS_KEY} {name}", command
 
 
-def _deno(text: str) -> ManifestParts:
-    data = _table(json.loads(text))
+def _deno_parts(text: str) -> ManifestParts:
+    data = _as_dict(json.loads(text))
     yield from ((f'"{key}"', value) for key, value in data.items() if key not in HARMLESS_DENO_KEYS)
-    yield from ((f"{SCRIPTS_KEY} {name}", task) for name, task in _table(data.get("tasks")).items())
+    yield from ((f"{SCRIPTS_KEY} {name}", task) for name, task in _as_dict(data.get("tasks")).items())
     # Another version of a package is ordinary work, a file of the repository in its place is not.
-    imports = _table(data.get("imports")).items()
+    imports = _as_dict(data.get("imports")).items()
     yield from (
         (f"{IMPORTS_KEY} {name}", to if str(to).startswith((".", "/", "file:")) else "") for name, to in imports
     )
 
 
-def _cargo(text: str) -> ManifestParts:
+def _cargo_parts(text: str) -> ManifestParts:
     data = tomllib.loads(text)
     yield from ((f"[{key}]", data[key]) for key in CARGO_PARTS if key in data)
-    package = _table(data.get("package"))
+    package = _as_dict(data.get("package"))
     yield from ((f"[package] {key}", package[key]) for key in ("autotests", "autobins", "build") if key in package)
-    workspace = _table(data.get("workspace"))
+    workspace = _as_dict(data.get("workspace"))
     yield from ((f"[workspace] {key}", value) for key, value in workspace.items() if key not in HARMLESS_WORKSPACE_KEYS)
 
 
-def _module(text: str) -> ManifestParts:
+def _go_mod_parts(text: str) -> ManifestParts:
     # What is left, such as `replace` and `go`, decides which code and which language version is tested.
     kept = _REQUIRE.sub("", _COMMENT.sub("", text))
     yield "settings other than required packages", tuple(kept.split())
 
 
-def _table(value: object) -> dict[str, Any]:
+def _as_dict(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
 _READERS: Mapping[str, Callable[[str], ManifestParts]] = {
-    "pyproject.toml": _pyproject,
-    "setup.cfg": _ini,
-    "setup.py": _setup,
-    "tox.ini": _ini,
+    "pyproject.toml": _pyproject_parts,
+    "setup.cfg": _ini_parts,
+    "setup.py": _setup_parts,
+    "tox.ini": _ini_parts,
     "pytest.ini": _pytest_ini,
     ".pytest.ini": _pytest_ini,
-    "requirements": _requirements,
-    **dict.fromkeys(DENO_MANIFESTS, _deno),
-    "cargo.toml": _cargo,
-    "go.mod": _module,
+    "requirements": _requirements_parts,
+    **dict.fromkeys(DENO_MANIFESTS, _deno_parts),
+    "cargo.toml": _cargo_parts,
+    "go.mod": _go_mod_parts,
 }

@@ -60,10 +60,10 @@ def find_shadows(
     """
     if any(path.endswith(PYTHON_SUFFIXES) for path in added):
         old, new = _import_layout(before), _import_layout(after)
-        yield from _python(added, old, new, frozenset(after))
-        yield from _installed(added, before, new.roots, frozenset(installed))
+        yield from _python_shadows(added, old, new, frozenset(after))
+        yield from _installed_shadows(added, before, new.roots, frozenset(installed))
     if any(path.endswith(SCRIPT_SUFFIXES) for path in added):
-        yield from _scripts(added, before, frozenset(after))
+        yield from _script_shadows(added, before, frozenset(after))
     if added:
         yield from _equal_but_for_case(added, _names_in(before), _names_in(after))
 
@@ -73,7 +73,7 @@ def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: f
 
     Data of tests may have such names on purpose.
     """
-    wanted = {each: path for path in added if not is_test(path) for each in (path, *_folders(path))}
+    wanted = {each: path for path in added if not is_test(path) for each in (path, *_folders_above(path))}
     new = {each.casefold(): each for each in wanted if each not in before}
     found = ((other, new.get(other.casefold(), other)) for other in after) if new else ()
     for other, each in sorted(pair for pair in found if pair[0] != pair[1]):
@@ -91,11 +91,13 @@ def _names_in(paths: Collection[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _python(added: Collection[str], old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[Shadow]:
+def _python_shadows(
+    added: Collection[str], old: _ImportLayout, new: _ImportLayout, after: frozenset[str]
+) -> Iterator[Shadow]:
     modules: dict[str, list[str]] = {}
     for path in after:
         if path.endswith(PYTHON_SUFFIXES):
-            modules.setdefault(_module(path), []).append(path)
+            modules.setdefault(_module_path(path), []).append(path)
     for path in added:
         if not path.endswith(PYTHON_SUFFIXES):
             continue
@@ -110,7 +112,7 @@ def _python(added: Collection[str], old: _ImportLayout, new: _ImportLayout, afte
 def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, list[str]]) -> Shadow | None:
     """Return the shadow of a new file with the module name of something else in its folder; None if it is unique."""
     folder, _, name = path.rpartition("/")
-    module = folder if name == INIT_FILE else _module(path)
+    module = folder if name == INIT_FILE else _module_path(path)
     if name != INIT_FILE and module in layout.holding:
         return Shadow(path, f"has the same name as the folder {module}/", certain=module in layout.packages)
     other = next((other for other in modules.get(module, ()) if other != path), None)
@@ -119,7 +121,7 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
 
 def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
     """Yield the reasons why a new file would be imported instead of something else."""
-    for root, name in _names(path, new.roots, new.packages):
+    for root, name in _import_names(path, new.roots, new.packages):
         # A further file of a package that was there before shadows nothing new.
         if name in old.names.get(root, ()) or TEST_NAME.fullmatch(f"{name}.py"):
             continue
@@ -151,7 +153,7 @@ def _still_there(root: str, name: str, layout: _ImportLayout, after: frozenset[s
     return f"{root}/{name}.py" in after or f"{root}/{name}/{INIT_FILE}" in after
 
 
-def _installed(
+def _installed_shadows(
     added: Collection[str], before: Collection[str], roots: frozenset[str], installed: frozenset[str]
 ) -> Iterator[Shadow]:
     """Yield the new files that take the name of an installed module, unless a file of the repository had it before."""
@@ -165,7 +167,7 @@ def _installed(
 
 def _dotted_names(path: str, roots: frozenset[str]) -> Iterator[str]:
     """Yield the names under which a module is imported from each root above it, as `google.cloud` for a folder."""
-    module = path.rpartition("/")[0] if path.endswith(f"/{INIT_FILE}") else _module(path)
+    module = path.rpartition("/")[0] if path.endswith(f"/{INIT_FILE}") else _module_path(path)
     for root in roots:
         if module and (not root or module.startswith(f"{root}/")):
             yield module.removeprefix(f"{root}/" if root else "").replace("/", ".")
@@ -174,29 +176,33 @@ def _dotted_names(path: str, roots: frozenset[str]) -> Iterator[str]:
 def _import_layout(paths: Collection[str]) -> _ImportLayout:
     python = [path for path in paths if path.endswith(PYTHON_SUFFIXES)]
     packages = frozenset(path.rpartition("/")[0] for path in python if path.endswith(f"/{INIT_FILE}"))
-    testing = frozenset(_above(path, packages) for path in python if TEST_NAME.fullmatch(path.rpartition("/")[2]))
+    testing = frozenset(
+        _import_root_above(path, packages) for path in python if TEST_NAME.fullmatch(path.rpartition("/")[2])
+    )
     roots = frozenset({"", *testing, *(name for name in SOURCE_FOLDERS if name not in packages)})
     return _ImportLayout(
         packages=packages,
-        holding=frozenset(folder for path in python for folder in _folders(path)),
+        holding=frozenset(folder for path in python for folder in _folders_above(path)),
         roots=roots,
         testing=testing - {"", *SOURCE_FOLDERS},
-        names=_importable(python, roots, packages),
+        names=_importable_names(python, roots, packages),
     )
 
 
-def _importable(python: Collection[str], roots: frozenset[str], packages: frozenset[str]) -> dict[str, frozenset[str]]:
+def _importable_names(
+    python: Collection[str], roots: frozenset[str], packages: frozenset[str]
+) -> dict[str, frozenset[str]]:
     """Return the names of the modules and packages that can be imported from each root."""
     names: dict[str, set[str]] = {root: set() for root in roots}
     for path in python:
-        for root, name in _names(path, roots, packages):
+        for root, name in _import_names(path, roots, packages):
             names[root].add(name)
     return {root: frozenset(found) for root, found in names.items()}
 
 
-def _names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield (root, name) for each root from which a file, or a package that contains it, can be imported."""
-    inner, found = _module(path), True
+    inner, found = _module_path(path), True
     while found:
         root, _, name = inner.rpartition("/")
         if root in roots:
@@ -204,7 +210,7 @@ def _names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterat
         inner, found = root, root in packages
 
 
-def _above(path: str, packages: frozenset[str]) -> str:
+def _import_root_above(path: str, packages: frozenset[str]) -> str:
     """Return the nearest folder above a test that is no package; runners add it to the import path."""
     folder = path.rpartition("/")[0]
     while folder in packages:
@@ -212,32 +218,34 @@ def _above(path: str, packages: frozenset[str]) -> str:
     return folder
 
 
-def _folders(path: str) -> Iterator[str]:
+def _folders_above(path: str) -> Iterator[str]:
     folder = path.rpartition("/")[0]
     while folder:
         yield folder
         folder = folder.rpartition("/")[0]
 
 
-def _module(path: str) -> str:
+def _module_path(path: str) -> str:
     """Return a file's path without the suffixes after the module name."""
     folder, slash, name = path.rpartition("/")
     # An extension module has more suffixes: `fast.cpython-311-x86_64-linux-gnu.so` is the module `fast`.
     return f"{folder}{slash}{name.split('.')[0]}"
 
 
-def _scripts(added: Collection[str], before: Collection[str], after: frozenset[str]) -> Iterator[Shadow]:
+def _script_shadows(added: Collection[str], before: Collection[str], after: frozenset[str]) -> Iterator[Shadow]:
     existing: dict[str, str] = {}
     for path in before:
         if path in after and path.endswith(SCRIPT_SUFFIXES):
-            existing.setdefault(_imported(path), path)
+            existing.setdefault(_import_path(path), path)
     for path in added:
-        other = existing.get(_imported(path)) if path.endswith(SCRIPT_SUFFIXES) and not path.endswith(".d.ts") else None
+        other = (
+            existing.get(_import_path(path)) if path.endswith(SCRIPT_SUFFIXES) and not path.endswith(".d.ts") else None
+        )
         if other is not None:
             yield Shadow(path, f"is imported instead of {other}")
 
 
-def _imported(path: str) -> str:
+def _import_path(path: str) -> str:
     """Return the path under which a script is imported: no suffix, no `/index`; a `.d.ts` file keeps its full path."""
     if path.endswith(".d.ts"):
         return path

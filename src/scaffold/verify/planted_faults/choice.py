@@ -39,19 +39,19 @@ def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
     by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
     if not by_kind:
         return None
-    kind = _picked([*by_kind], f"{seed}/kind")
-    return _picked(by_kind[kind], f"{seed}/fault")
+    kind = _pick([*by_kind], f"{seed}/kind")
+    return _pick(by_kind[kind], f"{seed}/fault")
 
 
 def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
     """Return the values in an order that the seed alone decides."""
-    numbered = sorted(range(len(values)), key=lambda number: _digest(f"{seed}/{number}"))
+    numbered = sorted(range(len(values)), key=lambda number: _sha256(f"{seed}/{number}"))
     return [values[number] for number in numbered]
 
 
-def _picked(values: Sequence[Chosen], seed: str) -> Chosen:
-    return values[int.from_bytes(_digest(seed), "big") % len(values)]
+def _pick(values: Sequence[Chosen], seed: str) -> Chosen:
+    return values[int.from_bytes(_sha256(seed), "big") % len(values)]
 
 
-def _digest(text: str) -> bytes:
+def _sha256(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()

@@ -88,8 +88,8 @@ async def doubts_about_check_files(
 async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
     """Return what gates find in the work with the base's settings alone; new settings count as gone."""
     known = {run.gate.name: run for run in change.request.baseline_runs}
-    results = [each for each in passed.gates if each.gate.name in known and _counts(each)]
-    settings = await _settings(change, [each.gate.command for each in results]) if results else []
+    results = [each for each in passed.gates if each.gate.name in known and _counts_for_work(each)]
+    settings = await _changed_settings_files(change, [each.gate.command for each in results]) if results else []
     if not settings:
         return []
     named = join_limited([each.path for each in settings], MAX_NAMED)
@@ -97,7 +97,8 @@ async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: 
     try:
         for result in results:
             names = join_limited(
-                await _failures(change, result, known[result.gate.name], settings, clean_tree), MAX_NAMED
+                await _failures_with_base_settings(change, result, known[result.gate.name], settings, clean_tree),
+                MAX_NAMED,
             )
             found += [f"{result.gate.name} fails with {named} as before the work: {names}"] if names else []
     finally:
@@ -105,11 +106,11 @@ async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: 
     return found
 
 
-def _counts(result: GateResult) -> bool:
+def _counts_for_work(result: GateResult) -> bool:
     return result.counts_for_work and not result.gate.advisory
 
 
-async def _settings(change: _BaseToWork, commands: Sequence[str]) -> list[PathChange]:
+async def _changed_settings_files(change: _BaseToWork, commands: Sequence[str]) -> list[PathChange]:
     """Return the changed files that gates read as their settings, or that say what their commands do.
 
     Tests run in their base version anyway.
@@ -121,7 +122,7 @@ async def _settings(change: _BaseToWork, commands: Sequence[str]) -> list[PathCh
         suffix = name.rpartition(".")[2]
         if is_config_file(each.path):
             return True
-        if name != BUILD_LIST and any(map(_matters, await change.parts(each, layout.command_words))):
+        if name != BUILD_LIST and any(map(_can_be_laxer, await change.parts(each, layout.command_words))):
             return True
         if layout.is_base_test(each.path) or each.kind == "A":
             return False
@@ -131,7 +132,7 @@ async def _settings(change: _BaseToWork, commands: Sequence[str]) -> list[PathCh
     return [each for each in change.paths if await is_setting(each)]
 
 
-def _matters(part: str) -> bool:
+def _can_be_laxer(part: str) -> bool:
     """Return True for a changed part of a manifest that can be laxer; dependencies are installed as the work has them.
 
     A new marker makes nothing pass, and tests that use it may not load without it.
@@ -139,7 +140,7 @@ def _matters(part: str) -> bool:
     return part != LOCAL_PART and not part.endswith(HARMLESS_PART)
 
 
-async def _failures(
+async def _failures_with_base_settings(
     change: _BaseToWork, result: GateResult, before: GateRun, settings: Sequence[PathChange], clean_tree: CleanTree
 ) -> tuple[str, ...]:
     """Return the tests and findings that fail with the base's settings alone; what is wrong if the gate cannot run."""
@@ -147,9 +148,9 @@ async def _failures(
     found: tuple[str, ...] = ()
     for number in range(TEST_ROUNDS if result.gate.kind == "test" else 1):
         tree = await clean_tree(change.tree.commit)
-        await _lay(tree, settings)
+        await _lay_base_files(tree, settings)
         async with gate_slot(change.request.slots, tree.during):
-            run = await run_gate(result.gate, _uncached(tree), environment="", timeout_s=timeout_s)
+            run = await run_gate(result.gate, _without_caches(tree), environment="", timeout_s=timeout_s)
         names = _new_failures(before, run, result.tests)
         found = tuple(name for name in found if name in names) if number else names
         if not found:
@@ -168,27 +169,27 @@ def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) ->
 async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
     """Return the required checks that fail on the work with the scripts and task files that they ran on the base."""
     commands = change.request.contract.commands if change.request.contract else ()
-    gates = {each.gate.command for each in passed.gates if _counts(each) and not each.gate.folder}
+    gates = {each.gate.command for each in passed.gates if _counts_for_work(each) and not each.gate.folder}
     own = {
         check.command: inputs
         for check in commands
-        if check.required and check.command not in gates and (inputs := await _executed(change, check))
+        if check.required and check.command not in gates and (inputs := await _executed_changes(change, check))
     }
     if not own:
         return []
     try:
-        return await _failing(commands, own, _uncached(await clean_tree(change.tree.commit)))
+        return await _run_failing(commands, own, _without_caches(await clean_tree(change.tree.commit)))
     finally:
         await worktree.restore(change.tree.git, change.tree.commit)
 
 
-async def _failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
+async def _run_failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
     """Run all checks in their order, because one may need what the one before leaves; return which fail, and how."""
     found = list[str]()
     for check in commands:
         inputs = own.get(check.command, ())
         await restore_tracked_files(tree)
-        await _lay(tree, inputs)
+        await _lay_base_files(tree, inputs)
         verdict = (await run_check(check, tree)).verdict
         # A timeout says more about the machine than about the work, which has passed within it.
         if inputs and verdict in {"fail", "error", "vacuous"}:
@@ -197,7 +198,7 @@ async def _failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathCha
     return found
 
 
-async def _executed(change: _BaseToWork, check: Check) -> list[PathChange]:
+async def _executed_changes(change: _BaseToWork, check: Check) -> list[PathChange]:
     """Return the changed files that existed before and that a check executes as a judge, not those that it reads.
 
     `grep -q ruff ci.yml` judges the file. Test files that a runner finds are compared test by test.
@@ -215,11 +216,11 @@ async def _executed(change: _BaseToWork, check: Check) -> list[PathChange]:
     return found
 
 
-async def _lay(tree: Tree, changes: Sequence[PathChange]) -> None:
+async def _lay_base_files(tree: Tree, changes: Sequence[PathChange]) -> None:
     """Make files what they were at the base, beside the rest of the work."""
     await for_each(tree, ("rm", "--force", "--quiet"), [each.path for each in changes if each.kind == "A"])
     await for_each(tree, ("checkout", tree.base), [each.path for each in changes if each.kind != "A"])
 
 
-def _uncached(tree: Tree) -> Tree:
+def _without_caches(tree: Tree) -> Tree:
     return structs.replace(tree, environ={**tree.environ, **UNCACHED})

@@ -236,13 +236,13 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
         return None
     return NotReady(
         what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {problem}",
-        fix=_fix(run, setup),
-        detail=f"{_failures(run)}{run.detail}",
+        fix=_suggest_fix(run, setup),
+        detail=f"{_first_failures(run)}{run.detail}",
         log=run.log,
     )
 
 
-def _failures(run: GateRun) -> str:
+def _first_failures(run: GateRun) -> str:
     """Return what the runner said of the first failed tests, unless the run's detail already contains it."""
     said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
@@ -251,7 +251,7 @@ def _failures(run: GateRun) -> str:
 def gate_problem(run: GateRun) -> str | None:
     """Return why the run says nothing about work, after the words "it cannot judge:"; None if it can."""
     # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
-    missing = _missing_service(run) or missing_dependency(f"{_failures(run)}{run.detail}")
+    missing = _missing_service(run) or missing_dependency(f"{_first_failures(run)}{run.detail}")
     match run.problem:
         case "timeout":
             return f"it timed out after {run.duration_s:.0f} s"
@@ -292,7 +292,7 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
     return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"
 
 
-def _fix(run: GateRun, setup: Sequence[str]) -> str:
+def _suggest_fix(run: GateRun, setup: Sequence[str]) -> str:
     alternative = f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
     if run.problem == "timeout":
         return f"Increase `quality_gates.timeout_s`; or {alternative}."

@@ -37,7 +37,7 @@ def compare_gate_runs(
     A test that passed before and is missing or skipped now is a new failure if it was `expected` to run, because a
     test that does not run proves nothing. A run with a `problem` has it as its verdict.
     """
-    verdicts = _verdicts(before, now)
+    verdicts = _verdicts_by_test(before, now)
     # A run with a problem reports some tests only; naming the rest as lost would hide the real problem.
     lost = sorted(filter(expected, lost_tests(before, now)))
     verdicts |= dict.fromkeys(lost, "new_failure")
@@ -46,7 +46,7 @@ def compare_gate_runs(
     )
     return GateResult(
         gate=now.gate,
-        verdict=now.problem or _worst(verdicts.values()),
+        verdict=now.problem or _worst_verdict(verdicts.values()),
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
         regressions=regressions(before, now, verdicts, lost),
         refused=_still_refused(before, verdicts),
@@ -61,7 +61,7 @@ def compare_gate_runs(
 
 def new_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
     """Return the tests that failed now and did not fail before, sorted by name."""
-    return tuple(sorted(name for name, verdict in _verdicts(before, now).items() if verdict == "new_failure"))
+    return tuple(sorted(name for name, verdict in _verdicts_by_test(before, now).items() if verdict == "new_failure"))
 
 
 def lost_tests(before: GateRun | None, now: GateRun) -> frozenset[str]:
@@ -73,8 +73,12 @@ def lost_tests(before: GateRun | None, now: GateRun) -> frozenset[str]:
         return frozenset()
     seen = {name for name, outcome in now.outcomes.items() if outcome != "skipped"}
     lost = {name for name, outcome in before.outcomes.items() if outcome in PASSING_OUTCOMES and name not in seen}
-    was, passes = _cases(before), _cases(now)
-    return frozenset(name for name in lost if "[" not in name or passes[_test(name)] < was[_test(name)])
+    was, passes = _passed_cases(before), _passed_cases(now)
+    return frozenset(
+        name
+        for name in lost
+        if "[" not in name or passes[_test_without_parameters(name)] < was[_test_without_parameters(name)]
+    )
 
 
 def vanished_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
@@ -103,19 +107,20 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
     names = _with_modules(renamed)
     return structs.replace(
         run,
-        outcomes={_renamed(name, names): outcome for name, outcome in run.outcomes.items()},
-        counts={_renamed(name, names): count for name, count in run.counts.items()},
+        outcomes={_rename_prefix(name, names): outcome for name, outcome in run.outcomes.items()},
+        counts={_rename_prefix(name, names): count for name, count in run.counts.items()},
         messages={
-            _renamed(name, names): tuple(_renamed(each, names) for each in said) for name, said in run.messages.items()
+            _rename_prefix(name, names): tuple(_rename_prefix(each, names) for each in said)
+            for name, said in run.messages.items()
         },
-        lines={_renamed(name, names): lines for name, lines in run.lines.items()},
-        refused={_renamed(name, names): reason for name, reason in run.refused.items()},
+        lines={_rename_prefix(name, names): lines for name, lines in run.lines.items()},
+        refused={_rename_prefix(name, names): reason for name, reason in run.refused.items()},
     )
 
 
 def renamed_name(name: str, renamed: Mapping[str, str]) -> str:
     """Return the name of a test or finding after the file that it begins with was renamed."""
-    return _renamed(name, _with_modules(renamed))
+    return _rename_prefix(name, _with_modules(renamed))
 
 
 def _still_refused(before: GateRun | None, verdicts: Mapping[str, TestVerdict]) -> dict[str, str]:
@@ -124,13 +129,15 @@ def _still_refused(before: GateRun | None, verdicts: Mapping[str, TestVerdict]) 
     return {name: known[name] for name in sorted(known)[:MAX_TESTS] if verdicts.get(name) == "pre_existing"}
 
 
-def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
+def _verdicts_by_test(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
     """Return the verdict on each test that ran, and `fixed` for findings that disappeared."""
     known = before.outcomes if before else {}
-    verdicts = {name: _verdict(known.get(name), outcome) for name, outcome in now.outcomes.items()}
+    verdicts = {name: _test_verdict(known.get(name), outcome) for name, outcome in now.outcomes.items()}
     if before is not None:
         # Findings with the same code in a file have one name, so one more of them shows in the count only.
-        worse = [name for name in now.outcomes if name in known and _count(now, name) > _count(before, name)]
+        worse = [
+            name for name in now.outcomes if name in known and _finding_count(now, name) > _finding_count(before, name)
+        ]
         verdicts |= dict.fromkeys(worse, "new_failure")
         # A test that disappears is a loss; a finding that disappears is the purpose.
         if now.gate.runner == "findings" and not now.problem:
@@ -138,7 +145,7 @@ def _verdicts(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
     return verdicts
 
 
-def _verdict(before: TestOutcome | None, now: TestOutcome) -> TestVerdict:
+def _test_verdict(before: TestOutcome | None, now: TestOutcome) -> TestVerdict:
     match now:
         case "failed" | "error":
             return "pre_existing" if before in FAILING_OUTCOMES else "new_failure"
@@ -148,28 +155,30 @@ def _verdict(before: TestOutcome | None, now: TestOutcome) -> TestVerdict:
             return now
 
 
-def _worst(verdicts: Collection[TestVerdict]) -> GateVerdict:
+def _worst_verdict(verdicts: Collection[TestVerdict]) -> GateVerdict:
     for verdict in VERDICTS_WORST_FIRST:
         if verdict in verdicts:
             return verdict
     return "pass"
 
 
-def _count(run: GateRun, name: str) -> int:
+def _finding_count(run: GateRun, name: str) -> int:
     return run.counts.get(name, 1)
 
 
-def _cases(run: GateRun) -> Counter[str]:
+def _passed_cases(run: GateRun) -> Counter[str]:
     """Return how many cases passed, by test."""
-    return Counter(_test(name) for name, outcome in run.outcomes.items() if outcome in PASSING_OUTCOMES)
+    return Counter(
+        _test_without_parameters(name) for name, outcome in run.outcomes.items() if outcome in PASSING_OUTCOMES
+    )
 
 
-def _test(name: str) -> str:
+def _test_without_parameters(name: str) -> str:
     """Return the name without its parameters."""
     return name.partition("[")[0]
 
 
-def _renamed(name: str, names: Mapping[str, str]) -> str:
+def _rename_prefix(name: str, names: Mapping[str, str]) -> str:
     for end in ("::", " > ", ": "):
         head, found, rest = name.partition(end)
         if found and head in names:
@@ -184,10 +193,10 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 
 def _with_modules(renamed: Mapping[str, str]) -> Mapping[str, str]:
-    return {**renamed, **{_module(old): _module(new) for old, new in renamed.items() if old.endswith(".py")}}
+    return {**renamed, **{_module_name(old): _module_name(new) for old, new in renamed.items() if old.endswith(".py")}}
 
 
-def _module(path: str) -> str:
+def _module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".")
 
 

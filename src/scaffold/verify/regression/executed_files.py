@@ -29,12 +29,12 @@ def executing(command: str) -> list[str]:
     """
     commands = [[word.text for word in each.words] for each in visible_commands(command) if each.words]
     prefix = "cd . && " if any(words[0] in CHANGING for words in commands) else ""
-    return [prefix + each for words in commands for each in _executing(_without_starter(words))]
+    return [prefix + each for words in commands for each in _executed_words(_without_starter(words))]
 
 
-def _executing(words: Sequence[str]) -> Sequence[str]:
+def _executed_words(words: Sequence[str]) -> Sequence[str]:
     """Return what a single command executes; its words are not empty."""
-    program, options = _program(words[0]), list(takewhile(_is_option, words[1:]))
+    program, options = _program_name(words[0]), list(takewhile(_is_option, words[1:]))
     if program in TARGETING:
         return [" ".join(words)]
     if not _INTERPRETER.fullmatch(program):
@@ -56,7 +56,7 @@ def _without_starter(words: Sequence[str]) -> Sequence[str]:
     if not words or words[0] not in STARTERS:
         return words
     rest = range(1, len(words))
-    begins = (at for at in rest if "/" in words[at] or _is_runner(_program(words[at])))
+    begins = (at for at in rest if "/" in words[at] or _is_runner(_program_name(words[at])))
     return words[next(begins, 0) :]
 
 
@@ -64,5 +64,5 @@ def _is_runner(program: str) -> bool:
     return program in TARGETING or _INTERPRETER.fullmatch(program) is not None
 
 
-def _program(word: str) -> str:
+def _program_name(word: str) -> str:
     return word.rpartition("/")[2]

@@ -21,16 +21,22 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
     """
     if before.gate.kind != "test" or before.gate.runner != "unittest":
         return before
-    gate = await _detected(tree.git, tree.commit, before.gate)
+    gate = await _detect_same_gate(tree.git, tree.commit, before.gate)
     # The user's own command stays, whatever the work does.
-    if gate is None or gate.runner != "pytest" or await _detected(tree.git, before.commit, before.gate) != before.gate:
+    if (
+        gate is None
+        or gate.runner != "pytest"
+        or await _detect_same_gate(tree.git, before.commit, before.gate) != before.gate
+    ):
         return before
     top = f"{gate.folder}/" if gate.folder else ""
     paths = await commits.listed_paths(tree.git, tree.commit)
     modules = {path.removeprefix(top) for path in paths if path.startswith(top) and path.endswith(".py")}
     names = {name: _file_and_rest(name, modules) for name in before.outcomes}
-    functions = {file: await _functions(tree, f"{top}{file}") for file in {file for file, _ in names.values() if file}}
-    renamed = {name: _renamed(name, *place, functions.get(place[0], frozenset())) for name, place in names.items()}
+    functions = {
+        file: await _top_functions(tree, f"{top}{file}") for file in {file for file, _ in names.values() if file}
+    }
+    renamed = {name: _pytest_name(name, *place, functions.get(place[0], frozenset())) for name, place in names.items()}
     return structs.replace(
         before,
         gate=gate,
@@ -40,7 +46,7 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
     )
 
 
-async def _detected(git: Git, commit: Commit, known: Gate) -> Gate | None:
+async def _detect_same_gate(git: Git, commit: Commit, known: Gate) -> Gate | None:
     """Return the gate of the same name that is detected at a commit, with the timeout of the known one."""
     found = next((gate for gate in (await detect_at_commit(git, commit)).gates if gate.name == known.name), None)
     return structs.replace(found, timeout_s=known.timeout_s) if found else None
@@ -58,13 +64,13 @@ def _file_and_rest(name: str, modules: Collection[str]) -> tuple[str, tuple[str,
     return "", ()
 
 
-def _renamed(name: str, file: str, rest: tuple[str, ...], functions: Collection[str]) -> str:
+def _pytest_name(name: str, file: str, rest: tuple[str, ...], functions: Collection[str]) -> str:
     if not file:
         return name
     return "::".join((file, rest[-1] if rest[-1] in functions else "::".join(rest)))
 
 
-async def _functions(tree: Tree, path: str) -> frozenset[str]:
+async def _top_functions(tree: Tree, path: str) -> frozenset[str]:
     """Return the names of the functions of a test file that are in no class."""
     text = await commits.file_contents(tree.git, tree.commit, path)
     try:

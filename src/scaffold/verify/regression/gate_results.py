@@ -84,7 +84,7 @@ async def judge_gates(
     if not runs and not new:
         return ()
     # Names of tests contain their files: without the renames, an old failure would look new and an old test lost.
-    renames = await _renames(runs, tree)
+    renames = await _renames_since_baseline(runs, tree)
     named = [with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs]
     before = tuple([await followed(run, tree) for run in named])
     former = {new: old for old, new in renames.items()}
@@ -125,7 +125,7 @@ def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> fl
     return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR * before.duration_s)
 
 
-async def _renames(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
+async def _renames_since_baseline(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
     """Return the renames since the baseline, old path to new; a test file renamed to something else is left out."""
     renames = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
     # A test file renamed so that no runner finds it has taken its tests away.
@@ -188,7 +188,7 @@ class _GateRunner:
             async with gate_slot(self._request.slots, self._tree.during):
                 result = await HookJudge(self._memory, before, self._timeout_s(gate, before)).judged()
             return await with_places(result, self._tree)
-        run, only = await self._shown(gate, before)
+        run, only = await self._run_or_recall(gate, before)
         run = unnoticed_only(run, self._change.added)
         before = await self._with_new_settings(before, run)
         expected = self._change.expected(gate, only)
@@ -241,7 +241,7 @@ class _GateRunner:
 
         `support` are new files that may have made tests pass that did not change; so may `altered` helpers and data.
         """
-        laid = await self._laid(before, (*altered, *support))
+        laid = await self._run_base_tests(before, (*altered, *support))
         fates = fates_of_tests(before, run, laid, altered=altered, change=self._change) if altered else {}
         if support or not all(map(self._change.is_test_file, altered)):
             fates = {**fates_without_support(before, run, laid, self._change), **fates}
@@ -265,10 +265,10 @@ class _GateRunner:
         if not files:
             return fates
         # With the tests of the base: the work must not be what makes names vary.
-        varying = tests_with_varying_cases([(await self._laid(before, files)).run for _ in range(2)])
+        varying = tests_with_varying_cases([(await self._run_base_tests(before, files)).run for _ in range(2)])
         return {name: fate for name, fate in fates.items() if name not in gone or test_of(name) not in varying}
 
-    async def _laid(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
+    async def _run_base_tests(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
         """Run the base's tests in the altered files on the work's code."""
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
         now = {old: new for new, old in _within_gate(before.gate, renamed).items()}
@@ -285,26 +285,26 @@ class _GateRunner:
 
         async with self._request.pinned_meanwhile():
             try:
-                run = await retry_known_flaky(await rerun(()), _flaky(before), rerun, rounds=FLAKY_ROUNDS)
+                run = await retry_known_flaky(await rerun(()), _flaky_tests(before), rerun, rounds=FLAKY_ROUNDS)
                 real = await confirmed(unresolved, before.gate, self._tree, self._change)
             finally:
                 await restore_tracked_files(self._tree)
         run = without_names(with_renamed_files(run, now))
         return LaidRun(run=run, unresolved={renamed_name(name, now): each for name, each in real.items()})
 
-    async def _shown(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
+    async def _run_or_recall(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""
         only = selected = self._change.selected_files(gate)
         # All tests say more than some, and cost nothing if they have run already.
         if selected and self._memory.find(gate, (), self._timeout_s(gate, before)):
             only = ()
-        run = await self._settled(gate, before, only)
+        run = await self._run_until_settled(gate, before, only)
         if only and run.problem == "vacuous":  # the selected files contain no tests
-            run, only = await self._settled(gate, before, ()), ()
+            run, only = await self._run_until_settled(gate, before, ()), ()
             selected = only
         elif only and _fails_anew(before, run):
             # Tests may need others to run before them, as they did at the base.
-            run, only = await self._settled(gate, before, ()), ()
+            run, only = await self._run_until_settled(gate, before, ()), ()
         return await self._without_new_tests(run, before, selected), only
 
     async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
@@ -315,7 +315,7 @@ class _GateRunner:
         isolated = () if before is None or run.problem else self._change.files_to_isolate(run.gate, only)
         if not isolated:
             return run
-        alone = await self._settled(run.gate, before, isolated)
+        alone = await self._run_until_settled(run.gate, before, isolated)
         if alone.problem:
             # Nothing to run without the new files, so there was nothing that these could have repaired.
             return run if alone.problem == "vacuous" else alone
@@ -323,17 +323,17 @@ class _GateRunner:
         outcomes, messages = {**run.outcomes, **broken}, {**run.messages, **alone.messages}
         return structs.replace(run, outcomes=outcomes, messages=messages, detail=alone.detail if broken else run.detail)
 
-    async def _settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
+    async def _run_until_settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
         """Run a gate, then repeat known flaky tests and new failures."""
 
         async def rerun(names: Sequence[str]) -> GateRun:
             # A test that fails once, and leaves a file there to pass the next time, is not flaky but broken.
-            return await self._run(gate, before, names or only, with_new_temporary_folder(self._tree))
+            return await self._run_once(gate, before, names or only, with_new_temporary_folder(self._tree))
 
         run = self._memory.find(gate, only, self._timeout_s(gate, before))
-        run = run or await self._run(gate, before, only, self._tree)
+        run = run or await self._run_once(gate, before, only, self._tree)
         if gate.kind == "test" and not run.problem:
-            flaky = _flaky(before)
+            flaky = _flaky_tests(before)
             run = await retry_known_flaky(run, flaky, rerun, rounds=FLAKY_ROUNDS)
             doubtful = [name for name in _fails_anew(before, run) if name not in flaky]
             run = await retry_new_failures(run, doubtful, rerun)
@@ -343,7 +343,7 @@ class _GateRunner:
     def _timeout_s(self, gate: Gate, before: GateRun | None) -> float:
         return gate_timeout_s(gate, before, self._request.gate_timeout_s)
 
-    async def _run(self, gate: Gate, before: GateRun | None, only: Sequence[str], tree: Tree) -> GateRun:
+    async def _run_once(self, gate: Gate, before: GateRun | None, only: Sequence[str], tree: Tree) -> GateRun:
         """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
         if self._used and gate.kind == "test":
             # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
@@ -400,5 +400,5 @@ def _broken_before_reason(before: GateRun | None) -> str:
     return f"It could not be run before the work either: {before.detail.partition(chr(10))[0]}"
 
 
-def _flaky(before: GateRun | None) -> Collection[str]:
+def _flaky_tests(before: GateRun | None) -> Collection[str]:
     return frozenset(name for name, outcome in before.outcomes.items() if outcome == "flaky") if before else frozenset()

@@ -36,7 +36,7 @@ class GateRunMemory(Struct, frozen=True):
         """
         found = self.shared.get(gate.command) if not only and not gate.folder else None
         if found is None and self.request.find_gate_run:
-            found = self.request.find_gate_run(gate, self.tree_id, self._key(only))
+            found = self.request.find_gate_run(gate, self.tree_id, self._storage_key(only))
         if found is None or found.problem or found.gate.runner != gate.runner or found.duration_s > timeout_s:
             return None
         # The stored one may be of another commit with the same tree.
@@ -45,9 +45,9 @@ class GateRunMemory(Struct, frozen=True):
     def keep(self, run: GateRun, only: Sequence[str]) -> None:
         """Store a run of a gate for `find`, unless it has a problem."""
         if self.request.store_gate_run and run.problem is None:
-            self.request.store_gate_run(structs.replace(run, environment=self._key(only)), self.tree_id)
+            self.request.store_gate_run(structs.replace(run, environment=self._storage_key(only)), self.tree_id)
 
-    def _key(self, only: Sequence[str]) -> str:
+    def _storage_key(self, only: Sequence[str]) -> str:
         """Return the environment under which a run is stored: a part of the tests never answers for all of them."""
         if not only:
             return self.environment

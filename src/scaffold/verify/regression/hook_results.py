@@ -34,46 +34,48 @@ class HookJudge(Struct, frozen=True):
     timeout_s: float
 
     @property
-    def _tree(self) -> Tree:
+    def _checked_tree(self) -> Tree:
         return self.memory.tree
 
     async def judged(self) -> GateResult:
         """Return the result; not applicable if the hooks look at no file of the change."""
-        gate, base = self.before.gate, await commits.tree_of(self._tree.git, self._tree.base)
+        gate, base = self.before.gate, await commits.tree_of(self._checked_tree.git, self._checked_tree.base)
         key = hook_key(self.memory.environment, self.before, base)
         run = await self._on_change(gate, key)
         if run.problem == "vacuous":
             return GateResult(gate=gate, verdict="not_applicable", detail=NOT_OF_CHANGE)
         if FAILING_OUTCOMES.isdisjoint(run.outcomes.values()):
             return compare_gate_runs(None, run)
-        return compare_gate_runs(await self._earlier(gate, base), run, expected=_never)
+        return compare_gate_runs(await self._run_before(gate, base), run, expected=_never_expected)
 
     async def _on_change(self, gate: Gate, key: str) -> GateRun:
         request = self.memory.request
         found = request.find_gate_run(gate, self.memory.tree_id, key) if request.find_gate_run else None
         if found is not None and not found.problem:
-            return structs.replace(found, commit=self._tree.commit)
-        given = HookInput(staged=self.memory.tree_id, head=self._tree.base, definitions=self.before.commit)
-        run = (await self._run(gate, given)).run
+            return structs.replace(found, commit=self._checked_tree.commit)
+        given = HookInput(staged=self.memory.tree_id, head=self._checked_tree.base, definitions=self.before.commit)
+        run = (await self._run_hooks(gate, given)).run
         if request.store_gate_run and run.problem is None:
             request.store_gate_run(structs.replace(run, environment=key), self.memory.tree_id)
         return run
 
-    async def _earlier(self, gate: Gate, base: TreeId) -> GateRun | None:
+    async def _run_before(self, gate: Gate, base: TreeId) -> GateRun | None:
         """Return the run on the files of the change as they were before it; None if it has no result."""
-        tree = self._tree
+        tree = self._checked_tree
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         there = tuple(change.path for change in changes if change.kind != "A")
         given = HookInput(staged=base, head=tree.base, without=there, definitions=self.before.commit)
-        run = (await self._run(gate, given)).run
+        run = (await self._run_hooks(gate, given)).run
         if not hooks_apply(run):
             return None
         return with_renamed_files(run, await commits.renames(tree.git, tree.base, tree.commit))
 
-    async def _run(self, gate: Gate, given: HookInput) -> HookRun:
-        return await run_hooks(gate, self._tree, given, environment=self.memory.environment, timeout_s=self.timeout_s)
+    async def _run_hooks(self, gate: Gate, given: HookInput) -> HookRun:
+        return await run_hooks(
+            gate, self._checked_tree, given, environment=self.memory.environment, timeout_s=self.timeout_s
+        )
 
 
-def _never(_: str) -> bool:
+def _never_expected(_: str) -> bool:
     """Return False: hooks look at the files of a change, and so may have nothing to do."""
     return False

@@ -22,7 +22,7 @@ def with_original_runner(before: GateRun | None, now: GateRun) -> GateRun:
     A gate without a run before the work has no tests that could have been weakened.
     """
     # Some plugins and projects replace functions of their runner, and their tests mean what they meant before.
-    new = [name for name in _new(before, now) if _is_of_runner(name)]
+    new = [name for name in _newly_replaced(before, now) if _is_of_runner(name)]
     if not new or now.problem is not None:
         return now
     named, verb = join_limited(new, MAX_NAMED), "was" if len(new) == 1 else "were"
@@ -32,7 +32,7 @@ def with_original_runner(before: GateRun | None, now: GateRun) -> GateRun:
 
 def replaced_functions(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
     """Return the functions of the language that the work replaced while its tests ran, sorted."""
-    return tuple(name for name in _new(before, now) if not _is_of_runner(name))
+    return tuple(name for name in _newly_replaced(before, now) if not _is_of_runner(name))
 
 
 def doubts_about_functions(gates: Sequence[GateResult]) -> Iterator[Doubt]:
@@ -43,7 +43,7 @@ def doubts_about_functions(gates: Sequence[GateResult]) -> Iterator[Doubt]:
         yield Doubt("functions_replaced", utf8_safe(text))
 
 
-def _new(before: GateRun | None, now: GateRun) -> list[str]:
+def _newly_replaced(before: GateRun | None, now: GateRun) -> list[str]:
     return [] if before is None else sorted({*now.replaced} - {*before.replaced})
 
 

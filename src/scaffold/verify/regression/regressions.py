@@ -23,7 +23,7 @@ def regressions(
 ) -> tuple[Regression, ...]:
     """Return the first new failures by name, then the first of the tests `lost`, which passed before."""
     new = sorted(name for name, verdict in verdicts.items() if verdict == "new_failure" and name not in lost)
-    found = [each for name in new for each in _told(before, now, name)]
+    found = [each for name in new for each in _describe_failure(before, now, name)]
     gone = [
         Regression(
             name=name,
@@ -48,7 +48,7 @@ async def with_places(result: GateResult, tree: Tree) -> GateResult:
     for each in result.regressions:
         if each.kind == "finding" and each.file:
             file = path_from_top(gate, each.file)
-            placed.append(structs.replace(each, file=file, source=await _source(tree, file, each.line)))
+            placed.append(structs.replace(each, file=file, source=await _source_line(tree, file, each.line)))
         elif gate.runner in RUNNERS_NAMING_NO_FILES:
             placed.append(structs.replace(each, file=path_of_test(gate, each.name, paths) or None))
         else:
@@ -56,15 +56,15 @@ async def with_places(result: GateResult, tree: Tree) -> GateResult:
     return structs.replace(result, regressions=tuple(placed))
 
 
-def _told(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
+def _describe_failure(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
     # Hooks may print findings or not.
     if now.gate.runner == "findings" or name in now.lines:
-        yield from _findings(before, now, name)
+        yield from _new_occurrences(before, now, name)
     else:
         yield Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ())))
 
 
-def _findings(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
+def _new_occurrences(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
     """Yield a finding's new occurrences: those whose text is new, or all if no text is."""
     known, said = Counter(before.messages.get(name, ()) if before else ()), now.messages.get(name, ())
     if not said:
@@ -80,7 +80,7 @@ def _findings(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regre
             yield Regression(name=name, kind="finding", file=file, line=line, message=message)
 
 
-async def _source(tree: Tree, file: str, line: int | None) -> str:
+async def _source_line(tree: Tree, file: str, line: int | None) -> str:
     """Return a line of a file; empty if there is none."""
     if line is None:
         return ""

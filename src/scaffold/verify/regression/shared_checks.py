@@ -96,10 +96,10 @@ class SharedChecks:
         return await (self._run_as_gate(check, before, baseline, tree) if clean else run_check(check, tree))
 
     async def _run_as_gate(self, check: Check, before: GateRun, baseline: Baseline, tree: Tree) -> CheckResult:
-        observed = await self._observed(check, before, baseline, tree)
+        observed = await self._run_observed(check, before, baseline, tree)
         if was_killed(observed.finished):
             await restore_tracked_files(tree)
-            observed = await self._observed(check, before, baseline, tree)
+            observed = await self._run_observed(check, before, baseline, tree)
         run, finished = with_original_runner(before, observed.run), observed.finished
         verdict, why = check_verdict(check, finished)
         detail = result_detail(why, run.detail)
@@ -120,7 +120,7 @@ class SharedChecks:
             output_hash=finished.stdout_sha256,
         )
 
-    async def _observed(self, check: Check, before: GateRun, baseline: Baseline, tree: Tree) -> ObservedRun:
+    async def _run_observed(self, check: Check, before: GateRun, baseline: Baseline, tree: Tree) -> ObservedRun:
         async def run(watched: Tree) -> ObservedRun:
             return await observe_gate(
                 before.gate,

@@ -39,7 +39,7 @@ class Suppression(Struct, frozen=True):
     """The programs that obey it, as commands name them."""
 
 
-def _suppression(name: str, pattern: str, silences: set[GateKind], *tools: str) -> Suppression:
+def _make_suppression(name: str, pattern: str, silences: set[GateKind], *tools: str) -> Suppression:
     return Suppression(name, re.compile(pattern), frozenset(silences), frozenset(tools))
 
 
@@ -49,32 +49,36 @@ _STRICTER = (
 )
 """An option in a comment for mypy with which it reports more."""
 _PYTHON = (
-    _suppression("noqa", r"(?i)#\s*(?:(?:ruff|flake8)\s*[:=]\s*)?noqa\b", {"lint"}, "ruff", "flake8"),
-    _suppression("type: ignore", r"#\s*type:\s*ignore\b", {"typecheck"}, "mypy", "dmypy", "pyright", "basedpyright"),
-    _suppression(
+    _make_suppression("noqa", r"(?i)#\s*(?:(?:ruff|flake8)\s*[:=]\s*)?noqa\b", {"lint"}, "ruff", "flake8"),
+    _make_suppression(
+        "type: ignore", r"#\s*type:\s*ignore\b", {"typecheck"}, "mypy", "dmypy", "pyright", "basedpyright"
+    ),
+    _make_suppression(
         "mypy", rf"(?i)#\s*mypy:(?!\s*{_STRICTER}(?:\s*,\s*{_STRICTER})*\s*$)", {"typecheck"}, "mypy", "dmypy"
     ),
-    _suppression("pyright", r"#\s*pyright:(?!\s*strict)", {"typecheck"}, "pyright", "basedpyright"),
-    _suppression("pylint: disable", r"#\s*pylint:\s*(?:disable|skip-file)", {"lint"}, "pylint"),
-    _suppression("nosec", r"#\s*nosec\b", {"lint"}, "bandit", "ruff"),
-    _suppression("no cover", r"(?i)#\s*pragma[:\s]\s*no\s*(?:cover|branch)\b", {"test"}),
+    _make_suppression("pyright", r"#\s*pyright:(?!\s*strict)", {"typecheck"}, "pyright", "basedpyright"),
+    _make_suppression("pylint: disable", r"#\s*pylint:\s*(?:disable|skip-file)", {"lint"}, "pylint"),
+    _make_suppression("nosec", r"#\s*nosec\b", {"lint"}, "bandit", "ruff"),
+    _make_suppression("no cover", r"(?i)#\s*pragma[:\s]\s*no\s*(?:cover|branch)\b", {"test"}),
 )
 _SCRIPT = (
-    _suppression("eslint-disable", r"^/[/*]\s*eslint(?:-disable|\s)", {"lint"}, "eslint"),
-    _suppression("biome-ignore", r"^/[/*]\s*biome-ignore", {"lint"}, "biome"),
-    _suppression(
+    _make_suppression("eslint-disable", r"^/[/*]\s*eslint(?:-disable|\s)", {"lint"}, "eslint"),
+    _make_suppression("biome-ignore", r"^/[/*]\s*biome-ignore", {"lint"}, "biome"),
+    _make_suppression(
         "coverage ignore",
         r"^/[/*]\s*(?:(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:ignore|disable))\b",
         {"test"},
     ),
-    _suppression("ts-ignore", r"@ts-(?:ignore|nocheck|expect-error)\b", {"typecheck", "build"}, "tsc", "vue-tsc"),
+    _make_suppression("ts-ignore", r"@ts-(?:ignore|nocheck|expect-error)\b", {"typecheck", "build"}, "tsc", "vue-tsc"),
 )
 _GO = (
-    _suppression("nolint", r"^//\s*nolint\b", {"lint"}, "golangci-lint"),
-    _suppression("lint:ignore", r"^//lint:(?:file-)?ignore\b", {"lint"}, "golangci-lint", "staticcheck"),
+    _make_suppression("nolint", r"^//\s*nolint\b", {"lint"}, "golangci-lint"),
+    _make_suppression("lint:ignore", r"^//lint:(?:file-)?ignore\b", {"lint"}, "golangci-lint", "staticcheck"),
 )
-_RUST = (_suppression("allow", r"#!?\[\s*(?:cfg_attr\b[^\]]*\b)?(?:allow|expect)\s*\(", {"lint", "build"}, "cargo"),)
-_STUB = _suppression("stub", "", {"typecheck"}, "mypy", "dmypy")
+_RUST = (
+    _make_suppression("allow", r"#!?\[\s*(?:cfg_attr\b[^\]]*\b)?(?:allow|expect)\s*\(", {"lint", "build"}, "cargo"),
+)
+_STUB = _make_suppression("stub", "", {"typecheck"}, "mypy", "dmypy")
 """A stub beside a module: mypy reads it instead of the module's code."""
 OTHER_TOOLS = frozenset({"vet", "black", "isort"})
 """Linters that no comment of these silences."""
@@ -100,9 +104,9 @@ async def doubts_about_suppressions(
     """Return the doubt that the work's new suppressions leave; empty if it has none that one of the gates obeys."""
     judging = [result.gate for result in gates if result.verdict != "not_applicable"]
     followed = await follow_links(tree.git, tree.base, tree.commit, changes) if judging else ()
-    read = [change for change in followed if _reader(change.path) and not change.is_gitlink]
-    before = await _texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
-    after = await _texts(tree, {change.path: change.object_id for change in read if change.kind != "D"})
+    read = [change for change in followed if _reader_for(change.path) and not change.is_gitlink]
+    before = await _read_texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
+    after = await _read_texts(tree, {change.path: change.object_id for change in read if change.kind != "D"})
     found = {**new_suppressions(before, after)}
     for path in await _new_stubs(tree, read):
         found[path] = found.get(path, Counter()) + Counter((_STUB,))
@@ -113,7 +117,7 @@ async def doubts_about_suppressions(
         path: Counter({each.name: count for each, count in kinds.items() if is_obeyed(each, path, judging)})
         for path, kinds in found.items()
     }
-    return _doubts({path: names for path, names in counted.items() if names})
+    return _suppression_doubts({path: names for path, names in counted.items() if names})
 
 
 async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
@@ -139,8 +143,8 @@ def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Map
 
     One that moved with its line to another file is not new, and neither is one on a line that was only changed.
     """
-    old = {path: Counter(_found(path, text)) for path, text in before.items()}
-    new = {path: Counter(_found(path, text)) for path, text in after.items()}
+    old = {path: Counter(_find_suppressions(path, text)) for path, text in before.items()}
+    new = {path: Counter(_find_suppressions(path, text)) for path, text in after.items()}
     gone = {path: found - new.get(path, Counter()) for path, found in old.items()}
     moved = sum(gone.values(), Counter[Found]())
     counted: dict[str, Counter[Suppression]] = {}
@@ -149,18 +153,18 @@ def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Map
         own = gone.get(path, Counter())
         here = added & (moved - own)
         moved -= here
-        counted[path] = _kinds(added - here) - _kinds(own)
+        counted[path] = _count_by_kind(added - here) - _count_by_kind(own)
     return {path: kinds for path, kinds in counted.items() if kinds}
 
 
-def _kinds(found: Mapping[Found, int]) -> Counter[Suppression]:
+def _count_by_kind(found: Mapping[Found, int]) -> Counter[Suppression]:
     kinds = Counter[Suppression]()
     for (each, _), count in found.items():
         kinds[each] += count
     return kinds
 
 
-def _doubts(counted: Mapping[str, Mapping[str, int]]) -> tuple[Doubt, ...]:
+def _suppression_doubts(counted: Mapping[str, Mapping[str, int]]) -> tuple[Doubt, ...]:
     if not counted:
         return ()
     total = sum(sum(names.values()) for names in counted.values())
@@ -187,14 +191,14 @@ def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> boo
     )
 
 
-async def _texts(tree: Tree, blobs: Mapping[str, str]) -> Mapping[str, str]:
+async def _read_texts(tree: Tree, blobs: Mapping[str, str]) -> Mapping[str, str]:
     """Return the contents of files, given as {path: blob id}."""
     contents = await commits.batch_contents(tree.git, [*blobs.values()])
     return {path: data.decode(errors="replace") for path, data in zip(blobs, contents, strict=True) if data is not None}
 
 
-def _found(path: str, text: str) -> Iterator[Found]:
-    reader = _reader(path)
+def _find_suppressions(path: str, text: str) -> Iterator[Found]:
+    reader = _reader_for(path)
     if reader is None:
         return
     suppressions, parts = reader
@@ -240,5 +244,5 @@ _READERS: Mapping[str, Reader] = {
 }
 
 
-def _reader(path: str) -> Reader | None:
+def _reader_for(path: str) -> Reader | None:
     return _READERS.get(path.rpartition(".")[2])

@@ -43,10 +43,10 @@ def parse_external(line: str) -> ExternalService | None:
     """
     kind = line.split(maxsplit=1)[0] if line.strip() else ""
     if kind == COMPOSE:
-        return _compose(line)
+        return _parse_compose(line)
     words = line.split()[1:]
     if kind == HOST and words and all(_PORT.fullmatch(word) for word in words):
-        return HostPorts(_ports(words))
+        return HostPorts(_parse_ports(words))
     _check_ending(line)
     return None
 
@@ -73,10 +73,10 @@ def _check_ending(line: str) -> None:
         return
     if not ending.start():
         raise ValueError(f"a list of commands, each before its ports, but `{line}` is not one")
-    _ports(ending[0].split())
+    _parse_ports(ending[0].split())
 
 
-def _compose(line: str) -> ComposeSpec:
+def _parse_compose(line: str) -> ComposeSpec:
     try:
         words = shlex.split(line)[1:]
     except ValueError as error:
@@ -89,7 +89,7 @@ def _compose(line: str) -> ComposeSpec:
     names = [word for word in words if word not in ports]
     if not ports or not all(map(_is_repository_path, files)) or not all(map(_NAME.fullmatch, names)):
         raise ValueError(f"{SYNTAX}, but `{line}` does not match")
-    return ComposeSpec(files=tuple(files), names=tuple(names), ports=_ports(ports))
+    return ComposeSpec(files=tuple(files), names=tuple(names), ports=_parse_ports(ports))
 
 
 def _is_repository_path(file: str) -> bool:
@@ -98,7 +98,7 @@ def _is_repository_path(file: str) -> bool:
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts and not file.startswith("-")
 
 
-def _ports(words: Sequence[str]) -> tuple[int, ...]:
+def _parse_ports(words: Sequence[str]) -> tuple[int, ...]:
     ports = tuple(dict.fromkeys(int(word.removeprefix("@")) for word in words))
     if not all(0 < port <= MAX_PORT for port in ports):
         raise ValueError(f"ports from 1 to {MAX_PORT}, not {', '.join(words)}")

@@ -64,10 +64,10 @@ class Originals:
         self._places: list[tuple[tuple[Any, str, Any, Any, Any], str]] = []
         self._classes: dict[type, frozenset[str]] = {}
         for module in modules:
-            self._remember(vars(module), module.__name__)
+            self._remember_functions(vars(module), module.__name__)
             for value in list(vars(module).values()):
                 if isinstance(value, type) and value.__module__ == module.__name__:
-                    self._remember(vars(value), f"{module.__name__}.{value.__qualname__}")
+                    self._remember_functions(vars(value), f"{module.__name__}.{value.__qualname__}")
                     self._classes[value] = frozenset(vars(value))
 
     def replaced(self, *, excused: Callable[[Any], bool] = never) -> "list[str]":
@@ -86,7 +86,7 @@ class Originals:
                 changed += [f"{each.__module__}.{each.__qualname__}.{name}" for name in found]
         return changed
 
-    def _remember(self, attributes: Any, holder: str) -> None:
+    def _remember_functions(self, attributes: Any, holder: str) -> None:
         for name, value in list(attributes.items()):
             function = getattr(value, "__func__", getattr(value, "fget", value))
             code = function.__code__ if isinstance(function, FunctionType) else None
@@ -97,19 +97,19 @@ class Originals:
 
 def asserting() -> Originals:
     """Return the functions that tests call to compare, which are few enough to look at after each test."""
-    return Originals(_loaded(lambda name: name in ASSERTING))
+    return Originals(_loaded_modules(lambda name: name in ASSERTING))
 
 
 def whole_runner() -> Originals:
     """Return all functions of the runner's modules that are loaded."""
-    return Originals(_loaded(lambda name: name.partition(".")[0] in RUNNERS))
+    return Originals(_loaded_modules(lambda name: name.partition(".")[0] in RUNNERS))
 
 
 def library() -> Originals:
     """Return the builtin functions, and those of the loaded modules of the standard library."""
     return Originals(
         module
-        for module in _loaded(lambda name: name.partition(".")[0] not in LEFT_TO_PROGRAMS.union(RUNNERS))
+        for module in _loaded_modules(lambda name: name.partition(".")[0] not in LEFT_TO_PROGRAMS.union(RUNNERS))
         if _is_library(module)
     )
 
@@ -133,7 +133,7 @@ def _is_public(name: str) -> bool:
     return last.startswith("__") or not last.startswith("_")
 
 
-def _loaded(wanted: Callable[[str], bool]) -> "list[ModuleType]":
+def _loaded_modules(wanted: Callable[[str], bool]) -> "list[ModuleType]":
     return [module for name, module in list(sys.modules.items()) if wanted(name) and isinstance(module, ModuleType)]
 
 

@@ -108,7 +108,7 @@ class RecorderPlugin:
         """Return True for a file without selected tests."""
         if not self._only or path.name == "__init__.py" or path.is_dir():
             return None
-        return None if str(path) in self._files(config) else True
+        return None if str(path) in self._selected_files(config) else True
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -117,7 +117,7 @@ class RecorderPlugin:
         """After all other plugins: drop the tests that are not selected, and add the canaries."""
         yield
         if self._only:
-            self._select(config, items)
+            self._select_items(config, items)
         self._note("collected", [tidy(item.nodeid) for item in items])
         if items:
             # In the folder of the last test, so that its conftest, which may
@@ -184,7 +184,7 @@ class RecorderPlugin:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Record the report of a test; passed set-up and teardown phases are left out."""
         if report.when == "call" or not report.passed:
-            self._note("outcome", tidy(report.nodeid), *_told(report))
+            self._note("outcome", tidy(report.nodeid), *_phase_report(report))
         if report.failed:
             said = message_of(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
             if said:
@@ -199,18 +199,18 @@ class RecorderPlugin:
             self._note("replaced", replaced)
         self._note("end", int(session.exitstatus))
 
-    def _files(self, config: Any) -> "frozenset[str]":
+    def _selected_files(self, config: Any) -> "frozenset[str]":
         """Return the absolute paths of the files with selected tests."""
         names = {each.partition("::")[0] for each in self._only}
         folders = (os.getcwd(), str(config.rootdir if BEFORE_7 else config.rootpath))  # noqa: PTH109 - fast, because it is called for each file
         return frozenset(os.path.normpath(os.path.join(folder, name)) for name in names for folder in folders)  # noqa: PTH118
 
-    def _select(self, config: Any, items: "list[Any]") -> None:
+    def _select_items(self, config: Any, items: "list[Any]") -> None:
         """Drop the tests that are selected neither by name nor by file."""
         whole = {os.path.abspath(each) for each in self._only if "::" not in each}  # noqa: PTH100
         partition: tuple[list[Any], list[Any]] = ([], [])
         for item in items:
-            is_selected = not self._only.isdisjoint(_names(item)) or str(path_of(item)) in whole
+            is_selected = not self._only.isdisjoint(_item_names(item)) or str(path_of(item)) in whole
             partition[is_selected].append(item)
         dropped, items[:] = partition
         if dropped:
@@ -260,7 +260,7 @@ class CanaryPlugin:
         # `log=False`: no reporter and no other plugin gets these reports, so
         # exit code and counts stay those of the project.
         reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
-        self._note("canary", item.nodeid, item.nodeid in self._raised, [_told(report) for report in reports])
+        self._note("canary", item.nodeid, item.nodeid in self._raised, [_phase_report(report) for report in reports])
         return True
 
 
@@ -280,10 +280,10 @@ def canary_tests(session: Any, folder: Path, token: str) -> "list[Any]":
     def alarming() -> None:
         raise AssertionError(token)
 
-    path = folder / f"test_{_name(token, 0)}.py"
+    path = folder / f"test_{_canary_name(token, 0)}.py"
     place = {"fspath": type(session.fspath)(str(path))} if BEFORE_7 else {"path": path}
     module = _VirtualModule.from_parent(session, **place)
-    tests = ((_name(token, 1), calm), (_name(token, 2), alarming))
+    tests = ((_canary_name(token, 1), calm), (_canary_name(token, 2), alarming))
     return [pytest.Function.from_parent(module, name=f"test_{name}", callobj=test) for name, test in tests]
 
 
@@ -292,13 +292,13 @@ def path_of(item: Any) -> Path:
     return Path(str(item.fspath if BEFORE_7 else item.path))
 
 
-def _name(token: str, number: int) -> str:
+def _canary_name(token: str, number: int) -> str:
     return hashlib.blake2b(f"{token}{number}".encode(), digest_size=6).hexdigest()
 
 
-def _told(report: Any) -> "tuple[str, str, bool]":
+def _phase_report(report: Any) -> "tuple[str, str, bool]":
     return report.when, report.outcome, hasattr(report, "wasxfail")
 
 
-def _names(item: Any) -> "tuple[str, str, str]":
+def _item_names(item: Any) -> "tuple[str, str, str]":
     return item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0]

@@ -108,15 +108,15 @@ def system_errors(raised: "BaseException | None") -> "list[tuple[int, str | None
 
 
 def _system_error(error: OSError) -> "list[tuple[int, str | None, bool]]":
-    number, second = _ERRNO(error), _text(_FILENAME2(error))
+    number, second = _ERRNO(error), _path_text(_FILENAME2(error))
     if type(number) is not int:
         return []
-    found = [(number, _text(_FILENAME(error)), type(error).__name__ == "gaierror")]
+    found = [(number, _path_text(_FILENAME(error)), type(error).__name__ == "gaierror")]
     # Of a link or a rename, either path may be the one that is denied; what is missing is the first one.
     return [*found, (number, second, False)] if second and number in DENIED else found
 
 
-def _text(path: object) -> "str | None":
+def _path_text(path: object) -> "str | None":
     """Return a path as printable text; None if it is no path."""
     text = os.fsdecode(path) if type(path) is bytes else path
     if type(text) is not str:

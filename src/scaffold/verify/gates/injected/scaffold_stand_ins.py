@@ -90,12 +90,12 @@ class StandIns:
 
     def install(self) -> None:
         """Replace the import function of this process."""
-        builtins.__import__ = self._imported
+        builtins.__import__ = self._import_or_stand_in
 
     def unresolved(self, raised: BaseException, test: Any = None) -> "Unresolved | None":
         """Return the name that could not be resolved, and by which classes; None if that is not why `raised` came."""
         error: Any = raised
-        for each in (error, *_before(error)):
+        for each in (error, *_causes(error)):
             # A fixture that several tests share fails only once; the error is raised again for the others.
             if isinstance(each, RemovedName):
                 return str(each.args[0]), []
@@ -104,10 +104,10 @@ class StandIns:
         found = self._by_error(error) if isinstance(error, (ImportError, NameError, AttributeError)) else None
         if found is not None:
             return found
-        used = next(self._used(getattr(test, "__func__", test), MOST_CALLS), None)
+        used = next(self._used_stand_ins(getattr(test, "__func__", test), MOST_CALLS), None)
         return None if used is None else (used, [])
 
-    def _imported(
+    def _import_or_stand_in(
         self,
         name: str,
         globals: Any = None,  # noqa: A002 - Python's own names of these arguments
@@ -158,10 +158,10 @@ class StandIns:
         owner = error.obj
         if isinstance(owner, ModuleType):
             return (f"{owner.__name__}.{name}", []) if self._is_source(owner.__file__) else None
-        classes = list(self._classes(owner if isinstance(owner, type) else type(owner)))
+        classes = list(self._base_classes(owner if isinstance(owner, type) else type(owner)))
         return (f"{classes[0][1]}.{name}", classes) if classes else None
 
-    def _classes(self, kind: type) -> "Iterator[tuple[str, str]]":
+    def _base_classes(self, kind: type) -> "Iterator[tuple[str, str]]":
         """Yield the file and the name of each class of the checkout that a class inherits from, itself first."""
         for each in kind.__mro__:
             file = getattr(sys.modules.get(each.__module__), "__file__", None)
@@ -177,18 +177,18 @@ class StandIns:
             trace = trace.tb_next
         return self._is_test(file)
 
-    def _used(self, function: Any, depth: int) -> Iterator[str]:
+    def _used_stand_ins(self, function: Any, depth: int) -> Iterator[str]:
         """Yield the stand-ins that a function, or a function of its file that it calls, refers to."""
         if not isinstance(function, FunctionType):
             return
-        for name in _names(function.__code__):
+        for name in _global_names(function.__code__):
             value = function.__globals__.get(name)
             if isinstance(value, _StandInType):
                 yield value.__qualname__
             elif isinstance(value, _ModuleStandIn):
                 yield value.__name__
             elif depth and isinstance(value, FunctionType) and value.__globals__ is function.__globals__:
-                yield from self._used(value, depth - 1)
+                yield from self._used_stand_ins(value, depth - 1)
 
     def _is_test(self, path: Any) -> bool:
         return isinstance(path, str) and (path in self._tests or os.path.realpath(path) in self._tests)
@@ -200,7 +200,7 @@ class StandIns:
         return real.startswith(self._top) and real not in self._tests and not any(each in real for each in PACKAGES)
 
 
-def _before(error: BaseException) -> "Iterator[BaseException]":
+def _causes(error: BaseException) -> "Iterator[BaseException]":
     """Yield the errors that an error came from, the latest first, a limited number of them."""
     for _ in range(MOST_ERRORS):
         earlier = error.__cause__ or error.__context__
@@ -210,9 +210,9 @@ def _before(error: BaseException) -> "Iterator[BaseException]":
         error = earlier
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def _global_names(code: CodeType) -> Iterator[str]:
     """Yield the global names in a code object and in those defined within."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _names(each)
+            yield from _global_names(each)

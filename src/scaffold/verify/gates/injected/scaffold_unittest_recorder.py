@@ -101,14 +101,14 @@ class RecordingRunner(unittest.TextTestRunner):
         result = super().run(test)
         if names:
             for canary in canary_tests(self.order["token"]):
-                self._watch(canary)
+                self._run_canary(canary)
         replaced = self.replaced.all()
         if replaced:
             self.note("replaced", replaced)
         self.note("end", 0 if result.wasSuccessful() else 1)
         return result
 
-    def _watch(self, canary: Any) -> None:
+    def _run_canary(self, canary: Any) -> None:
         silent: Any = unittest.TestResult()
         canary.run(silent)
         failed = bool(silent.failures or silent.errors) and not silent.wasSuccessful()
@@ -126,12 +126,12 @@ class SelectingLoader(unittest.TestLoader):
     def _match_path(self, path: str, full_path: str, pattern: str) -> bool:
         only = self.order["only"]
         found = all(fnmatch(os.path.basename(each), pattern) for each in only)  # noqa: PTH119 - few imports
-        selected = not found or any(_same(full_path, each) for each in only)
+        selected = not found or any(_is_same_path(full_path, each) for each in only)
         matching: bool = super()._match_path(path, full_path, pattern)
         return matching and (selected or not only)
 
 
-def _same(path: str, other: str) -> bool:
+def _is_same_path(path: str, other: str) -> bool:
     return Path(path).resolve() == Path(other).resolve()
 
 

@@ -53,10 +53,10 @@ def read_node(files: ProjectFiles) -> Project:
     manifest = files.json(MANIFEST)
     lock = next((name for name in LOCK_FILES if files.has(name)), None)
     packager = LOCK_FILES[lock] if lock else _named_packager(manifest)
-    top = _package(files, manifest, packager, "")
-    members = () if any(gate.kind == "test" for gate in top.gates) else _members(files, manifest)
+    top = _package_project(files, manifest, packager, "")
+    members = () if any(gate.kind == "test" for gate in top.gates) else _workspace_folders(files, manifest)
     parts = [
-        _package(files.at(folder), files.at(folder).json(MANIFEST), packager, folder)
+        _package_project(files.at(folder), files.at(folder).json(MANIFEST), packager, folder)
         for folder in members[:MAX_PACKAGES]
     ]
     tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
@@ -87,15 +87,15 @@ def _needs_install(manifest: Mapping[str, Any]) -> bool:
     return any(manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces"))
 
 
-def _package(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
+def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
     scripts = {name: text for name, text in as_table(manifest.get("scripts")).items() if isinstance(text, str)}
-    runners = {name: _runner(text, scripts) for name, text in scripts.items()}
-    gates = tuple(_gates(files, scripts, runners, packager, folder))
-    reasons = {gate.name: _reason(files, gate, scripts, folder) for gate in gates}
-    return Project(gates=gates, tools=dict(_tools(gates, scripts, packager)), scripts=runners, reasons=reasons)
+    runners = {name: _script_runner(text, scripts) for name, text in scripts.items()}
+    gates = tuple(_package_gates(files, scripts, runners, packager, folder))
+    reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}
+    return Project(gates=gates, tools=dict(_required_tools(gates, scripts, packager)), scripts=runners, reasons=reasons)
 
 
-def _reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
+def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
     """Return the script that the gate runs, or the file that configures the TypeScript compiler."""
     name = gate.command.rpartition(" ")[2]
     if name not in scripts:
@@ -104,7 +104,7 @@ def _reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder:
     return Reason(f"{folder}/{MANIFEST}" if folder else MANIFEST, f"has the script `{scripts[name]}`", line)
 
 
-def _gates(
+def _package_gates(
     files: ProjectFiles, scripts: Mapping[str, str], runners: Mapping[str, RunnerKind], packager: str, folder: str
 ) -> Iterator[Gate]:
     for kind, names in SCRIPT_NAMES.items():
@@ -122,14 +122,14 @@ def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
     return NO_TEST not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
 
 
-def _tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -> Iterator[tuple[str, str]]:
+def _required_tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -> Iterator[tuple[str, str]]:
     """Yield (gate name, required program): the program that the gate's script starts with."""
     for gate in gates:
         words = program_words(scripts.get(gate.command.rpartition(" ")[2], ""))
         yield gate.name, words[0] if words else "tsc" if "tsc" in gate.command else packager
 
 
-def _runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:
+def _script_runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:
     """Return the runner of a script; `exit` for one that does not accept report options.
 
     Node's own is asked for its report by the environment, so it may be behind other scripts and coverage tools, and
@@ -154,7 +154,7 @@ def _starts_nodes_runner(script: str, scripts: Mapping[str, str], most: int) -> 
     return at is not None and "--test" in words[at:] and (at == 0 or names[0] in WRAPPERS)
 
 
-def _members(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:
+def _workspace_folders(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the folders of a workspace's packages."""
     named = manifest.get("workspaces")
     globs = as_texts(named) or as_texts(as_table(named).get("packages")) or _pnpm_packages(files)

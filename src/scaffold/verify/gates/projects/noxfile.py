@@ -25,7 +25,7 @@ def session_calls(text: str) -> Iterator[SessionCall]:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for name, node in _calls(tree, ""):
+    for name, node in _calls_in_order(tree, ""):
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"run", "install"}:
             given = [argument for argument in node.args if not _is_posargs(argument)]
             words = tuple(
@@ -35,13 +35,13 @@ def session_calls(text: str) -> Iterator[SessionCall]:
                 yield SessionCall(name, node.func.attr, words, node.lineno, complete=len(words) == len(given))
 
 
-def _calls(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
+def _calls_in_order(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
     """Yield the calls in the order in which they are written, each with the function around it."""
     for node in ast.iter_child_nodes(tree):
         name = node.name if isinstance(node, ast.FunctionDef) else function
         if isinstance(node, ast.Call):
             yield name, node
-        yield from _calls(node, name)
+        yield from _calls_in_order(node, name)
 
 
 def _is_posargs(argument: ast.expr) -> bool:

@@ -156,7 +156,7 @@ def program_key(words: Sequence[str]) -> str:
     return program
 
 
-def _tox(files: ProjectFiles) -> Iterator[OwnCommand]:
+def _tox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     pyproject = as_table(as_table(files.toml("pyproject.toml").get("tool")).get("tox"))
     texts = {"tox.ini": files.text("tox.ini"), "setup.cfg": files.text("setup.cfg")}
     if isinstance(legacy := pyproject.get("legacy_tox_ini"), str):
@@ -169,11 +169,13 @@ def _tox(files: ProjectFiles) -> Iterator[OwnCommand]:
         for commands in (as_table(each).get("commands") for each in environments):
             for command in commands if isinstance(commands, list) else ():
                 if isinstance(command, list) and (words := as_texts(command)):
-                    own = _unwrapped(words, source, exact=len(words) >= len(command) - _substitutions(command))
+                    own = _unwrap_launchers(
+                        words, source, exact=len(words) >= len(command) - _count_substitutions(command)
+                    )
                     yield structs.replace(own, below="[tool.tox" if source == "pyproject.toml" else "")
 
 
-def _substitutions(command: Sequence[object]) -> int:
+def _count_substitutions(command: Sequence[object]) -> int:
     """Return how many of the words stand for the user's own arguments."""
     return sum(as_table(word).get("replace") == "posargs" for word in command)
 
@@ -186,7 +188,7 @@ def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
         return
     for name in parser.sections():
         if name.startswith("testenv"):
-            for line in _lines(parser[name].get("commands", "")):
+            for line in _command_lines(parser[name].get("commands", "")):
                 words = _tox_words(line, parser)
                 yield from () if words.startswith(FAILURE_IGNORED) else _of_shell(words.lstrip("! "), source)
 
@@ -199,10 +201,10 @@ def _tox_words(line: str, parser: ConfigParser) -> str:
     return line.replace("{envpython}", "python3").replace("{toxinidir}/", "").replace("{toxinidir}", ".")
 
 
-def _nox(files: ProjectFiles) -> Iterator[OwnCommand]:
+def _nox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for call in session_calls(files.text("noxfile.py")):
         if call.method == "run":
-            yield _unwrapped(call.words, "noxfile.py", exact=call.complete)
+            yield _unwrap_launchers(call.words, "noxfile.py", exact=call.complete)
 
 
 def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
@@ -231,29 +233,29 @@ def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
                 yield structs.replace(command, below='"scripts"')
 
 
-def _recipes(files: ProjectFiles) -> Iterator[OwnCommand]:
+def _recipe_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for name in RECIPES:
         text = files.text(name).replace("\\\n", " ")
         values = {found["name"]: found["value"].partition("#")[0].strip() for found in _MAKE_VALUE.finditer(text)}
         for line in text.splitlines():
             if line.startswith(("\t", " ")) and line.strip():
-                command = _expanded(line, values).strip().lstrip("@+ ")
+                command = _expand_variables(line, values).strip().lstrip("@+ ")
                 yield from () if command.startswith(FAILURE_IGNORED) else _of_shell(command, name)
 
 
-def _expanded(line: str, values: Mapping[str, str]) -> str:
+def _expand_variables(line: str, values: Mapping[str, str]) -> str:
     """Return a line of a makefile with its simple variables replaced; their values may name others."""
     for _ in range(3):
         line = _MAKE_NAME.sub(lambda found: values.get(found[1], found[0]), line)
     return line
 
 
-def _workflows(files: ProjectFiles) -> Iterator[OwnCommand]:
+def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in sorted(path for path in files.paths if path.startswith(f"{WORKFLOWS}/") and _is_yaml(path)):
-        for job in as_table(_yaml(files, path).get("jobs")).values():
+        for job in as_table(_load_yaml(files, path).get("jobs")).values():
             steps = as_table(job).get("steps")
             for step in map(as_table, steps if isinstance(steps, list) else ()):
-                yield from _step(step, path)
+                yield from _step_commands(step, path)
 
 
 def _of_script(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
@@ -278,7 +280,7 @@ def _is_yaml(path: str) -> bool:
     return path.endswith((".yml", ".yaml"))
 
 
-def _step(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
+def _step_commands(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
     action, text = step.get("uses"), step.get("run")
     if isinstance(action, str) and (command := ACTIONS.get(action.partition("@")[0])):
         yield OwnCommand(tuple(command.split()), path, exact=False, written=(action,))
@@ -290,8 +292,8 @@ def _step(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
         )
 
 
-def _gitlab(files: ProjectFiles) -> Iterator[OwnCommand]:
-    for job in _yaml(files, ".gitlab-ci.yml").values():
+def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
+    for job in _load_yaml(files, ".gitlab-ci.yml").values():
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
             yield from _of_shell(text, ".gitlab-ci.yml")
@@ -300,24 +302,24 @@ def _gitlab(files: ProjectFiles) -> Iterator[OwnCommand]:
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     """Yield the commands in the files of services that have a script or command at any depth."""
     for path in CI_FILES:
-        for text in _scripts(_yaml(files, path), MAX_DEPTH):
+        for text in _scripts_in(_load_yaml(files, path), MAX_DEPTH):
             for command in _of_shell(text, path):
                 yield structs.replace(command, exact=False)
 
 
-def _scripts(value: object, depth: int) -> Iterator[str]:
+def _scripts_in(value: object, depth: int) -> Iterator[str]:
     if isinstance(value, list) and depth:
         for each in value:
-            yield from _scripts(each, depth - 1)
+            yield from _scripts_in(each, depth - 1)
     for name, inner in as_table(value).items() if depth else ():
         if name in {"script", "run", "command", "bash"}:
             yield from (inner,) if isinstance(inner, str) else as_texts(inner)
-        yield from _scripts(inner, depth - 1)
+        yield from _scripts_in(inner, depth - 1)
 
 
-def _hooks(files: ProjectFiles) -> Iterator[OwnCommand]:
+def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     name = ".pre-commit-config.yaml"
-    repositories = _yaml(files, name).get("repos")
+    repositories = _load_yaml(files, name).get("repos")
     for repository in map(as_table, repositories if isinstance(repositories, list) else ()):
         hooks = repository.get("hooks")
         for hook in map(as_table, hooks if isinstance(hooks, list) else ()):
@@ -332,18 +334,28 @@ def _hooks(files: ProjectFiles) -> Iterator[OwnCommand]:
 
 
 READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
-    *(_tox, _nox, _project_scripts, _node_scripts, _recipes, _workflows, _gitlab, _other_ci, _hooks),
+    *(
+        _tox_commands,
+        _nox_commands,
+        _project_scripts,
+        _node_scripts,
+        _recipe_commands,
+        _workflow_commands,
+        _gitlab_commands,
+        _other_ci,
+        _hook_commands,
+    ),
 )
 
 
-def _yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
+def _load_yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
     try:
         return as_table(yaml.safe_load(files.text(path)))
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
 
 
-def _lines(text: str) -> Sequence[str]:
+def _command_lines(text: str) -> Sequence[str]:
     return [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
@@ -356,7 +368,7 @@ def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
         otherwise = following.words if following is not None and following.link == "||" else ()
         ignored = bool(otherwise) and otherwise[0].text in {"true", ":", "echo"}
         if words and not ignored:
-            yield _unwrapped(words, source, exact=_is_plain(command) and not _piped(command, following))
+            yield _unwrap_launchers(words, source, exact=_is_plain(command) and not _is_piped(command, following))
 
 
 def _is_plain(command: SimpleCommand) -> bool:
@@ -364,15 +376,15 @@ def _is_plain(command: SimpleCommand) -> bool:
     return literal and not (command.assignments or command.redirects or command.in_loop)
 
 
-def _piped(command: SimpleCommand, following: SimpleCommand | None) -> bool:
+def _is_piped(command: SimpleCommand, following: SimpleCommand | None) -> bool:
     return command.link == "|" or (following is not None and following.link == "|")
 
 
-def _unwrapped(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
+def _unwrap_launchers(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
     """Return the command without launchers such as `uv run`, and a module of Python as a program."""
     left = list(words)
     while left:
-        inner = _started(left)
+        inner = _started_program(left)
         if inner is None:
             break
         left = inner
@@ -380,7 +392,7 @@ def _unwrapped(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
     return OwnCommand(program, source, exact, written=() if program == tuple(words) else tuple(words))
 
 
-def _started(words: list[str]) -> list[str] | None:
+def _started_program(words: list[str]) -> list[str] | None:
     """Return the words of the program that the first one starts; None if it is no launcher."""
     if _PYTHON.fullmatch(words[0].rpartition("/")[2]):
         return words[words.index("-m") + 1 :] if "-m" in words and not _runs_a_file(words) else None

@@ -143,13 +143,13 @@ async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
     """Return the files of a commit, with the contents of manifests and of some test files, if not too large."""
     files = await listed_files(git, commit)
     read_paths = [*filter(decides_gates, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
-    contents = await _contents(git, {path: files[path] for path in read_paths})
+    contents = await _read_blobs(git, {path: files[path] for path in read_paths})
     return ProjectFiles(await listed_paths(git, commit), contents.get)
 
 
 def files_in_folder(folder: Path) -> ProjectFiles:
     """Return the files below a folder."""
-    return ProjectFiles(tuple(_walk(folder)), lambda path: _file(folder / path))
+    return ProjectFiles(tuple(_list_files(folder)), lambda path: _read_file(folder / path))
 
 
 def _is_listed(path: str) -> bool:
@@ -172,7 +172,7 @@ def is_script(path: str) -> bool:
     return folder in SCRIPT_FOLDERS and PurePosixPath(name).suffix in SCRIPT_SUFFIXES
 
 
-async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
+async def _read_blobs(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
     """Return the contents of the files by path, without files that are too large."""
     sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
     read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
@@ -180,7 +180,7 @@ async def _contents(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
     return {path: content for path, content in zip(read, found, strict=True) if content is not None}
 
 
-def _walk(folder: Path) -> Iterator[str]:
+def _list_files(folder: Path) -> Iterator[str]:
     seen = 0
     for at, folders, files in walk(folder):
         folders[:] = sorted(each for each in folders if each not in SKIPPED_FOLDERS)
@@ -191,7 +191,7 @@ def _walk(folder: Path) -> Iterator[str]:
             yield (Path(at) / name).relative_to(folder).as_posix()
 
 
-def _file(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES)

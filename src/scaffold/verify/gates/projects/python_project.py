@@ -37,7 +37,11 @@ _PYTEST_NAME = re.compile(r"^pytest\b(?!-)", re.IGNORECASE)
 def read_python(files: ProjectFiles) -> Project:
     """Return the gates and the set-up of a Python project."""
     manifest = files.toml("pyproject.toml")
-    found = [each for each in (_test(files, manifest), _lint(files, manifest), _typecheck(files, manifest)) if each]
+    found = [
+        each
+        for each in (_test_gate(files, manifest), _lint_gate(files, manifest), _typecheck_gate(files, manifest))
+        if each
+    ]
     gates = tuple(gate for gate, _ in found)
     setup = setup_commands(files, manifest, gates)
     return Project(
@@ -48,37 +52,39 @@ def read_python(files: ProjectFiles) -> Project:
     )
 
 
-def _test(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+def _test_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
     if reason := _pytest_reason(files, manifest):
         return Gate(kind="test", command=f"{PYTEST} -q", runner="pytest"), reason
     tests = (path for path in sorted(files.paths) if is_python_test(path))
     for path in tests:
         if found := _TEST_CASE.search(text := files.text(path)):
             reason = Reason(path, "has tests of unittest", _line_at(text, found.start()))
-            return Gate(kind="test", command=f"python3 -m unittest{_discovery(files)}", runner="unittest"), reason
+            return Gate(
+                kind="test", command=f"python3 -m unittest{_discovery_options(files)}", runner="unittest"
+            ), reason
     return None
 
 
-def _lint(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
-    ruff = _configured(files, manifest, "ruff", ("ruff.toml", ".ruff.toml"), ())
+def _lint_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+    ruff = _configuration_reason(files, manifest, "ruff", ("ruff.toml", ".ruff.toml"), ())
     if ruff is not None:
         return Gate(kind="lint", command="ruff check .", runner="findings"), ruff
-    flake8 = _configured(files, {}, "flake8", (".flake8",), ("setup.cfg", "tox.ini"))
+    flake8 = _configuration_reason(files, {}, "flake8", (".flake8",), ("setup.cfg", "tox.ini"))
     return None if flake8 is None else (Gate(kind="lint", command="flake8", runner="findings"), flake8)
 
 
-def _typecheck(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
+def _typecheck_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
     mypy = _mypy_settings(files, as_table(manifest.get("tool")))
     if mypy is not None:
         settings, path = mypy
         command = "mypy" if MYPY_SCOPES.intersection(settings) else "mypy ."
         line = files.line(path, "[tool.mypy" if path == "pyproject.toml" else "[mypy")
         return Gate(kind="typecheck", command=command, runner="findings"), Reason(path, "configures mypy", line)
-    pyright = _configured(files, manifest, "pyright", ("pyrightconfig.json",), ())
+    pyright = _configuration_reason(files, manifest, "pyright", ("pyrightconfig.json",), ())
     return None if pyright is None else (Gate(kind="typecheck", command="pyright", runner="findings"), pyright)
 
 
-def _configured(
+def _configuration_reason(
     files: ProjectFiles, manifest: Mapping[str, Any], tool: str, own: tuple[str, ...], shared: tuple[str, ...]
 ) -> Reason | None:
     """Return where a tool is configured: in the manifest, in a file of its `own`, in a section of a `shared` one."""
@@ -144,7 +150,7 @@ def _line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def _discovery(files: ProjectFiles) -> str:
+def _discovery_options(files: ProjectFiles) -> str:
     """Return the options with which unittest finds the tests: without any it only searches packages."""
     folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
     needs_discovery = folder and not files.has(f"{folder}/__init__.py")

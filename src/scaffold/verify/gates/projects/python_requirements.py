@@ -96,12 +96,12 @@ def requirement_name(requirement: str) -> str:
 
 def tested_with(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     """Yield what the environments of Hatch, tox and nox install in which the project's checks run."""
-    yield from _hatch(files, manifest, tools)
-    yield from _tox(files, manifest, tools)
-    yield from _nox(files, groups(manifest), tools)
+    yield from _hatch_requirements(files, manifest, tools)
+    yield from _tox_requirements(files, manifest, tools)
+    yield from _nox_requirements(files, groups(manifest), tools)
 
 
-def _hatch(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
+def _hatch_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     inside = as_table(as_table(as_table(manifest.get("tool")).get("hatch")).get("envs"))
     for path, prefix, table in (
         ("pyproject.toml", "tool.hatch.", inside),
@@ -123,7 +123,7 @@ def _hatch(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str
                 yield Wanted(Reason(path, f"has the environment `{name}` of Hatch", line), plain, extras)
 
 
-def _tox(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
+def _tox_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     """Yield what tox installs in every environment, then of those that list another tool, which their commands run."""
     missing = {*tools, *CHECKERS}
     environments = list(_tox_environments(files, manifest))
@@ -181,7 +181,7 @@ def _own_lines(text: str) -> tuple[str, ...]:
     )
 
 
-def _nox(files: ProjectFiles, known: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
+def _nox_requirements(files: ProjectFiles, known: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     """Yield what sessions install that run one of the tools."""
     calls = tuple(session_calls(files.text("noxfile.py")))
     using = {call.session for call in calls if call.method == "run" and not frozenset(tools).isdisjoint(call.words)}

@@ -29,7 +29,7 @@ UV_DEFAULT_GROUPS = ("dev",)
 
 def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequence[Gate]) -> Mapping[str, Reason]:
     """Return the commands that create `.venv`, in order, with their reasons; none if nothing must be installed."""
-    tools = _tools(gates)
+    tools = _required_tools(gates)
     if files.has("uv.lock"):
         return {_uv_sync(manifest, tools): Reason("uv.lock", "is the lock file of uv")}
     if "poetry" in as_table(manifest.get("tool")):
@@ -39,14 +39,14 @@ def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequ
     for lock, (command, program) in LOCKED.items():
         if files.has(lock):
             return {command: Reason(lock, f"is the lock file of {program}")}
-    installs = dict(_installs(files, manifest, tools))
+    installs = dict(_install_commands(files, manifest, tools))
     if not installs:
         return {}
     created = Reason(next(iter(installs.values())).path, "needs an environment to be installed into")
     return {"python3 -m venv .venv": created, **installs}
 
 
-def _tools(gates: Iterable[Gate]) -> tuple[str, ...]:
+def _required_tools(gates: Iterable[Gate]) -> tuple[str, ...]:
     """Return the distributions that the gates run."""
     return tuple(name for name in CHECKERS if any(name in shlex.split(gate.command) for gate in gates))
 
@@ -60,7 +60,7 @@ def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:
     listed = {name: group_requirements(known, name) for name in known}
     added = needed_names(listed, tools, default)
     covered = {requirement_name(each) for name in (*default, *added) for each in listed.get(name, ())}
-    extras = needed_names(_extras(manifest), [tool for tool in tools if tool not in covered])
+    extras = needed_names(_extras_by_name(manifest), [tool for tool in tools if tool not in covered])
     return shlex.join((
         *("uv", "sync", "--locked"),
         *(("--all-packages",) if as_table(uv.get("workspace")).get("members") else ()),
@@ -69,21 +69,23 @@ def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:
     ))  # fmt: skip
 
 
-def _extras(manifest: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
+def _extras_by_name(manifest: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
     table = as_table(as_table(manifest.get("project")).get("optional-dependencies"))
     return {name: as_texts(value) for name, value in table.items()}
 
 
-def _installs(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[tuple[str, Reason]]:
+def _install_commands(
+    files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]
+) -> Iterator[tuple[str, Reason]]:
     """Yield the commands of pip: requirement files, the project itself, then what its checks need besides."""
     wanted = tuple(tested_with(files, manifest, tools))
     listed = dict.fromkeys([*filter(files.has, REQUIREMENT_FILES), *(name for each in wanted for name in each.files)])
     for name in listed:
         yield f"{PIP_INSTALL} -r {shlex.quote(name)}", Reason(name, "lists requirements")
     project = as_table(manifest.get("project"))
-    needed, reason = _packages(manifest, wanted, tools, files)
+    needed, reason = _check_packages(manifest, wanted, tools, files)
     covered = frozenset(map(requirement_name, needed))
-    known = _extras(manifest)
+    known = _extras_by_name(manifest)
     asked = {name for each in wanted for name in each.extras}
     asked |= {*needed_names(known, [tool for tool in tools if tool not in covered])}
     extras = [name for name in known if name in asked]
@@ -111,7 +113,7 @@ def _package_reason(files: ProjectFiles, extras: Sequence[str]) -> Reason:
     return Reason(path, "describes the package", line or files.line(path, "[project]"))
 
 
-def _packages(
+def _check_packages(
     manifest: Mapping[str, Any], wanted: Sequence[Wanted], tools: Sequence[str], files: ProjectFiles
 ) -> tuple[tuple[str, ...], Reason]:
     """Return the packages of the groups for checks, and those that the environments of other tools list."""

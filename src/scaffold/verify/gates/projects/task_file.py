@@ -25,7 +25,7 @@ def read_task_file(files: ProjectFiles) -> Project:
     if name is None:
         return Project()
     program = "just" if "just" in name.casefold() else "make"
-    lines = _targets(files.text(name), only_first=program == "just")
+    lines = _target_lines(files.text(name), only_first=program == "just")
     gates, reasons = [], dict[str, Reason]()
     for kind, targets in TARGETS.items():
         target = next((each for each in targets if each in lines), None)
@@ -36,7 +36,7 @@ def read_task_file(files: ProjectFiles) -> Project:
     return Project(gates=tuple(gates), tools={gate.name: program for gate in gates}, reasons=reasons)
 
 
-def _targets(text: str, *, only_first: bool) -> Mapping[str, int]:
+def _target_lines(text: str, *, only_first: bool) -> Mapping[str, int]:
     """Return the targets with the line of each; with `only_first` the words after the first are its parameters."""
     found = dict[str, int]()
     for match in _TARGET.finditer(text):

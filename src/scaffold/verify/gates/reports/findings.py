@@ -61,7 +61,7 @@ def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> Run
     `by` names the tool, and so becomes part of their names, if several print findings.
     """
     messages, lines = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
-    for line, name, message in _findings(text, top):
+    for line, name, message in _parse_findings(text, top):
         messages[f"{name} ({by})" if by else name].append(message)
         lines[f"{name} ({by})" if by else name].append(line)
     found = {name: len(said) for name, said in messages.items()} or {otherwise: 1}
@@ -73,24 +73,24 @@ def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> Run
     return RunnerResult(outcomes=dict.fromkeys(found, "failed"), counts=counts, messages=said, lines=placed)
 
 
-def _findings(text: str, top: Path) -> Iterator[tuple[int, str, str]]:
+def _parse_findings(text: str, top: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, name and message of each finding with a position, also for eslint's lines below a file name."""
     heading = ""
     for full_line in _COLOR.sub("", text).splitlines():
         line = full_line[:MAX_LINE_CHARS]
         placed, below, titled = _PLACED.match(line.strip()), _BELOW.match(line), _HEADING.match(line)
         if below and heading:
-            yield _number(below["line"]), *_finding(heading, below["text"], top)
+            yield _line_number(below["line"]), *_name_finding(heading, below["text"], top)
         elif placed and not _NOTE.match(placed["text"]):
-            yield _number(placed["line"] or placed["row"]), *_finding(placed["path"], placed["text"], top)
+            yield _line_number(placed["line"] or placed["row"]), *_name_finding(placed["path"], placed["text"], top)
         heading = titled["path"] if titled else heading if below else ""
 
 
-def _number(digits: str) -> int:
+def _line_number(digits: str) -> int:
     return min(int(digits), MAX_LINE)
 
 
-def _finding(path: str, message: str, top: Path) -> tuple[str, str]:
+def _name_finding(path: str, message: str, top: Path) -> tuple[str, str]:
     file = Path(path)
     relative = file.relative_to(top) if file.is_relative_to(top) else file
     code = next((match["code"] for pattern in _CODES if (match := pattern.search(message.strip()))), None)

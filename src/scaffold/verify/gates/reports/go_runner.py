@@ -52,7 +52,7 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     functions = [_FUNCTION.search(name) for name in env.only]
     names = sorted({found[1] for found in functions if found})
     some = f" -run '^({'|'.join(names)})$'" if names and all(functions) else ""
-    every = _EVERYTHING.sub(lambda _: shlex.join(_packages(env.only)) or "./...", command, count=1)
+    every = _EVERYTHING.sub(lambda _: shlex.join(_packages_of_files(env.only)) or "./...", command, count=1)
     return RunnerCommand(command=_COMMAND.sub(f"go test -json{some}", every, count=1))
 
 
@@ -61,7 +61,7 @@ def can_select_packages(command: str) -> bool:
     return _EVERYTHING.search(command) is not None
 
 
-def _packages(only: Sequence[str]) -> list[str]:
+def _packages_of_files(only: Sequence[str]) -> list[str]:
     """Return the packages of the files, relative to the working directory; none unless all names are Go files."""
     if not all(name.endswith(".go") for name in only):
         return []
@@ -70,7 +70,7 @@ def _packages(only: Sequence[str]) -> list[str]:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    events = tuple(_events(ended.stdout))
+    events = tuple(_parse_events(ended.stdout))
     broken = _build_failures(events) | {
         printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
@@ -78,23 +78,23 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return _older_result(events, ended, broken)
     if broken:
         failure = load_failure("The build failed", sorted(broken))
-        return msgspec.structs.replace(failure, shown_output=_output(events))
+        return msgspec.structs.replace(failure, shown_output=_join_output(events))
     if not events:
         return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
     return msgspec.structs.replace(
-        _result(events, ended.exit_code, whole=ended.env.whole), shown_output=_output(events)
+        _read_result(events, ended.exit_code, whole=ended.env.whole), shown_output=_join_output(events)
     )
 
 
 def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
     """Return the result of tests of an older version, of which whole packages may be unable to compile."""
     outcomes = worst_outcomes(
-        (_name(event), OUTCOME_BY_ACTION[event.action])
+        (_test_name(event), OUTCOME_BY_ACTION[event.action])
         for event in events
         if event.test and event.action in OUTCOME_BY_ACTION
     )
     packages = {name.partition(" ")[0]: name for name in broken}
-    said = f"{_output(events)}\n{ended.output.decode(errors='replace')}"
+    said = f"{_join_output(events)}\n{ended.output.decode(errors='replace')}"
     unresolved = {
         package: UnresolvedName(found[1] or found[2])
         for package in packages
@@ -106,37 +106,37 @@ def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[
 
 def unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:
     """Return the tests that started and did not finish."""
-    events = tuple(_events(ended.stdout))
-    finished = {_name(event) for event in events if event.action in OUTCOME_BY_ACTION}
-    started = [_name(event) for event in events if event.action == "run"]
+    events = tuple(_parse_events(ended.stdout))
+    finished = {_test_name(event) for event in events if event.action in OUTCOME_BY_ACTION}
+    started = [_test_name(event) for event in events if event.action == "run"]
     return tuple(dict.fromkeys(name for name in started if name not in finished))
 
 
-def _result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool) -> RunnerResult:
+def _read_result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool) -> RunnerResult:
     outcomes = worst_outcomes(
-        (_name(event), OUTCOME_BY_ACTION[event.action])
+        (_test_name(event), OUTCOME_BY_ACTION[event.action])
         for event in events
         if event.test and event.action in OUTCOME_BY_ACTION
     )
     # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
-    unfinished = {_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
+    unfinished = {_test_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
     outcomes |= dict.fromkeys(sorted(unfinished), "failed")
     outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
     result = match_exit_code(outcomes, exit_code, whole=whole)
-    return msgspec.structs.replace(result, messages=_messages(events, outcomes))
+    return msgspec.structs.replace(result, messages=_failure_messages(events, outcomes))
 
 
-def _messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
+def _failure_messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
     """Return what each failed test printed, without the lines of the runner itself."""
     printed = defaultdict[str, list[str]](list)
     for event in events:
         if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
-            printed[_name(event)].append(event.output)
+            printed[_test_name(event)].append(event.output)
     failed = [name for name in printed if outcomes.get(name) == "failed"]
     return {name: (failure_message("".join(printed[name])),) for name in failed[:MAX_MESSAGES]}
 
 
-def _events(output: bytes) -> Iterator[GoTestEvent]:
+def _parse_events(output: bytes) -> Iterator[GoTestEvent]:
     """Yield the events; other lines, which the tools print too, are skipped."""
     for line in output.split(b"\n"):
         if line.startswith(b"{"):
@@ -147,7 +147,7 @@ def _events(output: bytes) -> Iterator[GoTestEvent]:
                 continue
 
 
-def _output(events: Iterable[GoTestEvent]) -> str:
+def _join_output(events: Iterable[GoTestEvent]) -> str:
     return "".join(event.output for event in events)
 
 
@@ -174,7 +174,7 @@ def _failed_packages(events: Iterable[GoTestEvent], outcomes: dict[str, TestOutc
                 yield printable_test_name(event.package)
 
 
-def _name(event: GoTestEvent) -> str:
+def _test_name(event: GoTestEvent) -> str:
     return printable_test_name(f"{event.package}.{event.test}")
 
 

@@ -89,28 +89,32 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
     if ended.env.stand_ins is not None:
         return _older_result(report, ended.env.cwd)
-    return _result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
+    return _read_result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
 
 
 def _older_result(report: JestReport, top: Path) -> RunnerResult:
     """Return the result of tests of an older version, of which whole files may be unable to load."""
-    outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _outcomes(suite, top)))
+    outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
     broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
-    said = {_file(suite, top): suite.message or "" for suite in broken}
+    said = {_suite_file(suite, top): suite.message or "" for suite in broken}
     said |= {
-        _name(suite, test, top): "\n".join(test.failure_messages or ())
+        _test_name(suite, test, top): "\n".join(test.failure_messages or ())
         for suite in report.test_results
         for test in suite.assertion_results
     }
     unresolved = {name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))}
-    return RunnerResult(outcomes={**outcomes, **{_file(each, top): "error" for each in broken}}, unresolved=unresolved)
+    return RunnerResult(
+        outcomes={**outcomes, **{_suite_file(each, top): "error" for each in broken}}, unresolved=unresolved
+    )
 
 
-def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:
-    broken = [_file(suite, top) for suite in report.test_results if suite.status == "failed" and _failed_to_load(suite)]
+def _read_result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:
+    broken = [
+        _suite_file(suite, top) for suite in report.test_results if suite.status == "failed" and _failed_to_load(suite)
+    ]
     if broken:
         return load_failure("Test files failed to load", broken)
-    outcomes = [pair for suite in report.test_results for pair in _outcomes(suite, top)]
+    outcomes = [pair for suite in report.test_results for pair in _test_outcomes(suite, top)]
     failed = sum(outcome == "failed" for _, outcome in outcomes)
     # A module under test can edit the report; a forger has to get every count right.
     if (len(outcomes), failed) != (report.num_total_tests, report.num_failed_tests):
@@ -120,23 +124,23 @@ def _result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool
         )
         return unusable_result("error", why, worst_outcomes(outcomes))
     result = match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
-    said = [pair for suite in report.test_results for pair in _messages(suite, top)]
+    said = [pair for suite in report.test_results for pair in _failure_messages(suite, top)]
     return structs.replace(result, messages=dict(said[:MAX_MESSAGES]))
 
 
-def _outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
+def _test_outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
-        yield _name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
+        yield _test_name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
 
 
-def _messages(suite: JestSuite, top: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _failure_messages(suite: JestSuite, top: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     for each in suite.assertion_results:
         if each.status == "failed" and each.failure_messages:
-            yield _name(suite, each, top), (failure_message(each.failure_messages[0]),)
+            yield _test_name(suite, each, top), (failure_message(each.failure_messages[0]),)
 
 
-def _name(suite: JestSuite, test: JestTest, top: Path) -> str:
-    return printable_test_name(TITLE_SEPARATOR.join((_file(suite, top), *test.ancestor_titles, test.title)))
+def _test_name(suite: JestSuite, test: JestTest, top: Path) -> str:
+    return printable_test_name(TITLE_SEPARATOR.join((_suite_file(suite, top), *test.ancestor_titles, test.title)))
 
 
 def _failed_to_load(suite: JestSuite) -> bool:
@@ -144,7 +148,7 @@ def _failed_to_load(suite: JestSuite) -> bool:
     return not any(each.status == "failed" for each in suite.assertion_results)
 
 
-def _file(suite: JestSuite, top: Path) -> str:
+def _suite_file(suite: JestSuite, top: Path) -> str:
     path = Path(suite.name)
     return printable_test_name(str(path.relative_to(top)) if path.is_relative_to(top) else suite.name)
 

@@ -71,10 +71,10 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     lines = ended.stdout.decode(errors="replace").splitlines()
     text = "\n".join(line for line in lines if not line.startswith(_JSON_PREFIX))
-    return msgspec.structs.replace(_result(ended, text, _sources(lines, ended.env.cwd)), shown_output=text)
+    return msgspec.structs.replace(_read_result(ended, text, _source_files(lines, ended.env.cwd)), shown_output=text)
 
 
-def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerResult:
+def _read_result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerResult:
     parts = tuple(_binary_outputs(text, sources))
     outcomes = worst_outcomes(
         (printable_test_name(f"{part.program}{NAME_SEPARATOR}{name}"), end)
@@ -85,27 +85,27 @@ def _result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerR
         problem = "The tests could not be built" if _UNBUILT.search(text) else "The runner printed no report"
         return unusable_result("error", f"{problem} (exit code {ended.exit_code}).")
     for part in parts:
-        inconsistency = _inconsistency(part)
+        inconsistency = _find_inconsistency(part)
         if inconsistency:
             return unusable_result("error", inconsistency, outcomes)
     return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
 
 
-def _sources(lines: list[str], folder: Path) -> Mapping[str, str]:
+def _source_files(lines: list[str], folder: Path) -> Mapping[str, str]:
     """Return the source file of each binary, relative to `folder`, by binary name; cargo prints it before any runs."""
     found: dict[str, str] = {}
     for line in lines:
         # From here on tests print, and may print lines that look like cargo's own.
         if _PROGRAM.match(line):
             break
-        if line.startswith(_JSON_PREFIX) and (made := _artifact(line)) and made.executable:
+        if line.startswith(_JSON_PREFIX) and (made := _parse_artifact(line)) and made.executable:
             source = PurePosixPath(made.target.src_path)
             if source.is_relative_to(folder):
                 found[PurePosixPath(made.executable).name] = str(source.relative_to(folder))
     return found
 
 
-def _artifact(line: str) -> CargoArtifact | None:
+def _parse_artifact(line: str) -> CargoArtifact | None:
     try:
         return msgspec.json.decode(line, type=CargoArtifact)
     except (msgspec.DecodeError, RecursionError):
@@ -122,7 +122,7 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
         begin, test, summary = _BEGIN.match(line), _TEST.match(line), _SUMMARY.match(line)
         if part is None:
             found = _PROGRAM.match(line)
-            program = _named(found, sources) if found else program
+            program = _program_name(found, sources) if found else program
             if begin:
                 part, listing = BinaryOutput(program=program, announced=int(begin["count"])), True
         elif summary:
@@ -139,12 +139,12 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
         yield part
 
 
-def _named(found: re.Match[str], sources: Mapping[str, str]) -> str:
+def _program_name(found: re.Match[str], sources: Mapping[str, str]) -> str:
     made = PurePosixPath(found["made"] or "").name
     return sources.get(made) or found["source"] or f"Doc-tests {found['crate']}"
 
 
-def _inconsistency(part: BinaryOutput) -> str | None:
+def _find_inconsistency(part: BinaryOutput) -> str | None:
     """Return the inconsistency in the output of a test binary; None if it is complete and its counts agree."""
     if part.summary is None:
         return f"The tests of {part.program} stopped before they finished."

@@ -73,7 +73,7 @@ _PLAN = re.compile(r"1\.\.\d+")
 
 def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     """Return the command with a report in our folder; it always runs all tests."""
-    report = f"--test-reporter=tap {_quoted(f'--test-reporter-destination={env.folder / REPORT}')}"
+    report = f"--test-reporter=tap {_quote_option(f'--test-reporter-destination={env.folder / REPORT}')}"
     return RunnerCommand(command=command, variables={"NODE_OPTIONS": f"{report} {load_originals(env.folder)}"})
 
 
@@ -82,7 +82,7 @@ def load_originals(folder: Path) -> str:
     # A copy in our folder, because the script writes next to itself.
     script = folder / ORIGINALS
     script.write_bytes((INJECTED / ORIGINALS).read_bytes())
-    return f"--require {_quoted(str(script))}"
+    return f"--require {_quote_option(str(script))}"
 
 
 def read_report(ended: RunnerExit) -> RunnerResult:
@@ -91,27 +91,27 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if isinstance(data, str):
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
-    return structs.replace(_read(text, ended), shown_output=text)
+    return structs.replace(_read_tap(text, ended), shown_output=text)
 
 
-def _read(text: str, ended: RunnerExit) -> RunnerResult:
+def _read_tap(text: str, ended: RunnerExit) -> RunnerResult:
     # The plan comes last, so a report without one was cut off.
     if _PLAN.search(text) is None:
         return unusable_result("error", f"The runner's report is incomplete (exit code {ended.exit_code}).")
-    points = tuple(_points(text, ended.env.cwd))
+    points = tuple(_test_points(text, ended.env.cwd))
     replaced = replaced_assertions(ended.env.folder)
-    numbered = tuple(_numbered(points))
+    numbered = tuple(_number_points(points))
     outcomes = {point.name: point.outcome for point in numbered}
     said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
     messages = {name: text for name, text in said[:MAX_MESSAGES] if any(text)}
     if ended.env.stand_ins is not None:
-        unresolved = dict(_unresolved(points))
+        unresolved = dict(_unresolved_names(points))
         return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=replaced, messages=messages)
     result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
     return structs.replace(result, replaced=replaced, messages=messages)
 
 
-def _quoted(option: str) -> str:
+def _quote_option(option: str) -> str:
     """Return an option as NODE_OPTIONS wants it."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
@@ -126,7 +126,7 @@ def replaced_assertions(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(map(printable_test_name, names)))
 
 
-def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:
+def _unresolved_names(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:
     """Yield the names that failed tests of an older version could not resolve.
 
     A file that could not be loaded has the name ANY_FILE: the report does not say which tests are in it.
@@ -137,7 +137,7 @@ def _unresolved(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedNa
             yield ANY_FILE if point.is_file else point.name, UnresolvedName(name)
 
 
-def _points(report: str, top: Path) -> Iterator[TestPoint]:
+def _test_points(report: str, top: Path) -> Iterator[TestPoint]:
     """Yield every test with its outcome and what was said of it, subtests first.
 
     Node names files by absolute paths, which differ between checkouts; they become relative to `top`.
@@ -183,7 +183,7 @@ def _yaml_text(lines: Sequence[str], key: str) -> str:
     return ""
 
 
-def _numbered(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
+def _number_points(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
     """Yield the tests with equal names numbered, because the report does not contain the files.
 
     Failed ones come first: by the order of the report, a new test of that name would take the number of an old one.

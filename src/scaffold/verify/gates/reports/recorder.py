@@ -44,7 +44,7 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
     return RunnerCommand(command=command, variables={**variables, recorder.FOLDER_VARIABLE: str(env.folder)}, key=key)
 
 
-def _read(ended: RunnerExit) -> RunnerResult:
+def _read_result(ended: RunnerExit) -> RunnerResult:
     lines = read_record(ended.env.folder, ended.command.key)
     if isinstance(lines, str):
         missing = NOT_INSTALLED in ended.stderr
@@ -62,8 +62,8 @@ def _unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:
 
 
 PYTEST = RunnerAdapter(
-    build_command=_ask_pytest, read_report=_read, unfinished_tests=_unfinished_tests, selects_exactly=True
+    build_command=_ask_pytest, read_report=_read_result, unfinished_tests=_unfinished_tests, selects_exactly=True
 )
 UNITTEST_ADAPTER = RunnerAdapter(
-    build_command=_ask_unittest, read_report=_read, unfinished_tests=_unfinished_tests, selects_exactly=True
+    build_command=_ask_unittest, read_report=_read_result, unfinished_tests=_unfinished_tests, selects_exactly=True
 )

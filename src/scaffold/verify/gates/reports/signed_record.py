@@ -135,12 +135,12 @@ RecordLine = (
 
 def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     """Return the record of a run, including pytest-xdist workers, or why it cannot be trusted."""
-    lines = _read(folder / RECORD, key)
+    lines = _read_lines(folder / RECORD, key)
     if isinstance(lines, str):
         return lines
     for path in sorted(folder.glob(f"{RECORD}-*"))[:MAX_WORKERS]:
         # The file name is part of the key: a copy of one worker's record under another name is not valid.
-        more = _read(path, derived(derived(key, "workers"), path.name))
+        more = _read_lines(path, derived(derived(key, "workers"), path.name))
         if isinstance(more, str):
             return more
         lines += tuple(line for line in more if not isinstance(line, EndLine))
@@ -160,8 +160,8 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         return unusable_result(
             "error", f"The runner exited with code {exit_code}{where} before its report was complete."
         )
-    chosen = _chosen(lines)
-    outcomes = _outcomes(lines, chosen)
+    chosen = _selected_tests(lines)
+    outcomes = _test_outcomes(lines, chosen)
     missing = sorted(chosen - outcomes.keys())
     mismatch = (
         _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen and not missing else None
@@ -175,11 +175,14 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     result = match_exit_code(outcomes, exit_code, whole=whole)
     return structs.replace(
-        result, errors=_errors(lines, outcomes), messages=_messages(lines, outcomes), replaced=_replaced(lines)
+        result,
+        errors=_errors_by_test(lines, outcomes),
+        messages=_first_messages(lines, outcomes),
+        replaced=_replaced_names(lines),
     )
 
 
-def _chosen(lines: Iterable[RecordLine]) -> set[str]:
+def _selected_tests(lines: Iterable[RecordLine]) -> set[str]:
     """Return the tests that were selected to run."""
     return {printable_test_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
 
@@ -190,8 +193,8 @@ def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
     They only count if the canaries were reported correctly. A run that ended early reports the tests before its end.
     """
     broken = [printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)]
-    chosen = _chosen(lines)
-    outcomes: dict[str, TestOutcome] = {**_outcomes(lines, chosen), **dict.fromkeys(broken, "error")}
+    chosen = _selected_tests(lines)
+    outcomes: dict[str, TestOutcome] = {**_test_outcomes(lines, chosen), **dict.fromkeys(broken, "error")}
     mismatch = _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen else None
     if mismatch:
         return unusable_result("error", mismatch)
@@ -201,7 +204,10 @@ def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
         if isinstance(line, UnresolvedLine)
     }
     return RunnerResult(
-        outcomes=outcomes, unresolved=unresolved, messages=_messages(lines, outcomes), replaced=_replaced(lines)
+        outcomes=outcomes,
+        unresolved=unresolved,
+        messages=_first_messages(lines, outcomes),
+        replaced=_replaced_names(lines),
     )
 
 
@@ -212,7 +218,7 @@ def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(printable_test_name(name) for name in started if name not in done))
 
 
-def _read(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
+def _read_lines(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     data = read_untrusted(path, MAX_BYTES)
     if isinstance(data, str):
         return f"The recorder wrote no usable record: {data}."
@@ -234,11 +240,11 @@ def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
         yield text
 
 
-def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOutcome]:
+def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOutcome]:
     """Return one outcome for each test; a test that raised has failed, even if it was reported as passed."""
     raised = {line.name: line.raised for line in lines if isinstance(line, RaisedLine)}
     reported = worst_outcomes(
-        (printable_test_name(line.name), _outcome(line)) for line in lines if isinstance(line, ReportLine)
+        (printable_test_name(line.name), _report_outcome(line)) for line in lines if isinstance(line, ReportLine)
     )
     # A plugin or conftest can rewrite reports, but not what the innermost hook saw before.
     outcomes: dict[str, TestOutcome] = {
@@ -251,7 +257,9 @@ def _outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOu
     return outcomes
 
 
-def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[OsFailure, ...]]:
+def _errors_by_test(
+    lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]
+) -> dict[str, tuple[OsFailure, ...]]:
     """Return the errors by test; those of a class's or module's set-up count for each of its tests."""
     reported = defaultdict[str, list[OsFailure]](list)
     for line in lines:
@@ -262,11 +270,11 @@ def _errors(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) ->
     return {name: tuple(errors) for name, errors in (covered | reported).items() if name in outcomes}
 
 
-def _replaced(lines: Iterable[RecordLine]) -> tuple[str, ...]:
+def _replaced_names(lines: Iterable[RecordLine]) -> tuple[str, ...]:
     return tuple(sorted({name for line in lines if isinstance(line, ReplacedLine) for name in line.names}))
 
 
-def _messages(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
+def _first_messages(lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
     """Return the first message about each failed test; one of a class's or module's set-up counts for all its tests."""
     said: dict[str, str] = {}
     for line in lines:
@@ -283,7 +291,7 @@ def _fixture_covers(fixture: str, name: str) -> bool:
     return head in {"setUpClass", "setUpModule"} and name.startswith(f"{scope.removesuffix(')')}.")
 
 
-def _outcome(line: ReportLine) -> TestOutcome:
+def _report_outcome(line: ReportLine) -> TestOutcome:
     match line.outcome:
         case "passed":
             return "passed"

@@ -49,11 +49,11 @@ class OutcomePlugin:
 
     def pytest_collection_finish(self, session):
         for item in session.items:
-            self._note("collected", item.nodeid)
+            self._note_outcome("collected", item.nodeid)
 
     def pytest_collectreport(self, report):
         if report.outcome != "passed" and report.nodeid:
-            self._note(report.outcome, report.nodeid)
+            self._note_outcome(report.outcome, report.nodeid)
 
     def pytest_collection_modifyitems(self, config, items):
         if self._only:
@@ -68,9 +68,9 @@ class OutcomePlugin:
     def pytest_runtest_logreport(self, report):
         outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
         if report.when == "call" or outcome != "passed":
-            self._note(outcome, report.nodeid)
+            self._note_outcome(outcome, report.nodeid)
 
-    def _note(self, outcome, nodeid):
+    def _note_outcome(self, outcome, nodeid):
         path, separator, name = nodeid.partition("::")
         self._write(outcome, os.path.join(self._root, path) + separator + name)
 

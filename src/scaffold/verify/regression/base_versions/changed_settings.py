@@ -23,7 +23,7 @@ async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
     """
     changes = await commits.path_changes(tree.git, before.commit, tree.commit)
     others = frozenset(change.path for change in changes if not _is_code(change.path))
-    if all(_suffix(path) in PROSE_SUFFIXES for path in others):
+    if all(_suffix_of(path) in PROSE_SUFFIXES for path in others):
         return frozenset()
     await restore_tracked_files(tree)
     code = [change for change in changes if _is_code(change.path)]
@@ -52,8 +52,8 @@ def with_findings_of(before: GateRun, settings: GateRun, changed: Collection[str
 
 
 def _is_code(path: str) -> bool:
-    return _suffix(path) in LANGUAGE_FAMILIES or _suffix(path) == STUBS
+    return _suffix_of(path) in LANGUAGE_FAMILIES or _suffix_of(path) == STUBS
 
 
-def _suffix(path: str) -> str:
+def _suffix_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition(".")[2]

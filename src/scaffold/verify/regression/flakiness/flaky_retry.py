@@ -21,10 +21,10 @@ async def retry_new_failures(run: GateRun, doubtful: Sequence[str], rerun: Rerun
     """
     if not doubtful or len(doubtful) > MAX_REPEATED:
         return run
-    passing = _passed(await rerun(doubtful), doubtful)
+    passing = _passed_names(await rerun(doubtful), doubtful)
     # A gate without test names runs whole each time, so the first repetition was the same already.
     if passing and run.gate.runner != "exit":
-        passing = _passed(await rerun(()), passing)
+        passing = _passed_names(await rerun(()), passing)
     return _with_flaky(run, passing)
 
 
@@ -34,11 +34,11 @@ async def retry_known_flaky(run: GateRun, known: Collection[str], rerun: Rerun, 
         still_failing = [name for name in sorted(known) if run.outcomes.get(name) in {"failed", "error"}]
         if not still_failing or len(still_failing) > MAX_REPEATED:
             break
-        run = _with_flaky(run, _passed(await rerun(still_failing), still_failing))
+        run = _with_flaky(run, _passed_names(await rerun(still_failing), still_failing))
     return run
 
 
-def _passed(run: GateRun, names: Sequence[str]) -> list[str]:
+def _passed_names(run: GateRun, names: Sequence[str]) -> list[str]:
     if run.problem:
         return []
     return [name for name in names if run.outcomes.get(name) == "passed"]

@@ -81,7 +81,7 @@ async def unstable_result(
     Afterwards the work is checked out in `tree`, with nothing else but ignored files.
     """
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-    repeated = [*_contract(request, passed), *_new_tests(request, passed, changes)]
+    repeated = [*_repeated_checks(request, passed), *_new_tests(request, passed, changes)]
     if not repeated:
         return None
     try:
@@ -91,22 +91,22 @@ async def unstable_result(
             return None
     finally:
         await worktree.restore(tree.git, tree.commit)
-    return CheckResult(name=STABILITY, verdict="fail", detail=_explain(failure))
+    return CheckResult(name=STABILITY, verdict="fail", detail=_explain_failure(failure))
 
 
-def _contract(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
+def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
     """Yield the commands of the contract, if there are any."""
     checks = request.contract.commands if request.contract else ()
     names = {check.command for check in checks}
     if any(check.required for check in checks):
-        known = frozenset(name for run in request.baseline_runs for name in _unstable(run))
+        known = frozenset(name for run in request.baseline_runs for name in _unstable_tests(run))
         took = sum(result.duration_s for result in passed.results if result.name in names)
         yield _Repeated(checks=checks, known=known, duration_s=took)
 
 
 def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[PathChange]) -> Iterator[_Repeated]:
     """Yield the test files that the work added or changed, by the gate that runs them."""
-    known = {run.gate.name: _unstable(run) for run in request.baseline_runs}
+    known = {run.gate.name: _unstable_tests(run) for run in request.baseline_runs}
     found = files_with_tests(request.baseline_runs, [change.path for change in changes])
     changed = [path for path in changed_tests(changes, found) if is_test_file(path) or path in found]
     for result in passed.gates:
@@ -128,7 +128,7 @@ async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree
             if spent_s + took[at] > allowed_s:
                 continue
             began = clock.time()
-            failure = await _repeat(each, seed, _seeded(await clean_tree(work), seed))
+            failure = await _repeat_once(each, seed, _with_seed(await clean_tree(work), seed))
             took[at] = clock.time() - began
             spent_s += took[at]
             if failure is not None:
@@ -136,11 +136,11 @@ async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree
     return None
 
 
-async def _repeat(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure | None:
+async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure | None:
     """Return the failure of one repetition in a clean tree; None if it passed, or says nothing about the work."""
     if repeated.gate is not None:
         run = await _run_tests(repeated.gate, tree, repeated.files)
-        tests = tuple(name for name in _failed(run) if name not in repeated.known)
+        tests = tuple(name for name in _failed_tests(run) if name not in repeated.known)
         broken = _Failure(seed=seed, detail=run.detail, gate=repeated.gate, files=repeated.files, tests=tests)
         return broken if tests else None
     for at, check in enumerate(repeated.checks):
@@ -157,7 +157,7 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
     gate = _naming_gate(check)
     if gate is not None:
         run = await _run_tests(gate, tree, ())
-        tests = tuple(name for name in _failed(run) if name not in known)
+        tests = tuple(name for name in _failed_tests(run) if name not in known)
         if tests:
             return _Failure(detail=run.detail, check=check, gate=gate, tests=tests)
         if not run.problem and EXIT_OUTCOME not in run.outcomes:
@@ -181,12 +181,12 @@ async def _unstable_before(
         return False
     for number in range(BASE_RUNS):
         tree = await _base_with(base, new, passed.commit, clean_tree)
-        tree = _seeded(tree, failure.seed if number == 0 else SEEDS[number % len(SEEDS)])
+        tree = _with_seed(tree, failure.seed if number == 0 else SEEDS[number % len(SEEDS)])
         for check in failure.before:
             await run_check(check, tree)
         if left and failure.gate:
             # A test that is not there does not fail.
-            left -= {*_failed(await _run_tests(failure.gate, tree, sorted(left)))}
+            left -= {*_failed_tests(await _run_tests(failure.gate, tree, sorted(left)))}
             if not left:
                 return True
         elif failure.check and (await run_check(failure.check, tree)).verdict != "pass":
@@ -223,23 +223,23 @@ def _naming_gate(check: Check) -> Gate | None:
     )
 
 
-def _seeded(tree: Tree, seed: str | None) -> Tree:
+def _with_seed(tree: Tree, seed: str | None) -> Tree:
     others = {name: value for name, value in tree.environ.items() if name != HASH_SEED}
     return structs.replace(tree, environ=others if seed is None else {**others, HASH_SEED: seed})
 
 
-def _failed(run: GateRun) -> tuple[str, ...]:
+def _failed_tests(run: GateRun) -> tuple[str, ...]:
     """Return the tests that failed, sorted; empty if the run says nothing about tests."""
     failed = (name for name, outcome in run.outcomes.items() if outcome in FAILED and name != EXIT_OUTCOME)
     return () if run.problem else tuple(sorted(failed))
 
 
-def _unstable(run: GateRun) -> frozenset[str]:
+def _unstable_tests(run: GateRun) -> frozenset[str]:
     """Return the tests that did not pass at once before the work."""
     return frozenset(name for name, outcome in run.outcomes.items() if outcome in {*FAILED, "flaky"})
 
 
-def _explain(failure: _Failure) -> str:
+def _explain_failure(failure: _Failure) -> str:
     what = f"`{failure.check.command}`" if failure.check else f"The tests in {join_limited(failure.files, MAX_NAMED)}"
     how = f"with {HASH_SEED}={failure.seed}" if failure.seed is not None else f"without {HASH_SEED}, as users run it"
     named = f": {join_limited(failure.tests, MAX_NAMED)}" if failure.tests else ""

@@ -95,7 +95,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
         candidates = (
             path
             for path in self.selection.files
-            if LANGUAGE_FAMILIES.get(_suffix(path)) == SELECTABLE_RUNNERS[gate.runner]
+            if LANGUAGE_FAMILIES.get(_suffix_of(path)) == SELECTABLE_RUNNERS[gate.runner]
         )
         inside = (
             path_from_gate(gate, path)
@@ -169,7 +169,7 @@ async def analyze_impact(
         added=frozenset(change.path for change in changes if change.kind == "A"),
         known=known,
         changed_since_baseline=frozenset((*since, *changed)),
-        selection=await _selection(tree, changed, PathIndex(paths), known, tagged) if focused else whole,
+        selection=await _select_affected(tree, changed, PathIndex(paths), known, tagged) if focused else whole,
         former=former,
         found_tests=found.union(former[path] for path in found if path in former),
         changed_earlier=frozenset(earlier),
@@ -193,18 +193,18 @@ def _spread_over_files(packages: Mapping[str, int], paths: frozenset[str]) -> Ma
     return {path: max(1, count // len(files[folder])) for folder, count in packages.items() for path in files[folder]}
 
 
-async def _selection(
+async def _select_affected(
     tree: Tree, changed: Sequence[str], index: PathIndex, known: Mapping[str, int], tagged: Sequence[TaggedTests]
 ) -> Selection:
-    sources = [path for path in changed if _suffix(path) in LANGUAGE_FAMILIES and not is_test_file(path)]
-    names = await _names(tree, sources)
+    sources = [path for path in changed if _suffix_of(path) in LANGUAGE_FAMILIES and not is_test_file(path)]
+    names = await _changed_exports(tree, sources)
     if len(names) > MOST_NAMES:
         return Selection(run_all_reason=f"{len(names)} exported names changed")
-    callers = {*await mentioning(tree.git, names), *await _importers(tree, sources, index)}
-    return select_tests(changed, index, callers=callers, tagged=await _tagged(tree, changed, tagged), sizes=known)
+    callers = {*await mentioning(tree.git, names), *await _go_importers(tree, sources, index)}
+    return select_tests(changed, index, callers=callers, tagged=await _files_by_tag(tree, changed, tagged), sizes=known)
 
 
-async def _importers(tree: Tree, sources: Sequence[str], index: PathIndex) -> tuple[str, ...]:
+async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) -> tuple[str, ...]:
     """Return the Go files that import a changed package: its behaviour may change while its exported names do not."""
     if not any(path.endswith(".go") for path in sources):
         return ()
@@ -214,13 +214,15 @@ async def _importers(tree: Tree, sources: Sequence[str], index: PathIndex) -> tu
     return await importing(tree.git, go_packages(sources, modules))
 
 
-async def _tagged(tree: Tree, changed: Sequence[str], tagged: Sequence[TaggedTests]) -> Mapping[str, Sequence[str]]:
+async def _files_by_tag(
+    tree: Tree, changed: Sequence[str], tagged: Sequence[TaggedTests]
+) -> Mapping[str, Sequence[str]]:
     """Return the test files that carry the tags of a changed path, by the declared path, folder or glob."""
     selected = [each for each in tagged if any(is_declared_path(path, (each.path,)) for path in changed)]
     return {each.path: [path for path in await marked(tree.git, each.tags) if is_test_file(path)] for each in selected}
 
 
-async def _names(tree: Tree, sources: Sequence[str]) -> frozenset[str]:
+async def _changed_exports(tree: Tree, sources: Sequence[str]) -> frozenset[str]:
     """Return the exported names that the change affects."""
     contents = await texts(tree.git, [(at, path) for path in sources for at in (tree.base, tree.commit)])
     names = (
@@ -229,7 +231,7 @@ async def _names(tree: Tree, sources: Sequence[str]) -> frozenset[str]:
     return frozenset[str]().union(*names)
 
 
-def _suffix(path: str) -> str:
+def _suffix_of(path: str) -> str:
     return path.rpartition(".")[2]
 
 

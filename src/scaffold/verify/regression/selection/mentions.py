@@ -42,7 +42,7 @@ def changed_names(path: str, before: str | None, after: str | None) -> frozenset
     """
     ending = path.rpartition(".")[2]
     if ending == "py":
-        return _differing(_python_names(before), _python_names(after))
+        return _differing_names(_python_names(before), _python_names(after))
     if ending not in EXPORTS or before == after:
         return frozenset()
     return exported(ending, before or "") | exported(ending, after or "")
@@ -57,7 +57,7 @@ def exported(ending: str, text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _parsed(text: str) -> ast.Module:
+def _parse_python(text: str) -> ast.Module:
     """Return the syntax tree of a Python file; an empty one if it cannot be parsed."""
     try:
         return ast.parse(text)
@@ -70,18 +70,18 @@ async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
     wanted = sorted(name for name in names if len(name) >= SHORTEST_NAME)
     if not wanted or len(wanted) > MOST_NAMES:
         return ()
-    return await _holding(git, wanted, "-w")
+    return await _files_holding(git, wanted, "-w")
 
 
 async def importing(git: Git, packages: Collection[str]) -> tuple[str, ...]:
     """Return the tracked files of Go that import one of the packages, by their whole names, sorted."""
-    return await _holding(git, [f'"{name}"' for name in sorted(packages)], within=":/*.go") if packages else ()
+    return await _files_holding(git, [f'"{name}"' for name in sorted(packages)], within=":/*.go") if packages else ()
 
 
 async def marked(git: Git, tags: Collection[str]) -> tuple[str, ...]:
     """Return the tracked files that carry one of the tags: `@TAG` in any text, a marker of pytest's, sorted."""
     patterns = [pattern for tag in sorted(tags) for pattern in (f"@{tag}", f"mark.{tag}")]
-    return await _holding(git, patterns, "-w") if patterns else ()
+    return await _files_holding(git, patterns, "-w") if patterns else ()
 
 
 def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset[str]:
@@ -93,7 +93,7 @@ def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset
     return frozenset(name for folder in folders if (name := _go_package(folder, modules)))
 
 
-async def _holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
+async def _files_holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
     """Return the tracked files that hold one of the patterns as it is, whatever attributes say of them."""
     words = [word for pattern in patterns for word in ("-e", pattern)]
     found = await git(
@@ -118,7 +118,7 @@ async def texts(git: Git, wanted: Sequence[tuple[Commit, str]]) -> Mapping[tuple
     return {each: text.decode(errors="replace") for each, text in zip(wanted, found, strict=True) if text is not None}
 
 
-def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset[str]:
+def _differing_names(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset[str]:
     names = before.keys() | after.keys()
     return frozenset(name for name in names if not name.startswith("_") and before.get(name) != after.get(name))
 
@@ -126,13 +126,13 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset
 def _python_names(text: str | None) -> Mapping[str, str]:
     """Return the top-level names of a module, each with what it stands for, without its place and its docstrings."""
     names: dict[str, str] = {}
-    for node in _parsed(text or "").body:
-        for name in _bound(node):
+    for node in _parse_python(text or "").body:
+        for name in _bound_names(node):
             names[name] = names.get(name, "") + ast.dump(node)
     return names
 
 
-def _bound(node: ast.stmt) -> tuple[str, ...]:
+def _bound_names(node: ast.stmt) -> tuple[str, ...]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return (name,)

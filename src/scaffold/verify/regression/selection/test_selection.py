@@ -63,7 +63,7 @@ class PathIndex:
         """The test files by (name, language family) of the file that they test, judging by their names."""
         found = defaultdict(list)
         for path in self.tests:
-            found[_subject(path)].append(path)
+            found[_subject_of(path)].append(path)
         return found
 
     @cached_property
@@ -80,7 +80,7 @@ class PathIndex:
         """The test files by each package that contains them, without neutral folders such as `src` and `tests`."""
         found = defaultdict(list)
         for path in self.tests:
-            parts = _package(path).split("/")
+            parts = _package_of(path).split("/")
             for length in range(1, len(parts) + 1):
                 found["/".join(parts[:length])].append(path)
         return found
@@ -140,15 +140,15 @@ def _tests_of_file(path: str, index: PathIndex) -> Iterator[str]:
 
     For Go these are all test files in the folder, because a package is tested as a whole.
     """
-    subject = _subject(path)
+    subject = _subject_of(path)
     if subject[1] == "go":
         yield from index.by_folder.get(path.rpartition("/")[0], ())
         return
     if not subject[1] or is_test_file(path):
         return
-    package = _package(path)
+    package = _package_of(path)
     for test in index.by_subject.get(subject, ()):
-        test_package = _package(test)
+        test_package = _package_of(test)
         if not test_package or test_package == package or package.endswith(f"/{test_package}"):
             yield test
 
@@ -157,7 +157,7 @@ def _with_packages(changed: Collection[str], index: PathIndex, reasons: Mapping[
     """Add the tests in the packages of the changed paths; select all tests if a path has no package with tests."""
     added: dict[str, str] = {}
     for path in sorted(changed):
-        package = _nearest_package(_package(path), index)
+        package = _nearest_package(_package_of(path), index)
         if not package:
             return Selection(run_all_reason=f"no package with tests contains {path}")
         added |= dict.fromkeys(index.by_package[package], f"it is in the package of {path}")
@@ -171,7 +171,7 @@ def _nearest_package(package: str, index: PathIndex) -> str:
     return next((name for name in packages if name in index.by_package), "")
 
 
-def _subject(path: str) -> tuple[str, str]:
+def _subject_of(path: str) -> tuple[str, str]:
     """Return (name, language family) of the file that a file is or tests; the family is empty for other languages."""
     name = path.rpartition("/")[2]
     found = _STEM.match(name)
@@ -180,6 +180,6 @@ def _subject(path: str) -> tuple[str, str]:
     return found["stem"], LANGUAGE_FAMILIES[found["kind"]]
 
 
-def _package(path: str) -> str:
+def _package_of(path: str) -> str:
     """Return a file's folders without the neutral ones."""
     return "/".join(part for part in path.split("/")[:-1] if part not in NEUTRAL_FOLDERS)
